@@ -1,0 +1,71 @@
+"""The whole error tree.
+
+::
+
+    TorchTraceError
+    ├── UserError            shown to the person: what happened, where, what to do
+    │   ├── BadRequest       a parameter is missing or makes no sense          (HTTP 400, exit 2)
+    │   ├── NotFound         run, worker, span, view or file does not exist    (HTTP 404, exit 3)
+    │   ├── UnreadableTrace  a file was found but holds no trace we can read   (HTTP 422, exit 3)
+    │   ├── StorageError     the file system refused: missing package, rights  (HTTP 502, exit 3)
+    │   └── WorkerDied       a parse was killed twice, usually for memory      (HTTP 500, exit 3)
+    └── Cancelled            nobody waits for the result any more
+
+Anything else that escapes is a bug and reaches the log with a traceback.
+"""
+
+from __future__ import annotations
+
+
+class TorchTraceError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class UserError(TorchTraceError):
+    """A failure with an audience: says what happened, where, and what to do about it."""
+
+    status = 500
+
+    def __init__(self, what: str, where: str = "", do: str = "") -> None:
+        super().__init__(what, where, do)
+        self.what = what
+        self.where = where
+        self.do = do
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text} {self.do}" if self.do else text
+
+
+class BadRequest(UserError):
+    """A parameter is missing or makes no sense."""
+
+    status = 400
+
+
+class NotFound(UserError):
+    """The named run, worker, span, view or file does not exist."""
+
+    status = 404
+
+
+class UnreadableTrace(UserError):
+    """A file was found but holds no trace that can be read."""
+
+    status = 422
+
+
+class StorageError(UserError):
+    """The file system refused."""
+
+    status = 502
+
+
+class WorkerDied(UserError):
+    """The worker process that parsed a file died, and died again on the retry."""
+
+    status = 500
+
+
+class Cancelled(TorchTraceError):
+    """The work was stopped because nobody waits for its result any more."""

@@ -1,0 +1,62 @@
+"""What goes on the wire. One file a kind; TypeScript types are generated from these classes (``make types``)."""
+
+from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit
+from tb_plugin.payloads.breakdown import Breakdown, Part
+from tb_plugin.payloads.catalog import (
+    Catalog,
+    IssueInfo,
+    Problem,
+    Profile,
+    ReadInfo,
+    RunInfo,
+    Skipped,
+    SpanInfo,
+    State,
+    StepInfo,
+    WorkerInfo,
+)
+from tb_plugin.payloads.figures import Figures
+from tb_plugin.payloads.notice import Notice, Notices, Reference, Severity
+from tb_plugin.payloads.series import Line, Series
+from tb_plugin.payloads.table import Column, Sort, Table
+from tb_plugin.payloads.timeline import Timeline, TimelineTrack
+from tb_plugin.payloads.tree import Tree
+from tb_plugin.payloads.view import Payload, View, ViewInfo
+
+__all__ = [
+    "Breakdown",
+    "Catalog",
+    "Column",
+    "CoverageInfo",
+    "Figure",
+    "Figures",
+    "IssueInfo",
+    "Line",
+    "Link",
+    "Metric",
+    "Notice",
+    "Notices",
+    "Part",
+    "Payload",
+    "Problem",
+    "Profile",
+    "ReadInfo",
+    "Reference",
+    "RunInfo",
+    "Scalar",
+    "Series",
+    "Severity",
+    "Skipped",
+    "Sort",
+    "SpanInfo",
+    "State",
+    "StepInfo",
+    "Table",
+    "Timeline",
+    "TimelineTrack",
+    "Tree",
+    "Unit",
+    "View",
+    "ViewInfo",
+    "WorkerInfo",
+]

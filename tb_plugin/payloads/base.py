@@ -1,0 +1,52 @@
+"""What goes on the wire: plain numbers with units, discriminated by ``kind``; how they look is decided by the browser.
+
+A payload never holds HTML, a formatted number or a sentence with numbers baked in: a notice carries a text template
+and named figures.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Unit = Literal["ns", "bytes", "count", "ratio", "bytes_per_second", "number", "text", "code", "bool", "unix_ms"]
+"""ratio is 0..1; code is text in a fixed-width font (a name from the trace); unix_ms is wall time."""
+
+Scalar = int | float | str | bool | None
+
+
+class Metric(Struct, frozen=True):
+    """The definition that a person sees on hover: what a number is, its unit, and the window it is taken over."""
+
+    key: str
+    title: str
+    unit: Unit
+    definition: str
+    window: str = ""
+
+
+class Figure(Struct, frozen=True):
+    """One number with its definition."""
+
+    metric: Metric
+    value: Scalar
+    note: str = ""
+
+
+class Link(Struct, frozen=True):
+    """A place inside the product: a view and the URL state to open it with."""
+
+    view: str
+    params: dict[str, str]
+    text: str
+
+
+class CoverageInfo(Struct, frozen=True):
+    """How much of the file stands behind the numbers."""
+
+    window_ns: int
+    fraction_read: float
+    complete: bool
+    steps: list[str] | None
+    """Labels of the chosen steps, None = the whole trace."""

@@ -1,0 +1,30 @@
+"""Breakdowns: parts that sum exactly to a total."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tb_plugin.payloads.base import Link, Metric, Unit
+
+
+class Part(Struct, frozen=True):
+    """One part; ``category`` names its colour."""
+
+    metric: Metric
+    category: str
+    value: int | float
+    link: Link | None = None
+
+
+class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
+    """Parts of one total. The parts sum to ``total`` exactly (integers)."""
+
+    name: str
+    title: str
+    subtitle: str
+    unit: Unit
+    total: int | float
+    parts: list[Part]
+    style: Literal["bar", "donut", "table"] = "bar"

@@ -1,0 +1,119 @@
+"""What the log directory holds: runs, workers, spans and their states."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tb_plugin.payloads.view import ViewInfo
+
+State = Literal["found", "loading", "ready", "failed"]
+
+
+class Problem(Struct, frozen=True):
+    """The one error shape: what happened, where, what to do."""
+
+    what: str
+    where: str
+    do: str
+
+
+class SpanInfo(Struct, frozen=True):
+    """One profile. ``id`` is its key in URLs ("1", "2", ... by time); ``time_unix_ms`` its wall time or None."""
+
+    id: str
+    time_unix_ms: int | None
+    files: list[str]
+    size_bytes: int
+    state: State
+    fraction: float
+    """Of the file read, while loading."""
+    problem: Problem | None = None
+
+
+class WorkerInfo(Struct, frozen=True):
+    """One worker (process, rank) of a run."""
+
+    name: str
+    spans: list[SpanInfo]
+
+
+class RunInfo(Struct, frozen=True):
+    """One run: a directory with traces."""
+
+    name: str
+    workers: list[WorkerInfo]
+
+
+class Skipped(Struct, frozen=True):
+    """A file that looked like a candidate and was not taken, and why."""
+
+    path: str
+    reason: str
+
+
+class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
+    """Answer of ``GET runs``."""
+
+    logdir: str
+    scanning: bool
+    scanned_files: int
+    last_scan_unix_ms: int | None
+    runs: list[RunInfo]
+    skipped: list[Skipped]
+    problem: Problem | None = None
+    """Set when the log directory itself cannot be read."""
+
+
+class IssueInfo(Struct, frozen=True):
+    """One kind of irregularity met while reading (see trace/report.py)."""
+
+    code: str
+    outcome: str
+    text: str
+    count: int
+    first_offset: int | None
+    examples: list[str]
+
+
+class ReadInfo(Struct, frozen=True):
+    """How the file was read; counts are events."""
+
+    format: str
+    file_bytes: int
+    text_bytes: int
+    events_seen: int
+    events_kept: int
+    events_repaired: int
+    events_dropped: int
+    events_quarantined: int
+    events_unknown: int
+    events_other: int
+    complete: bool
+    issues: list[IssueInfo]
+
+
+class StepInfo(Struct, frozen=True):
+    """A step one can choose."""
+
+    label: str
+    start_ns: int
+    end_ns: int
+
+
+class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
+    """Answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it."""
+
+    run: str
+    worker: str
+    span: str
+    state: State
+    fraction: float
+    events_read: int
+    problem: Problem | None = None
+    views: list[ViewInfo] = []
+    steps: list[StepInfo] = []
+    read: ReadInfo | None = None
+    data_notices: int = 0
+    """Notices about the trace itself (the count beside the (i))."""

@@ -1,0 +1,19 @@
+"""Figures: a few named numbers (headline, device summary, configuration)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tb_plugin.payloads.base import Figure
+
+
+class Figures(Struct, frozen=True, tag_field="kind", tag="figures"):
+    """Named numbers of one subject."""
+
+    name: str
+    title: str
+    subtitle: str
+    figures: list[Figure]
+    style: Literal["headline", "list"] = "list"

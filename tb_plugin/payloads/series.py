@@ -1,0 +1,29 @@
+"""Series: values over a shared x axis."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tb_plugin.payloads.base import Metric
+
+
+class Line(Struct, frozen=True):
+    """One series; ``category`` names its colour."""
+
+    metric: Metric
+    category: str
+    values: list[int | float | None]
+
+
+class Series(Struct, frozen=True, tag_field="kind", tag="series"):
+    """Lines or stacked bars over x. ``x`` are labels (bars) or numbers in ``x_metric.unit`` (lines, bin edges)."""
+
+    name: str
+    title: str
+    subtitle: str
+    x_metric: Metric
+    x: list[int | float | str]
+    lines: list[Line]
+    style: Literal["stacked_bars", "lines", "histogram"]

@@ -1,0 +1,43 @@
+"""Tables: a page of rows that the server sorted, filtered and cut."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tb_plugin.payloads.base import Metric, Scalar
+
+
+class Column(Struct, frozen=True):
+    """A column: its metric and how a table may use it."""
+
+    metric: Metric
+    hidden: bool = False
+    """Not shown unless chosen in the column chooser."""
+    share: bool = False
+    """Draw a bar in the cell: the value's share of ``Table.totals``."""
+
+
+class Sort(Struct, frozen=True):
+    """One sort key."""
+
+    key: str
+    descending: bool
+
+
+class Table(Struct, frozen=True, tag_field="kind", tag="table"):
+    """One page of a table. ``rows`` have a value per column key; ``totals`` are sums over all rows, unfiltered."""
+
+    name: str
+    title: str
+    columns: list[Column]
+    rows: list[dict[str, Scalar]]
+    row_key: list[str]
+    """Column keys that together name a row; used for selection and for detail requests."""
+    name_column: str
+    """The column that search looks at first and that opens the row."""
+    total_rows: int
+    matched_rows: int
+    offset: int
+    limit: int
+    sort: Sort | None
+    totals: dict[str, Scalar] = {}

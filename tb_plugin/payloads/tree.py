@@ -1,0 +1,23 @@
+"""Trees: a table whose rows have parents, also drawn as an icicle chart."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tb_plugin.payloads.base import Scalar
+from tb_plugin.payloads.table import Column
+
+
+class Tree(Struct, frozen=True, tag_field="kind", tag="tree"):
+    """Nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key."""
+
+    name: str
+    title: str
+    columns: list[Column]
+    parent: list[int]
+    rows: list[dict[str, Scalar]]
+    label_column: str
+    value_columns: list[str]
+    """Columns that may give the width of an icicle, best first."""
+    total_nodes: int
+    """Nodes of the whole tree; more than ``len(rows)`` when the payload was cut."""

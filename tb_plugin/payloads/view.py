@@ -1,0 +1,35 @@
+"""A view: everything one page needs for its first picture, in one answer."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tb_plugin.payloads.base import CoverageInfo
+from tb_plugin.payloads.breakdown import Breakdown
+from tb_plugin.payloads.figures import Figures
+from tb_plugin.payloads.notice import Notices
+from tb_plugin.payloads.series import Series
+from tb_plugin.payloads.table import Table
+from tb_plugin.payloads.timeline import Timeline
+from tb_plugin.payloads.tree import Tree
+
+Payload = Table | Breakdown | Series | Tree | Notices | Figures | Timeline
+
+
+class View(Struct, frozen=True, tag_field="kind", tag="view"):
+    """The payloads of one view by name, in reading order. Tables hold their first page."""
+
+    id: str
+    title: str
+    coverage: CoverageInfo
+    payloads: dict[str, Payload]
+
+
+class ViewInfo(Struct, frozen=True):
+    """A view in the navigation: whether it applies to a profile, else why not and what would enable it."""
+
+    id: str
+    title: str
+    available: bool
+    why: str = ""
+    enable: str = ""

@@ -1,0 +1,1 @@
+"""Formats. One file a format; READERS is the literal list of them."""

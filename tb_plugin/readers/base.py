@@ -1,0 +1,84 @@
+"""The seam between bytes and tables: what a source of bytes is, and what a reader of a format does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from tb_plugin.trace.table import RawTrace
+
+
+class Source(Protocol):
+    """The bytes of one profile: one file or a folder of files. Implemented by ``storage``."""
+
+    def names(self) -> Sequence[str]:
+        """Names of the files, relative to the profile."""
+        ...
+
+    def open(self, name: str) -> BinaryIO:
+        """The raw (still compressed) bytes of one file. Raises StorageError."""
+        ...
+
+    def size(self, name: str) -> int:
+        """Stored size in bytes."""
+        ...
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A file found under the log directory; ``path`` is relative to it, with forward slashes."""
+
+    path: str
+    size: int
+    fingerprint: str
+    """Changes whenever the content may have changed (size, modification time, etag)."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A profile that a reader thinks it could read.
+
+    ``span`` is the digits of the file name's token (a time in ms or ns), or None. ``certain`` is False when only the
+    extension speaks for it, so that the first bytes must be sniffed before it is offered.
+    """
+
+    reader: str
+    run: str
+    worker: str
+    span: str | None
+    names: tuple[str, ...]
+    certain: bool
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """``chunk_bytes`` bounds the text decoded at once; the result must not depend on it."""
+
+    chunk_bytes: int = 512 * 1024
+
+
+Progress = Callable[[float], None]
+"""Called with the fraction of the stored bytes read, 0..1; may raise Cancelled to stop the read."""
+
+
+def no_progress(fraction: float) -> None:
+    """A Progress for callers that do not show any."""
+
+
+class Reader(Protocol):
+    """One trace format. Add one by a file here and a line in ``READERS``."""
+
+    id: str
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """The profiles among the listed files, judged by name alone."""
+        ...
+
+    def sniff(self, head: bytes) -> bool:
+        """True when a file that begins with these (uncompressed) bytes may hold this format."""
+        ...
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
+        """All of the source. Raises UnreadableTrace when there is no event list at all."""
+        ...

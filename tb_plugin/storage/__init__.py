@@ -1,0 +1,1 @@
+"""Where bytes are: the only package that knows file systems (through fsspec)."""

@@ -1,0 +1,45 @@
+"""What happened while a file was read: nothing is dropped, repaired or left unknown without a count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Outcome = Literal["repaired", "dropped", "quarantined", "unknown", "note"]
+
+
+@dataclass(frozen=True)
+class Issue:
+    """One kind of irregularity met in a file.
+
+    ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category`` ...),
+    ``text`` says it in words, ``count`` counts events (or places), ``first_offset`` is the byte offset of the
+    first one in the uncompressed text, ``examples`` are at most five short excerpts.
+    """
+
+    code: str
+    outcome: Outcome
+    text: str
+    count: int
+    first_offset: int | None = None
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """How a file was read. Byte counts are of the stored file and of its uncompressed text."""
+
+    format: str
+    file_bytes: int
+    text_bytes: int
+    events_seen: int
+    events_kept: int
+    events_repaired: int = 0
+    events_dropped: int = 0
+    events_quarantined: int = 0
+    events_unknown: int = 0
+    events_other: int = 0
+    """Valid events that carry no duration: metadata rows, flows, counters."""
+    complete: bool = True
+    """False when the text ended before its closing bracket."""
+    issues: tuple[Issue, ...] = field(default=())

@@ -1,0 +1,48 @@
+"""The vocabulary of the project: what kinds of events exist and what every column means.
+
+All times are integer nanoseconds relative to the start of the trace unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+MISSING = -1
+"""Stands in an integer column for "the trace does not say"."""
+
+NO_OPERATOR = "(no operator)"
+"""Name of the row that carries device time which no operator launched."""
+
+
+class EventKind(IntEnum):
+    """What an event is, whatever its vendor calls it."""
+
+    UNKNOWN = 0
+    OPERATOR = 1
+    """A framework operator on the host (cpu_op)."""
+    ANNOTATION = 2
+    """A named range on the host (user_annotation, record_function, ProfilerStep#N)."""
+    PYTHON = 3
+    """A Python function call."""
+    MODULE = 4
+    """A call of an nn.Module (or of a Lightning module)."""
+    RUNTIME = 5
+    """A call of the device's runtime or driver library on the host."""
+    KERNEL = 6
+    MEMCPY = 7
+    MEMSET = 8
+    DEVICE_ANNOTATION = 9
+    """A host annotation projected onto a device row; never counted as device time."""
+    SYNC = 10
+    """A wait recorded on a device row (cuda_sync, cuda_event); never counted as device time."""
+    OVERHEAD = 11
+    """The profiler's own cost."""
+    WINDOW = 12
+    """The profiler's record window (category Trace)."""
+
+
+DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
+"""Kinds that keep a device busy."""
+
+OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
+"""Kinds that nest in the operator tree of a host thread."""

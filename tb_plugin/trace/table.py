@@ -1,0 +1,267 @@
+"""The one trace model: what a reader collects (RawTrace) and what everybody works on (TraceTable).
+
+A RawTrace holds columns in file order, exactly as read. ``assemble`` (assemble.py) sorts it, sets aside impossible
+times, and computes nesting, launches and steps once; the result is immutable and lives in one Arrow file.
+
+Rows are duration events. Facts that only some rows have stand in side tables ("sections") whose ``row`` column
+points at the event, so that a million Python calls do not pay for the grid of a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.report import ReadReport
+from tb_plugin.trace.strings import StringTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Int16 = npt.NDArray[np.int16]
+UInt8 = npt.NDArray[np.uint8]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+
+def _none(dtype: type[Any]) -> Any:
+    return field(default_factory=lambda: np.empty(0, dtype=dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorArgs:
+    """Arguments of host operators and annotations. All string ids (-1 = absent) but the last two."""
+
+    row: Int32 = _none(np.int32)
+    shapes: Int32 = _none(np.int32)
+    """Text of ``Input Dims`` as compact JSON, e.g. ``[[2, 8], []]`` (separator ", ")."""
+    types: Int32 = _none(np.int32)
+    """Text of ``Input type`` as compact JSON."""
+    strides: Int32 = _none(np.int32)
+    concrete: Int32 = _none(np.int32)
+    """Text of ``Concrete Inputs``."""
+    stack: Int32 = _none(np.int32)
+    """``Call stack``: frames separated by ``;``, innermost first."""
+    sequence: Int64 = _none(np.int64)
+    """Autograd sequence number, -1 = absent."""
+    forward_thread: Int64 = _none(np.int64)
+    """``Fwd thread id``, -1 = absent."""
+
+
+@dataclass(frozen=True, eq=False)
+class PythonArgs:
+    """Arguments of Python function calls and modules; -1 = absent."""
+
+    row: Int32 = _none(np.int32)
+    python_id: Int64 = _none(np.int64)
+    parent_id: Int64 = _none(np.int64)
+    module_id: Int64 = _none(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceArgs:
+    """Arguments of kernels, copies and sets; -1 or NaN = absent."""
+
+    row: Int32 = _none(np.int32)
+    stream: Int32 = _none(np.int32)
+    """String id of the stream's text."""
+    grid: Int32 = _none(np.int32)
+    """String id of ``[x, y, z]``."""
+    block: Int32 = _none(np.int32)
+    registers: Int64 = _none(np.int64)
+    """Registers per thread."""
+    shared_memory: Int64 = _none(np.int64)
+    """Bytes of shared memory per block."""
+    blocks_per_sm: Float64 = _none(np.float64)
+    occupancy: Float64 = _none(np.float64)
+    """Estimated achieved occupancy as a ratio 0..1."""
+    bytes: Int64 = _none(np.int64)
+    """Bytes moved or set."""
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveArgs:
+    """Arguments of collectives (record_param_comms and the kernels they launch); -1 = absent."""
+
+    row: Int32 = _none(np.int32)
+    name: Int32 = _none(np.int32)
+    dtype: Int32 = _none(np.int32)
+    in_elements: Int64 = _none(np.int64)
+    out_elements: Int64 = _none(np.int64)
+    group_size: Int64 = _none(np.int64)
+    group_name: Int32 = _none(np.int32)
+    group_ranks: Int32 = _none(np.int32)
+    sequence: Int64 = _none(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryEvents:
+    """Allocator events, not rows of the table: sorted by time. -1 = absent totals or address 0."""
+
+    time_ns: Int64 = _none(np.int64)
+    bytes: Int64 = _none(np.int64)
+    """Positive = allocation, negative = release."""
+    address: Int64 = _none(np.int64)
+    total_allocated: Int64 = _none(np.int64)
+    total_reserved: Int64 = _none(np.int64)
+    device_type: Int32 = _none(np.int32)
+    """c10 DeviceType: 0 CPU, 1 CUDA, 6 HIP, 12 XPU, ..."""
+    device_id: Int32 = _none(np.int32)
+    pid: Int32 = _none(np.int32)
+    """String id."""
+    tid: Int32 = _none(np.int32)
+    """String id."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """Both ends of forward-backward arrows, by flow id, in file order. Times as the rows' ``start_ns``."""
+
+    start_time_ns: Int64 = _none(np.int64)
+    start_pid: Int32 = _none(np.int32)
+    start_tid: Int32 = _none(np.int32)
+    end_time_ns: Int64 = _none(np.int64)
+    end_pid: Int32 = _none(np.int32)
+    end_tid: Int32 = _none(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class RawTrace:
+    """What a reader hands over: n duration events in file order, times in absolute nanoseconds as the file states them.
+
+    ``pid``, ``tid``, ``name`` and ``category`` are string ids; the ``row`` of a section is a position in file order.
+    ``correlation`` and ``external_id`` are -1 when absent (0 is what the file said: 0).
+    ``device`` is a position in ``devices``, -1 on the host.
+    """
+
+    start_ns: Int64
+    dur_ns: Int64
+    name: Int32
+    category: Int32
+    kind: UInt8
+    pid: Int32
+    tid: Int32
+    correlation: Int64
+    external_id: Int64
+    device: Int16
+    is_collective: Bool
+    uses_matrix_unit: Bool
+    matrix_eligible: Bool
+    strings: StringTable
+    devices: tuple[DeviceInfo, ...]
+    report: ReadReport
+    operators: OperatorArgs = field(default_factory=OperatorArgs)
+    python: PythonArgs = field(default_factory=PythonArgs)
+    device_args: DeviceArgs = field(default_factory=DeviceArgs)
+    collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
+    memory: MemoryEvents = field(default_factory=MemoryEvents)
+    flows: Flows = field(default_factory=Flows)
+    process_names: Mapping[str, str] = field(default_factory=dict)
+    """pid text -> process name (labels appended in parentheses)."""
+    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(pid text, tid text) -> thread name."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Top-level keys of the file other than the event list; JSON values."""
+    base_time_ns: int | None = None
+    """Epoch nanoseconds to add to a file time to get wall time (baseTimeNanoseconds), None when unknown."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """One row group of a timeline: a host thread or a device stream."""
+
+    pid: str
+    tid: str
+    process: str
+    thread: str
+    is_device: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Profiler steps after the device extension of docs/metrics.md, in order of time; empty when none was recorded."""
+
+    label: tuple[str, ...] = ()
+    start_ns: Int64 = _none(np.int64)
+    end_ns: Int64 = _none(np.int64)
+    host_start_ns: Int64 = _none(np.int64)
+    host_end_ns: Int64 = _none(np.int64)
+    recorded: bool = False
+    """False when the trace has no ProfilerStep and the one step covers the whole trace."""
+    dropped: tuple[str, ...] = ()
+    """Labels of trailing steps whose device work was not recorded completely."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of the file stands behind the numbers. Every payload repeats it."""
+
+    start_ns: int
+    end_ns: int
+    fraction_read: float
+    complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class TraceTable:
+    """n duration events sorted by (start, longest first, file order); int columns use -1 for "none".
+
+    ``parent`` is the innermost OPERATOR, MODULE or RUNTIME event of the same host thread that contains a row of those
+    kinds; ``operator`` is the innermost OPERATOR around a row (itself excluded) or, on device rows, the operator that
+    launched it; ``launch`` is the RUNTIME row that launched a device row; ``python_parent`` is the innermost PYTHON or
+    MODULE call around a PYTHON or MODULE row (itself excluded) or around an OPERATOR row; ``forward`` is the forward
+    operator of a backward operator; ``lane`` and ``depth`` say where a row is drawn on its track.
+    """
+
+    start_ns: Int64
+    dur_ns: Int64
+    name: Int32
+    category: Int32
+    kind: UInt8
+    track: Int32
+    device: Int16
+    correlation: Int64
+    external_id: Int64
+    is_collective: Bool
+    uses_matrix_unit: Bool
+    matrix_eligible: Bool
+    parent: Int32
+    operator: Int32
+    launch: Int32
+    python_parent: Int32
+    forward: Int32
+    self_ns: Int64
+    """Host rows of the op tree: duration less the durations of direct children; other rows: the duration."""
+    overlaps: Bool
+    """True when the row partially overlaps another of its thread and stands on a lane of its own."""
+    depth: Int16
+
+    strings: StringTable
+    tracks: tuple[Track, ...]
+    devices: tuple[DeviceInfo, ...]
+    operators: OperatorArgs
+    python: PythonArgs
+    device_args: DeviceArgs
+    collectives: CollectiveArgs
+    memory: MemoryEvents
+    steps: Steps
+    metadata: Mapping[str, Any]
+    report: ReadReport
+    coverage: Coverage
+    origin_ns: int
+    """File time of ``start_ns == 0``."""
+    base_time_ns: int | None
+    external_disagreements: int
+    """Device rows whose external id names another operator than the one around their launch."""
+
+    @property
+    def end_ns(self) -> Int64:
+        """End of every row, nanoseconds."""
+        return self.start_ns + self.dur_ns
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
