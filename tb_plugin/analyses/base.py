@@ -1,0 +1,194 @@
+"""The seam between a table and its numbers: what an analysis is, what it returns, and how its tables are paged.
+
+An analysis is pure: ``part`` turns one model into numbers, ``answer`` turns parts into a payload. Both run in worker
+processes. ``part`` is cached by (profile, ``Params.part_key``); ``answer`` is cheap (sort, filter, cut).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Table, View
+from tb_plugin.trace.table import TraceTable
+
+Number = int | float | None
+
+
+@dataclass(frozen=True)
+class Params:
+    """What a person asked for. ``extra`` holds the view's own parameters (documented in docs/http.md)."""
+
+    steps: tuple[str, ...] | None = None
+    """Labels of chosen steps, None = the whole trace."""
+    table: str | None = None
+    """Name of the one table wanted; None = the whole view."""
+    sort: str | None = None
+    descending: bool = True
+    search: str = ""
+    where: tuple[tuple[str, str], ...] = ()
+    offset: int = 0
+    limit: int | None = 100
+    """None = all rows."""
+    extra: tuple[tuple[str, str], ...] = ()
+
+    def get(self, key: str, default: str = "") -> str:
+        """One of the view's own parameters."""
+        return dict(self.extra).get(key, default)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A whole table: ``data`` has one column per ``columns[i].metric.key`` (and may have more, not sent)."""
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    data: pa.Table
+    row_key: Sequence[str]
+    name_column: str
+    sort: Sort | None = None
+    """The order of ``data``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The numbers of one profile: flat facts, whole tables, and ready payloads in reading order.
+
+    Keys of ``layout`` are payload names in the order of the view; a name found in ``frames`` stands for the first page.
+    """
+
+    coverage: CoverageInfo
+    facts: Mapping[str, Number] = field(default_factory=dict)
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    payloads: Mapping[str, Payload] = field(default_factory=dict)
+    layout: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a view does not apply to a trace, and which profiler option would enable it."""
+
+    why: str
+    enable: str
+
+
+class Analysis(Protocol):
+    """One view's numbers. Add one by a file here and a line in ``ANALYSES``."""
+
+    id: str
+    title: str
+    model: Literal["trace", "snapshot"]
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """None when the view applies."""
+        ...
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """The parameters that ``part`` depends on; hashable."""
+        ...
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """All numbers of one profile. Raises BadRequest for unknown steps."""
+        ...
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The payload for a request: the view, or one page of one table."""
+        ...
+
+
+def answer_view(analysis: Analysis, part: Part, params: Params) -> View | Table:
+    """``answer`` of every view of a single profile. Raises NotFound for an unknown table."""
+    if params.table is not None:
+        if params.table not in part.frames:
+            raise NotFound(f"The view {analysis.id} has no table {params.table}.", params.table, _names(part.frames))
+        return page(part.frames[params.table], params)
+    payloads: dict[str, Payload] = {}
+    for name in part.layout:
+        payloads[name] = page(part.frames[name], params) if name in part.frames else part.payloads[name]
+    return View(analysis.id, analysis.title, part.coverage, payloads)
+
+
+def _names(frames: Mapping[str, Frame]) -> str:
+    return f"It has: {', '.join(frames) or 'none'}."
+
+
+def page(frame: Frame, params: Params) -> Table:
+    """Filter, sort and cut a frame. Sorting is stable; nulls come last. Raises BadRequest for a bad column or regex."""
+    data, sort = select(frame, params)
+    stop = data.num_rows if params.limit is None else params.offset + params.limit
+    cut = data.slice(params.offset, max(0, stop - params.offset))
+    keys = [column.metric.key for column in frame.columns]
+    rows: list[dict[str, Scalar]] = cut.select(keys).to_pylist()
+    return Table(
+        name=frame.name,
+        title=frame.title,
+        columns=list(frame.columns),
+        rows=rows,
+        row_key=list(frame.row_key),
+        name_column=frame.name_column,
+        total_rows=frame.data.num_rows,
+        matched_rows=data.num_rows,
+        offset=params.offset,
+        limit=cut.num_rows if params.limit is None else params.limit,
+        sort=sort,
+        totals=_totals(frame),
+    )
+
+
+def select(frame: Frame, params: Params) -> tuple[pa.Table, Sort | None]:
+    """All rows that match the search and the filters, sorted, and the sort in force."""
+    data = frame.data
+    for key, value in params.where:
+        _known(frame, key)
+        data = data.filter(pc.equal(pc.fill_null(data[key].cast(pa.large_string()), ""), value))
+    if params.search:
+        data = data.filter(_matches(data, frame, params.search))
+    if not params.sort:
+        return data, frame.sort
+    _known(frame, params.sort)
+    order = "descending" if params.descending else "ascending"
+    # sort_indices is not stable on its own: the position breaks ties.
+    positions = pa.array(range(data.num_rows))
+    keyed = pa.table({"key": data[params.sort], "position": positions})
+    indices = pc.sort_indices(keyed, sort_keys=[("key", order), ("position", "ascending")], null_placement="at_end")
+    return data.take(indices), Sort(params.sort, params.descending)
+
+
+def _matches(data: pa.Table, frame: Frame, search: str) -> pa.Array:
+    """Rows whose text columns contain ``search`` (or match it, between slashes). RE2: linear in the text."""
+    texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
+    regex = re.fullmatch(r"/(.*)/", search)
+    found = pa.array([False] * data.num_rows)
+    for key in texts:
+        column = pc.fill_null(data[key].cast(pa.large_string()), "")
+        try:
+            if regex:
+                hit = pc.match_substring_regex(column, regex.group(1))
+            else:
+                hit = pc.match_substring(column, search, ignore_case=True)
+        except pa.ArrowInvalid as error:
+            raise BadRequest(f"The regular expression is not valid: {error}", search, "Correct it.") from error
+        found = pc.or_(found, hit)
+    return found
+
+
+def _known(frame: Frame, key: str) -> None:
+    if key not in frame.data.column_names:
+        raise BadRequest(
+            f"The table {frame.name} has no column {key}.", key, f"It has: {', '.join(frame.data.column_names)}."
+        )
+
+
+def _totals(frame: Frame) -> dict[str, Scalar]:
+    return {
+        column.metric.key: pc.sum(frame.data[column.metric.key]).as_py() or 0
+        for column in frame.columns
+        if column.share
+    }
