@@ -1,0 +1,123 @@
+"""A TraceTable as one Arrow IPC file that any process memory-maps.
+
+Columns differ in length, so the file holds one record whose every column is a list: reading maps, it copies nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.report import Issue, ReadReport
+from tb_plugin.trace.strings import StringTable
+from tb_plugin.trace.table import (
+    CollectiveArgs,
+    Coverage,
+    DeviceArgs,
+    MemoryEvents,
+    OperatorArgs,
+    PythonArgs,
+    Steps,
+    TraceTable,
+    Track,
+)
+
+SCHEMA_VERSION = 1
+"""Part of every cache key: raise it when the meaning or the set of columns changes."""
+
+SECTIONS: dict[str, type[Any]] = {
+    "operators": OperatorArgs,
+    "python": PythonArgs,
+    "device_args": DeviceArgs,
+    "collectives": CollectiveArgs,
+    "memory": MemoryEvents,
+}
+_STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")
+
+
+def write(trace: TraceTable, path: str) -> None:
+    """Write the model to ``path``; the caller makes the file visible to others (rename)."""
+    arrays = {f.name: value for f in fields(trace) if isinstance(value := getattr(trace, f.name), np.ndarray)}
+    for section in SECTIONS:
+        part = getattr(trace, section)
+        arrays |= {f"{section}.{f.name}": getattr(part, f.name) for f in fields(part)}
+    arrays |= {f"steps.{name}": getattr(trace.steps, name) for name in _STEP_COLUMNS}
+    columns: dict[str, pa.Array] = {name: _one_list(pa.array(values)) for name, values in arrays.items()}
+    columns["strings"] = _one_list(trace.strings.array)
+    header = {
+        "version": SCHEMA_VERSION,
+        "tracks": [asdict(track) for track in trace.tracks],
+        "devices": [asdict(device) for device in trace.devices],
+        "steps": {"label": trace.steps.label, "recorded": trace.steps.recorded, "dropped": trace.steps.dropped},
+        "metadata": dict(trace.metadata),
+        "report": asdict(trace.report),
+        "coverage": asdict(trace.coverage),
+        "origin_ns": trace.origin_ns,
+        "base_time_ns": trace.base_time_ns,
+        "external_disagreements": trace.external_disagreements,
+    }
+    table = pa.table(columns).replace_schema_metadata({"torch_trace": json.dumps(header)})
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _one_list(values: pa.Array) -> pa.Array:
+    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+
+
+def read(path: str) -> TraceTable:
+    """Map the model in ``path``. Raises UnreadableTrace when the file is damaged or of another version."""
+    try:
+        with pa.memory_map(path) as mapped:
+            table = pa.ipc.open_file(mapped).read_all()
+        header = json.loads(table.schema.metadata[b"torch_trace"])
+    except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+        raise UnreadableTrace("The column file is damaged.", Path(path).name, "Clear the cache and reload.") from error
+    if header["version"] != SCHEMA_VERSION:
+        raise UnreadableTrace("The column file is of another version.", Path(path).name, "Clear the cache and reload.")
+
+    def column(name: str) -> Any:
+        values = table[name].chunk(0).values
+        return _bools(values) if pa.types.is_boolean(values.type) else values.to_numpy(zero_copy_only=True)
+
+    plain = {f.name: column(f.name) for f in fields(TraceTable) if f.name in table.column_names and f.name != "strings"}
+    sections = {
+        name: kind(**{f.name: column(f"{name}.{f.name}") for f in fields(kind)}) for name, kind in SECTIONS.items()
+    }
+    steps = Steps(
+        label=tuple(header["steps"]["label"]),
+        **{name: column(f"steps.{name}") for name in _STEP_COLUMNS},
+        recorded=header["steps"]["recorded"],
+        dropped=tuple(header["steps"]["dropped"]),
+    )
+    return TraceTable(
+        **plain,
+        **sections,
+        steps=steps,
+        strings=StringTable(table["strings"].chunk(0).values),
+        tracks=tuple(Track(**track) for track in header["tracks"]),
+        devices=tuple(DeviceInfo(**device) for device in header["devices"]),
+        metadata=header["metadata"],
+        report=_report(header["report"]),
+        coverage=Coverage(**header["coverage"]),
+        origin_ns=header["origin_ns"],
+        base_time_ns=header["base_time_ns"],
+        external_disagreements=header["external_disagreements"],
+    )
+
+
+def _bools(values: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Arrow packs booleans into bits, so these few columns are unpacked."""
+    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _report(header: dict[str, Any]) -> ReadReport:
+    issues = tuple(Issue(**{**issue, "examples": tuple(issue["examples"])}) for issue in header.pop("issues"))
+    return ReadReport(**header, issues=issues)

@@ -1,0 +1,393 @@
+"""From what a reader collected to the model: sort, set impossible times aside, nest, link, find the steps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.trace import links, tree
+from tb_plugin.trace.report import Issue, ReadReport
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind
+from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
+from tb_plugin.trace.table import (
+    CollectiveArgs,
+    Coverage,
+    DeviceArgs,
+    MemoryEvents,
+    OperatorArgs,
+    PythonArgs,
+    RawTrace,
+    Steps,
+    TraceTable,
+    Track,
+)
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+FAR = 2**62
+"""A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
+
+CONTAINERS_FIRST = np.array([8, 4, 1, 3, 2, 5, 6, 6, 6, 7, 6, 8, 0], np.uint8)
+"""Order of kinds (by EventKind) with equal bounds: what usually encloses comes first."""
+
+MARKER_NAME = re.compile(
+    r"ProfilerStep#|enumerate\(Data(?:Loader|Pipe)\)#|Optimizer\.|(?:Distributed)?DataParallel\.forward$"
+)
+"""Names of ranges that PyTorch up to 1.11 wrote with the category of operators; they are not operators."""
+
+Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The kept rows, sorted; every column of the raw trace in the new order."""
+
+    start: Int64
+    end: Int64
+    kind: npt.NDArray[np.uint8]
+    track: Int32
+    name: Int32
+    correlation: Int64
+    external_id: Int64
+
+    def of(self, *kinds: EventKind) -> Int64:
+        """Positions of the rows of these kinds."""
+        return np.flatnonzero(np.isin(self.kind, kinds))
+
+
+def assemble(raw: RawTrace) -> TraceTable:
+    """The model of a raw trace. Times become relative to the first kept event; n log n in the number of rows."""
+    kept, quarantined = _plausible(raw)
+    order = kept[_sorted(raw, kept)]
+    origin = _origin(raw, order)
+    tracks, track = _tracks(raw, order)
+    start = raw.start_ns[order] - origin
+    rows = _Rows(
+        start=start,
+        end=start + raw.dur_ns[order],
+        kind=_kinds(raw)[order],
+        track=track,
+        name=raw.name[order],
+        correlation=raw.correlation[order],
+        external_id=raw.external_id[order],
+    )
+    position = np.full(len(raw.start_ns), MISSING, np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    operators = _moved(raw.operators, position)
+    python = _moved(raw.python, position)
+
+    parent, self_ns, overlaps = _op_tree(rows)
+    operator, op_parent = _operators(rows)
+    launch, operator, disagreements = _device_links(rows, operator, op_parent)
+    python_parent = _python(rows)
+    collective = _collective(raw.is_collective[order], rows, operator, launch)
+    return TraceTable(
+        start_ns=rows.start,
+        dur_ns=rows.end - rows.start,
+        name=rows.name,
+        category=raw.category[order],
+        kind=rows.kind,
+        track=track,
+        device=raw.device[order],
+        correlation=rows.correlation,
+        external_id=rows.external_id,
+        is_collective=collective,
+        uses_matrix_unit=raw.uses_matrix_unit[order],
+        matrix_eligible=raw.matrix_eligible[order],
+        parent=parent,
+        operator=operator,
+        launch=launch,
+        python_parent=python_parent,
+        forward=_forward(raw, rows, operators, tracks, origin),
+        self_ns=self_ns,
+        overlaps=overlaps,
+        depth=_drawn_depth(rows),
+        strings=raw.strings,
+        tracks=tracks,
+        devices=raw.devices,
+        operators=operators,
+        python=python,
+        device_args=_moved(raw.device_args, position),
+        collectives=_moved(raw.collectives, position),
+        memory=_memory(raw.memory, origin),
+        steps=_steps(raw, rows, launch),
+        metadata=raw.metadata,
+        report=_with_quarantine(raw.report, quarantined),
+        coverage=_coverage(rows, raw.report),
+        origin_ns=origin,
+        base_time_ns=raw.base_time_ns,
+        external_disagreements=disagreements,
+    )
+
+
+def _kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
+    """Kinds in which ranges that old profilers wrote as operators (steps, data loader, optimizer) are annotations."""
+    marker = raw.strings.where(lambda text: MARKER_NAME.match(text) is not None)[raw.name]
+    kind = raw.kind.copy()
+    kind[marker & (kind == EventKind.OPERATOR)] = EventKind.ANNOTATION
+    return kind
+
+
+def _plausible(raw: RawTrace) -> tuple[Int64, Int64]:
+    """Positions of the rows to keep and of those whose times cannot be right."""
+    if not len(raw.start_ns):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    # Quarters keep the difference of two int64 inside int64.
+    median = int(np.median(raw.start_ns // 4))
+    far = (np.abs(raw.start_ns // 4 - median) > FAR // 4) | (raw.dur_ns > FAR) | (raw.dur_ns < 0)
+    unset = np.isin(raw.kind, DEVICE_WORK) & (raw.start_ns == 0) & (raw.dur_ns == 0)
+    bad = far | unset
+    return np.flatnonzero(~bad), np.flatnonzero(bad)
+
+
+def _sorted(raw: RawTrace, kept: Int64) -> Int64:
+    """Order by (start, longest first), ties by what encloses, then by id, name and text: not by place in the file."""
+    start = raw.start_ns[kept]
+    order = np.argsort(start, kind="stable")
+    ordered = start[order]
+    tie = np.concatenate(([False], ordered[1:] == ordered[:-1]))
+    tied = np.flatnonzero(tie | np.concatenate((tie[1:], [False]))) if len(tie) else np.empty(0, np.int64)
+    if len(tied):
+        rows = kept[order[tied]]
+        ident = _identity(raw, rows)
+        texts, name = np.unique(raw.name[rows], return_inverse=True)
+        rank = np.argsort(np.argsort(np.array(raw.strings.take(texts).to_pylist(), dtype=object).astype(str)))
+        keys = (raw.correlation[rows], rank[name], ident, CONTAINERS_FIRST[raw.kind[rows]], -raw.dur_ns[rows])
+        order[tied] = order[tied][np.lexsort((*keys, ordered[tied]))]
+    return order
+
+
+def _identity(raw: RawTrace, rows: Int64) -> Int64:
+    """Numbers that the profiler gave in order of start: the external id, for Python calls the Python id."""
+    ident = raw.external_id.copy()
+    ident[raw.python.row] = raw.python.python_id
+    return ident[rows]
+
+
+def _origin(raw: RawTrace, order: Int64) -> int:
+    """File time of the first event."""
+    times = [int(raw.start_ns[order[0]])] if len(order) else []
+    if not times and len(raw.memory.time_ns):
+        times = [int(raw.memory.time_ns.min())]
+    return times[0] if times else 0
+
+
+def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
+    """Tracks, host threads first. Host and device rows never share one, even where their ids collide."""
+    is_device = np.isin(raw.kind[order], (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC))
+    width = len(raw.strings) + 1
+    key = (is_device * width + raw.pid[order].astype(np.int64) + 1) * width + raw.tid[order] + 1
+    _, first, track = np.unique(key, return_index=True, return_inverse=True)
+    tracks = []
+    for position in order[first]:
+        pid, tid = raw.strings[int(raw.pid[position])], raw.strings[int(raw.tid[position])]
+        tracks.append(
+            Track(
+                pid=pid,
+                tid=tid,
+                process=raw.process_names.get(pid, ""),
+                thread=raw.thread_names.get((pid, tid), ""),
+                is_device=bool(raw.kind[position] in (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)),
+            )
+        )
+    return tuple(tracks), track.astype(np.int32)
+
+
+def _moved(section: Section, position: Int32) -> Section:
+    """A section with its rows renamed to their new positions, sorted; rows that were set aside leave."""
+    row = position[section.row]
+    kept = np.flatnonzero(row != MISSING)
+    order = kept[np.argsort(row[kept], kind="stable")]
+    columns = {f.name: getattr(section, f.name)[order] for f in fields(section) if f.name != "row"}
+    return replace(section, row=row[order], **columns)
+
+
+def _op_tree(rows: _Rows) -> tuple[Int32, Int64, Bool]:
+    """Parents and self time among operators, modules and runtime calls, for all rows."""
+    parent = np.full(len(rows.start), MISSING, np.int32)
+    self_ns = rows.end - rows.start
+    overlaps = np.zeros(len(rows.start), np.bool_)
+    members = rows.of(*OP_TREE)
+    nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
+    parent[members] = _globally(nesting.parent, members)
+    self_ns[members] = tree.self_time(rows.start[members], rows.end[members], nesting.parent)
+    overlaps[members] = nesting.overlaps
+    return parent, self_ns, overlaps
+
+
+def _globally(local: Int32, members: Int64) -> Int32:
+    """Positions among ``members`` as positions among all rows."""
+    if not len(members):
+        return local
+    return np.where(local == MISSING, MISSING, members[local]).astype(np.int32)
+
+
+def _operators(rows: _Rows) -> tuple[Int32, Int32]:
+    """For all rows: the innermost operator around a host row (itself excluded); and the operators' own parents."""
+    operator = np.full(len(rows.start), MISSING, np.int32)
+    members = rows.of(EventKind.OPERATOR)
+    nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
+    op_parent = _globally(nesting.parent, members)
+    operator[members] = op_parent
+    others = rows.of(EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
+    operator[others] = _innermost(rows, members, nesting.parent, rows.track[others], rows.start[others])
+    return operator, op_parent
+
+
+def _innermost(rows: _Rows, members: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
+    found = tree.innermost(rows.track[members], rows.start[members], rows.end[members], parent, at_track, at)
+    return _globally(found, members)
+
+
+def _device_links(rows: _Rows, operator: Int32, op_parent: Int32) -> tuple[Int32, Int32, int]:
+    """Launch and operator of every device row, and how many external ids name another operator."""
+    launch = np.full(len(rows.start), MISSING, np.int32)
+    work = rows.of(*DEVICE_WORK)
+    calls = rows.of(EventKind.RUNTIME)
+    launch[work] = links.first_with_key(rows.correlation[calls], calls, rows.correlation[work])
+    launched = work[launch[work] != MISSING]
+    operator = operator.copy()
+    operator[launched] = operator[launch[launched]]
+    named = rows.of(EventKind.OPERATOR)
+    by_id = links.first_with_key(rows.external_id[named], named, rows.external_id[work])
+    alone = launch[work] == MISSING
+    operator[work[alone]] = by_id[alone]
+    both = ~alone & (by_id != MISSING) & (operator[work] != MISSING)
+    return launch, operator, int((by_id[both] != operator[work[both]]).sum())
+
+
+def _python(rows: _Rows) -> Int32:
+    """The innermost Python call around each Python call and each operator."""
+    python_parent = np.full(len(rows.start), MISSING, np.int32)
+    members = rows.of(EventKind.PYTHON, EventKind.MODULE)
+    nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
+    python_parent[members] = _globally(nesting.parent, members)
+    operators = rows.of(EventKind.OPERATOR, EventKind.RUNTIME)
+    python_parent[operators] = _innermost(rows, members, nesting.parent, rows.track[operators], rows.start[operators])
+    return python_parent
+
+
+def _collective(known: Bool, rows: _Rows, operator: Int32, launch: Int32) -> Bool:
+    """Kernels that a collective operator launched itself are communication, whatever their name.
+
+    Where no launch was recorded the kernel's external id may also name an annotation such as ``nccl:all_reduce``.
+    """
+    collective = known.copy()
+    kernels = rows.of(EventKind.KERNEL)
+    by_operator = kernels[operator[kernels] != MISSING]
+    collective[by_operator] |= known[operator[by_operator]]
+    alone = kernels[launch[kernels] == MISSING]
+    named = rows.of(EventKind.ANNOTATION)
+    by_id = links.first_with_key(rows.external_id[named], named, rows.external_id[alone])
+    hit = by_id != MISSING
+    collective[alone[hit]] |= known[by_id[hit]]
+    return collective
+
+
+def _forward(raw: RawTrace, rows: _Rows, operators: OperatorArgs, tracks: tuple[Track, ...], origin: int) -> Int32:
+    """The forward operator of each backward operator: by the recorded arrows, else by sequence number."""
+    forward = np.full(len(rows.start), MISSING, np.int32)
+    is_operator = rows.kind[operators.row] == EventKind.OPERATOR
+    autograd = links.Autograd(
+        operators.row[is_operator].astype(np.int64),
+        operators.sequence[is_operator],
+        operators.forward_thread[is_operator],
+    )
+    backward_row, forward_row = links.forward_by_sequence(autograd, rows.track)
+    forward[backward_row] = forward_row
+    flows = raw.flows
+    if len(flows.start_time_ns):
+        by_ids = {(t.pid, t.tid): i for i, t in enumerate(tracks) if not t.is_device}
+
+        def ends(pid: Int32, tid: Int32, time: Int64) -> Int32:
+            width = len(raw.strings) + 1
+            pairs, which = np.unique(pid.astype(np.int64) * width + tid, return_inverse=True)
+            texts = [(raw.strings[int(p) // width], raw.strings[int(p) % width]) for p in pairs]
+            track = np.array([by_ids.get(text, MISSING) for text in texts], np.int32)[which]
+            return links.rows_starting_at(rows.track, rows.start, rows.of(EventKind.OPERATOR), track, time - origin)
+
+        source = ends(flows.start_pid, flows.start_tid, flows.start_time_ns)
+        target = ends(flows.end_pid, flows.end_tid, flows.end_time_ns)
+        hit = (source != MISSING) & (target != MISSING) & (source != target)
+        forward[target[hit]] = source[hit]
+    return forward
+
+
+def _drawn_depth(rows: _Rows) -> npt.NDArray[np.int16]:
+    """Row of each event within its group on the timeline: annotations with operators, Python calls, device work."""
+    depth = np.zeros(len(rows.start), np.int16)
+    groups = (
+        (EventKind.ANNOTATION, EventKind.OPERATOR, EventKind.RUNTIME),
+        (EventKind.PYTHON, EventKind.MODULE),
+        DEVICE_WORK,
+        (EventKind.DEVICE_ANNOTATION,),
+        (EventKind.SYNC,),
+        (EventKind.OVERHEAD, EventKind.UNKNOWN, EventKind.WINDOW),
+    )
+    for kinds in groups:
+        members = rows.of(*kinds)
+        depth[members] = tree.nest(rows.track[members], rows.start[members], rows.end[members]).depth
+    return depth
+
+
+def _memory(memory: MemoryEvents, origin: int) -> MemoryEvents:
+    order = np.argsort(memory.time_ns, kind="stable")
+    columns = {f.name: getattr(memory, f.name)[order] for f in fields(memory)}
+    columns["time_ns"] = columns["time_ns"] - origin
+    return MemoryEvents(**columns)
+
+
+def _steps(raw: RawTrace, rows: _Rows, launch: Int32) -> Steps:
+    work = rows.of(*DEVICE_WORK)
+    has_launch = launch[work] != MISSING
+    device_work = DeviceWork(
+        rows.start[work],
+        rows.end[work],
+        np.where(has_launch, rows.start[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
+        np.where(has_launch, rows.end[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
+    )
+    is_step = raw.strings.where(lambda text: STEP_NAME.match(text) is not None)[rows.name]
+    steps = np.flatnonzero(is_step & np.isin(rows.kind, (EventKind.ANNOTATION, EventKind.OPERATOR)))
+    if len(steps):
+        # Several threads may annotate the same steps: believe the one that has most.
+        steps = steps[rows.track[steps] == np.bincount(rows.track[steps]).argmax()]
+        labels = [_label(raw.strings[int(name)]) for name in rows.name[steps]]
+        return find_steps(labels, rows.start[steps], rows.end[steps], device_work)
+    for kinds in ((EventKind.OPERATOR,), (EventKind.ANNOTATION, EventKind.RUNTIME), DEVICE_WORK, tuple(EventKind)):
+        members = rows.of(*kinds)
+        if len(members):
+            return whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
+    return Steps()
+
+
+def _label(name: str) -> str:
+    match = STEP_NAME.match(name)
+    return match.group(1) if match else name
+
+
+def _with_quarantine(report: ReadReport, quarantined: Int64) -> ReadReport:
+    if not len(quarantined):
+        return report
+    issue = Issue(
+        code="impossible_time",
+        outcome="quarantined",
+        text="Events whose time cannot be right (centuries away, or a device event at 0): left out of all numbers.",
+        count=len(quarantined),
+    )
+    return replace(
+        report,
+        events_kept=report.events_kept - len(quarantined),
+        events_quarantined=report.events_quarantined + len(quarantined),
+        issues=(*report.issues, issue),
+    )
+
+
+def _coverage(rows: _Rows, report: ReadReport) -> Coverage:
+    end = int(rows.end.max()) if len(rows.end) else 0
+    return Coverage(start_ns=0, end_ns=end, fraction_read=1.0, complete=report.complete)

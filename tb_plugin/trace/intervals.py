@@ -1,0 +1,92 @@
+"""Sets of time: sorted, disjoint, non-empty half-open ranges ``[start, end)`` in integer nanoseconds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Sorted, pairwise disjoint, non-empty ranges; neighbours do not touch."""
+
+    start: Int64
+    end: Int64
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def union(start: Int64, end: Int64) -> Ranges:
+    """The set covered by the given intervals, in any order; empty and inverted ones cover nothing."""
+    proper = end > start
+    start, end = start[proper], end[proper]
+    if not len(start):
+        return EMPTY
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    first = np.flatnonzero(np.concatenate(([True], start[1:] > reach[:-1])))
+    last = np.concatenate((first[1:] - 1, [len(start) - 1]))
+    return Ranges(start[first], reach[last])
+
+
+def join(*sets: Ranges) -> Ranges:
+    """The union of sets."""
+    return union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
+
+
+def measure(ranges: Ranges) -> int:
+    """Total length, nanoseconds."""
+    return int((ranges.end - ranges.start).sum())
+
+
+def covered_before(ranges: Ranges, times: Int64) -> Int64:
+    """For each time t, how much of the set lies before t, nanoseconds."""
+    lengths = np.concatenate(([0], np.cumsum(ranges.end - ranges.start))).astype(np.int64)
+    index = np.searchsorted(ranges.start, times, side="right")
+    whole = lengths[index]
+    if not len(ranges):
+        return whole
+    beyond = np.maximum(ranges.end[np.maximum(index - 1, 0)] - times, 0)
+    return whole - np.where(index > 0, beyond, 0)
+
+
+def measure_within(ranges: Ranges, start: Int64, end: Int64) -> Int64:
+    """How much of the set lies in each window ``[start[i], end[i])``, nanoseconds."""
+    return covered_before(ranges, np.maximum(start, end)) - covered_before(ranges, start)
+
+
+def intersect(a: Ranges, b: Ranges) -> Ranges:
+    """What lies in both."""
+    return _combine(a, b, lambda in_a, in_b: in_a & in_b)
+
+
+def subtract(a: Ranges, b: Ranges) -> Ranges:
+    """What lies in ``a`` and not in ``b``."""
+    return _combine(a, b, lambda in_a, in_b: in_a & ~in_b)
+
+
+def _combine(a: Ranges, b: Ranges, keep: Callable[[Bool, Bool], Bool]) -> Ranges:
+    """Sweep over all bounds: between two neighbouring bounds membership does not change."""
+    bounds = np.unique(np.concatenate((a.start, a.end, b.start, b.end)))
+    if len(bounds) < 2:
+        return EMPTY
+    left = bounds[:-1]
+    chosen = keep(_contains(a, left), _contains(b, left))
+    return union(left[chosen], bounds[1:][chosen])
+
+
+def _contains(ranges: Ranges, times: Int64) -> Bool:
+    if not len(ranges):
+        return np.zeros(len(times), dtype=np.bool_)
+    index = np.searchsorted(ranges.start, times, side="right") - 1
+    return (index >= 0) & (times < ranges.end[np.maximum(index, 0)])
