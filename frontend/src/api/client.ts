@@ -1,0 +1,88 @@
+// Typed GETs of the plugin's own routes. Paths are relative to the page, so any --path_prefix works.
+import type { Catalog, Problem, Profile, Table, View } from './payloads'
+
+export type Query = Record<string, string | number | readonly string[] | null | undefined>
+
+/** An answer, or the profile that is still being read (202). */
+export type Answer<T> = { state: 'ready'; data: T } | { state: 'loading'; profile: Profile }
+
+export class ApiError extends Error {
+  readonly problem: Problem
+  /** 0 = the server did not answer at all. */
+  readonly status: number
+
+  constructor(status: number, problem: Problem) {
+    super(problem.what)
+    this.status = status
+    this.problem = problem
+  }
+}
+
+export function urlOf(path: string, query: Query = {}): string {
+  const params = new URLSearchParams()
+  for (const [key, value] of Object.entries(query)) {
+    if (value === null || value === undefined || value === '') continue
+    if (typeof value === 'object') for (const item of value) params.append(key, item)
+    else params.set(key, String(value))
+  }
+  const text = params.toString()
+  return new URL(text ? `${path}?${text}` : path, document.baseURI).href
+}
+
+function isProblem(value: unknown): value is Problem {
+  return typeof value === 'object' && value !== null && 'what' in value && typeof value.what === 'string'
+}
+
+async function problemOf(response: Response, path: string): Promise<Problem> {
+  try {
+    const body: unknown = await response.json()
+    if (typeof body === 'object' && body !== null && 'error' in body && isProblem(body.error)) return body.error
+  } catch {
+    // Not one of ours: a proxy or TensorBoard itself answered.
+  }
+  return {
+    what: `The server answered ${response.status} ${response.statusText}.`,
+    where: path,
+    do: 'Look into the log of TensorBoard; reload the page to try again.',
+  }
+}
+
+async function get<T>(path: string, query: Query, signal?: AbortSignal): Promise<Answer<T>> {
+  let response: Response
+  try {
+    response = await fetch(urlOf(path, query), { signal, headers: { accept: 'application/json' } })
+  } catch (error) {
+    if (signal?.aborted) throw error
+    throw new ApiError(0, {
+      what: 'The server does not answer.',
+      where: new URL('.', document.baseURI).href,
+      do: 'Check that TensorBoard still runs and can be reached. The page tries again by itself.',
+    })
+  }
+  if (response.status === 202) return { state: 'loading', profile: (await response.json()) as Profile }
+  if (!response.ok) throw new ApiError(response.status, await problemOf(response, path))
+  return { state: 'ready', data: (await response.json()) as T }
+}
+
+export async function getCatalog(signal?: AbortSignal): Promise<Catalog> {
+  const answer = await get<Catalog>('runs', {}, signal)
+  if (answer.state === 'ready') return answer.data
+  throw new ApiError(202, { what: 'The list of runs is not ready.', where: 'runs', do: 'Wait a moment.' })
+}
+
+export async function getProfile(query: Query, signal?: AbortSignal): Promise<Profile> {
+  const answer = await get<Profile>('profile', query, signal)
+  return answer.state === 'ready' ? answer.data : answer.profile
+}
+
+export const getView = (id: string, query: Query, signal?: AbortSignal) =>
+  get<View>(`view/${encodeURIComponent(id)}`, query, signal)
+
+export const getTable = (view: string, table: string, query: Query, signal?: AbortSignal) =>
+  get<Table>(`table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`, query, signal)
+
+export const tableCsvUrl = (view: string, table: string, query: Query) =>
+  urlOf(`table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`, { ...query, format: 'csv' })
+
+export const originalUrl = (query: Query) => urlOf('download/original', query)
+export const windowUrl = (query: Query) => urlOf('download/window', query)

@@ -1,0 +1,359 @@
+// GENERATED from payloads.schema.json by `npm run types`. Do not edit.
+
+export interface Payloads {
+  Catalog: Catalog
+  Problem: Problem
+  Profile: Profile
+  Table: Table
+  View: View
+}
+/**
+ * Answer of ``GET runs``.
+ */
+export interface Catalog {
+  kind: 'catalog'
+  last_scan_unix_ms: number | null
+  logdir: string
+  problem: Problem | null
+  runs: RunInfo[]
+  scanned_files: number
+  scanning: boolean
+  skipped: Skipped[]
+}
+/**
+ * The one error shape: what happened, where, what to do.
+ */
+export interface Problem {
+  do: string
+  what: string
+  where: string
+}
+/**
+ * One run: a directory with traces.
+ */
+export interface RunInfo {
+  name: string
+  workers: WorkerInfo[]
+}
+/**
+ * One worker (process, rank) of a run.
+ */
+export interface WorkerInfo {
+  name: string
+  spans: SpanInfo[]
+}
+/**
+ * One profile. ``id`` is its key in URLs ("1", "2", ... by time); ``time_unix_ms`` its wall time or None.
+ */
+export interface SpanInfo {
+  files: string[]
+  fraction: number
+  id: string
+  problem: Problem | null
+  size_bytes: number
+  state: 'failed' | 'found' | 'loading' | 'ready'
+  time_unix_ms: number | null
+}
+/**
+ * A file that looked like a candidate and was not taken, and why.
+ */
+export interface Skipped {
+  path: string
+  reason: string
+}
+/**
+ * Answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it.
+ */
+export interface Profile {
+  data_notices: number
+  events_read: number
+  fraction: number
+  kind: 'profile'
+  problem: Problem | null
+  read: ReadInfo | null
+  run: string
+  span: string
+  state: 'failed' | 'found' | 'loading' | 'ready'
+  steps: StepInfo[]
+  views: ViewInfo[]
+  worker: string
+}
+/**
+ * How the file was read; counts are events.
+ */
+export interface ReadInfo {
+  complete: boolean
+  events_dropped: number
+  events_kept: number
+  events_other: number
+  events_quarantined: number
+  events_repaired: number
+  events_seen: number
+  events_unknown: number
+  file_bytes: number
+  format: string
+  issues: IssueInfo[]
+  text_bytes: number
+}
+/**
+ * One kind of irregularity met while reading (see trace/report.py).
+ */
+export interface IssueInfo {
+  code: string
+  count: number
+  examples: string[]
+  first_offset: number | null
+  outcome: string
+  text: string
+}
+/**
+ * A step one can choose.
+ */
+export interface StepInfo {
+  end_ns: number
+  label: string
+  start_ns: number
+}
+/**
+ * A view in the navigation: whether it applies to a profile, else why not and what would enable it.
+ */
+export interface ViewInfo {
+  available: boolean
+  enable: string
+  id: string
+  title: string
+  why: string
+}
+/**
+ * One page of a table. ``rows`` have a value per column key; ``totals`` are sums over all rows, unfiltered.
+ */
+export interface Table {
+  columns: Column[]
+  kind: 'table'
+  limit: number
+  matched_rows: number
+  name: string
+  name_column: string
+  offset: number
+  row_key: string[]
+  rows: {
+    [k: string]: number | string | boolean | null
+  }[]
+  sort: Sort | null
+  title: string
+  total_rows: number
+  totals: {
+    [k: string]: number | string | boolean | null
+  }
+}
+/**
+ * A column: its metric and how a table may use it.
+ */
+export interface Column {
+  hidden: boolean
+  metric: Metric
+  share: boolean
+}
+/**
+ * The definition that a person sees on hover: what a number is, its unit, and the window it is taken over.
+ */
+export interface Metric {
+  definition: string
+  key: string
+  title: string
+  unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
+  window: string
+}
+/**
+ * One sort key.
+ */
+export interface Sort {
+  descending: boolean
+  key: string
+}
+/**
+ * The payloads of one view by name, in reading order. Tables hold their first page.
+ */
+export interface View {
+  coverage: CoverageInfo
+  id: string
+  kind: 'view'
+  payloads: {
+    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline
+  }
+  title: string
+}
+/**
+ * How much of the file stands behind the numbers.
+ */
+export interface CoverageInfo {
+  complete: boolean
+  fraction_read: number
+  steps: string[] | null
+  window_ns: number
+}
+/**
+ * Parts of one total. The parts sum to ``total`` exactly (integers).
+ */
+export interface Breakdown {
+  kind: 'breakdown'
+  name: string
+  parts: Part[]
+  style: 'bar' | 'donut' | 'table'
+  subtitle: string
+  title: string
+  total: number
+  unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
+}
+/**
+ * One part; ``category`` names its colour.
+ */
+export interface Part {
+  category: string
+  link: Link | null
+  metric: Metric
+  value: number
+}
+/**
+ * A place inside the product: a view and the URL state to open it with.
+ */
+export interface Link {
+  params: {
+    [k: string]: string
+  }
+  text: string
+  view: string
+}
+/**
+ * Lines or stacked bars over x. ``x`` are labels (bars) or numbers in ``x_metric.unit`` (lines, bin edges).
+ */
+export interface Series {
+  kind: 'series'
+  lines: Line[]
+  name: string
+  style: 'histogram' | 'lines' | 'stacked_bars'
+  subtitle: string
+  title: string
+  x: (number | string)[]
+  x_metric: Metric
+}
+/**
+ * One series; ``category`` names its colour.
+ */
+export interface Line {
+  category: string
+  metric: Metric
+  values: (number | null)[]
+}
+/**
+ * Nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key.
+ */
+export interface Tree {
+  columns: Column[]
+  kind: 'tree'
+  label_column: string
+  name: string
+  parent: number[]
+  rows: {
+    [k: string]: number | string | boolean | null
+  }[]
+  title: string
+  total_nodes: number
+  value_columns: string[]
+}
+/**
+ * A list of findings, most important first. ``about`` tells a finding on the training from one on the data.
+ */
+export interface Notices {
+  about: 'data' | 'training'
+  kind: 'notices'
+  name: string
+  notices: Notice[]
+  title: string
+}
+/**
+ * One finding.
+ *
+ *     ``text`` and ``todo`` are templates: ``{key}`` stands for the figure with that metric key. ``measure`` is the key of
+ *     the figure shown as the badge, ``threshold`` the value it was compared with.
+ */
+export interface Notice {
+  evidence: Link | null
+  figures: Figure[]
+  kind: 'notice'
+  measure: string | null
+  references: Reference[]
+  rule: string
+  severity: 'high' | 'info' | 'low' | 'medium'
+  text: string
+  threshold: number | null
+  todo: string
+}
+/**
+ * One number with its definition.
+ */
+export interface Figure {
+  metric: Metric
+  note: string
+  value: number | string | boolean | null
+}
+/**
+ * An outside document worth reading; the page shows it as a link that the person may follow.
+ */
+export interface Reference {
+  text: string
+  url: string
+}
+/**
+ * Named numbers of one subject.
+ */
+export interface Figures {
+  figures: Figure[]
+  kind: 'figures'
+  name: string
+  style: 'headline' | 'list'
+  subtitle: string
+  title: string
+}
+/**
+ * Events of ``[start_ns, end_ns)`` as columns of equal length, sorted by (track, row, start).
+ *
+ *     Neighbours on one row that are each narrower than ``resolution_ns`` come merged: ``count`` > 1, ``busy_ns`` is the
+ *     covered time and ``event`` is -1. Otherwise ``event`` is the row of the event in the trace table (for details).
+ *     ``name`` and ``category`` index ``names`` and ``categories``.
+ */
+export interface Timeline {
+  busy_ns: number[]
+  categories: string[]
+  category: number[]
+  count: number[]
+  dur: number[]
+  end_ns: number
+  event: number[]
+  kind: 'timeline'
+  name: number[]
+  names: string[]
+  resolution_ns: number
+  row: number[]
+  start: number[]
+  start_ns: number
+  total_events: number
+  track: number[]
+  tracks: TimelineTrack[]
+  window_end_ns: number
+  window_start_ns: number
+}
+/**
+ * One group of rows: a host thread, its Python calls, or a device stream. ``rows`` = deepest row + 1.
+ */
+export interface TimelineTrack {
+  is_device: boolean
+  rows: number
+  subtitle: string
+  title: string
+}
+
+export type Unit = Metric['unit']
+export type Scalar = Figure['value']
+export type Payload = View['payloads'][string]
+export type Kind = Payload['kind']

@@ -1,0 +1,127 @@
+// A timeline payload made ready for drawing and hit-testing: typed columns, and where each row's events lie.
+import type { Timeline } from '../api/payloads'
+import { shortKernel } from '../lib/names'
+
+export interface TrackModel {
+  title: string
+  subtitle: string
+  isDevice: boolean
+  rows: number
+}
+
+export interface TimelineModel {
+  start: Float64Array
+  dur: Float64Array
+  name: Int32Array
+  category: Int32Array
+  event: Float64Array
+  count: Float64Array
+  busy: Float64Array
+  names: string[]
+  labels: string[]
+  categories: string[]
+  tracks: TrackModel[]
+  /** First position of row r of track t is `ranges[offset[t] + r]`; the next entry is its end. */
+  ranges: Int32Array
+  offset: Int32Array
+  windowStart: number
+  windowEnd: number
+  loadedStart: number
+  loadedEnd: number
+  resolution: number
+  total: number
+}
+
+export function prepare(payload: Timeline): TimelineModel {
+  const tracks = payload.tracks.map((track) => ({
+    title: track.title,
+    subtitle: track.subtitle,
+    isDevice: track.is_device,
+    rows: Math.max(1, track.rows),
+  }))
+  const offset = new Int32Array(tracks.length + 1)
+  for (let t = 0; t < tracks.length; t++) offset[t + 1] = offset[t] + tracks[t].rows
+  const lanes = offset[tracks.length]
+  const ranges = new Int32Array(lanes + 1)
+  for (let i = 0; i < payload.start.length; i++) {
+    const lane = offset[payload.track[i]] + payload.row[i]
+    if (lane < lanes) ranges[lane + 1]++
+  }
+  for (let lane = 0; lane < lanes; lane++) ranges[lane + 1] += ranges[lane]
+  return {
+    start: Float64Array.from(payload.start),
+    dur: Float64Array.from(payload.dur),
+    name: Int32Array.from(payload.name),
+    category: Int32Array.from(payload.category),
+    event: Float64Array.from(payload.event),
+    count: Float64Array.from(payload.count),
+    busy: Float64Array.from(payload.busy_ns),
+    names: payload.names,
+    labels: payload.names.map(shortKernel),
+    categories: payload.categories,
+    tracks,
+    ranges,
+    offset,
+    windowStart: payload.window_start_ns,
+    windowEnd: Math.max(payload.window_end_ns, payload.window_start_ns + 1),
+    loadedStart: payload.start_ns,
+    loadedEnd: payload.end_ns,
+    resolution: payload.resolution_ns,
+    total: payload.total_events,
+  }
+}
+
+/** First position in [from, to) whose event ends after `time`; rows hold no overlaps. */
+export function firstEndingAfter(model: TimelineModel, from: number, to: number, time: number): number {
+  let [low, high] = [from, to]
+  while (low < high) {
+    const mid = (low + high) >> 1
+    if (model.start[mid] + model.dur[mid] <= time) low = mid + 1
+    else high = mid
+  }
+  return low
+}
+
+/** The event of a row at a time, within a tolerance; -1 = none. */
+export function eventAt(model: TimelineModel, track: number, row: number, time: number, slack: number): number {
+  const lane = model.offset[track] + row
+  const [from, to] = [model.ranges[lane], model.ranges[lane + 1]]
+  let best = -1
+  let distance = slack
+  for (let i = firstEndingAfter(model, from, to, time - slack); i < to && model.start[i] <= time + slack; i++) {
+    const away = Math.max(0, model.start[i] - time, time - model.start[i] - model.dur[i])
+    if (away <= distance) {
+      best = i
+      distance = away
+      if (away === 0) break
+    }
+  }
+  return best
+}
+
+/** Busy share of `count` equal slices of the whole trace: devices when there are any, else the host's outermost calls. */
+export function overview(model: TimelineModel, count: number): { bins: Float32Array; device: boolean } {
+  const bins = new Float32Array(count)
+  const device = model.tracks.some((track, t) => track.isDevice && model.ranges[model.offset[t + 1]] > model.ranges[model.offset[t]])
+  const scale = count / (model.windowEnd - model.windowStart)
+  let used = 0
+  for (let t = 0; t < model.tracks.length; t++) {
+    if (model.tracks[t].isDevice !== device) continue
+    const lane = model.offset[t]
+    const category = (i: number) => model.categories[model.category[i]]
+    // Without devices: operators at any depth tell more than one step bar that spans all.
+    const lastLane = device ? lane + 1 : model.offset[t + 1]
+    used++
+    for (let i = model.ranges[lane]; i < model.ranges[lastLane]; i++) {
+      if (!device && (category(i) === 'annotation' || category(i) === 'python')) continue
+      const fill = model.dur[i] > 0 ? model.busy[i] / model.dur[i] : 0
+      const from = (model.start[i] - model.windowStart) * scale
+      const to = from + model.dur[i] * scale
+      for (let b = Math.max(0, Math.floor(from)); b < Math.min(count, Math.ceil(to)); b++) {
+        bins[b] += (Math.min(b + 1, to) - Math.max(b, from)) * fill
+      }
+    }
+  }
+  if (used > 0) for (let b = 0; b < count; b++) bins[b] = Math.min(1, bins[b])
+  return { bins, device }
+}

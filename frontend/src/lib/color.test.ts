@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest'
+import { categories, categoryColor, contrast, inkOn, mix, SURFACE } from './color'
+
+it.each(categories())('%s holds 3:1 on both themes', (category) => {
+  expect(contrast(categoryColor(category), SURFACE.light)).toBeGreaterThanOrEqual(3)
+  expect(contrast(categoryColor(category), SURFACE.dark)).toBeGreaterThanOrEqual(3)
+})
+
+it.each(categories())('text on %s is readable', (category) => {
+  const color = categoryColor(category)
+  expect(contrast(color, inkOn(color))).toBeGreaterThanOrEqual(4.4)
+})
+
+it('gives an unknown category one fixed colour', () => {
+  expect(categoryColor('brand-new')).toBe(categoryColor('brand-new'))
+})
+
+it('mixes', () => expect(mix('#ffffff', '#000000', 0.5)).toBe('#808080'))

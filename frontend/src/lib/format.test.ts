@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+import cases from '../../../tests/format_cases.json'
+import type { Scalar, Unit } from '../api/payloads'
+import { exact, format, formatTime, scaleFor } from './format'
+
+interface Case {
+  unit: string
+  value: Scalar
+  column_max?: number
+  zone?: string
+  text: string
+}
+
+describe('format', () => {
+  it.each(cases as Case[])('$unit $value (column max $column_max) reads $text', ({ unit, value, column_max, zone, text }) => {
+    const known = unit as Unit
+    if (known === 'unix_ms') {
+      expect(formatTime(value as number, zone)).toBe(text)
+    } else {
+      expect(format(value, known, column_max === undefined ? undefined : scaleFor(known, column_max))).toBe(text)
+    }
+  })
+
+  it('tells the exact value', () => {
+    expect(exact(98588333, 'ns')).toBe('98,588,333 ns')
+    expect(exact(0.33412345, 'ratio')).toBe('33.412345 %')
+    expect(exact(null, 'ns')).toBe('no value')
+  })
+})

@@ -1,0 +1,127 @@
+// The only formatter of the page: a number, its unit and the scale of its column give a text. tests/format_cases.json
+// holds the cases that this file and the Python formatter must both pass.
+import type { Scalar, Unit } from '../api/payloads'
+
+/** What a column (or one number) is counted in: `value / factor` of `symbol`. */
+export interface Scale {
+  unit: Unit
+  factor: number
+  symbol: string
+}
+
+const DASH = '–'
+const TIME: [number, string][] = [
+  [1, 'ns'],
+  [1e3, 'µs'],
+  [1e6, 'ms'],
+  [1e9, 's'],
+]
+const BYTES: [number, string][] = [
+  [1, 'B'],
+  [2 ** 10, 'KiB'],
+  [2 ** 20, 'MiB'],
+  [2 ** 30, 'GiB'],
+  [2 ** 40, 'TiB'],
+]
+const RATE: [number, string][] = [
+  [1, 'B/s'],
+  [1e3, 'kB/s'],
+  [1e6, 'MB/s'],
+  [1e9, 'GB/s'],
+  [1e12, 'TB/s'],
+]
+const LADDERS: Partial<Record<Unit, [number, string][]>> = { ns: TIME, bytes: BYTES, bytes_per_second: RATE }
+
+/** The scale for a column whose largest absolute value is `max`. */
+export function scaleFor(unit: Unit, max: number): Scale {
+  if (unit === 'ratio') return { unit, factor: 0.01, symbol: '%' }
+  const ladder = LADDERS[unit]
+  if (!ladder) return { unit, factor: 1, symbol: '' }
+  let best = ladder[0]
+  for (const step of ladder) if (Number(Math.abs(max / step[0]).toPrecision(3)) >= 1) best = step
+  return { unit, factor: best[0], symbol: best[1] }
+}
+
+/** The scale for all values of a column. */
+export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
+  let max = 0
+  for (const value of values) if (typeof value === 'number') max = Math.max(max, Math.abs(value))
+  return scaleFor(unit, max)
+}
+
+const grouped = (decimals: number) =>
+  new Intl.NumberFormat('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+const GROUPED = [0, 1, 2, 3].map(grouped)
+
+/** Three significant digits, at most three decimals; whole numbers stay whole. */
+export function digits(value: number): string {
+  if (!Number.isFinite(value)) return DASH
+  const size = Math.abs(value)
+  if (Number.isInteger(value)) return GROUPED[0].format(value)
+  if (size < 0.0005) return value < 0 ? '>-0.001' : '<0.001'
+  const decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3
+  return GROUPED[decimals].format(value)
+}
+
+function percent(value: number): string {
+  const shown = value * 100
+  if (shown !== 0 && Math.abs(shown) < 0.05) return value < 0 ? '>-0.1' : '<0.1'
+  return GROUPED[1].format(shown)
+}
+
+/** The number alone, as a cell of a column shows it (the unit stands in the header). */
+export function formatNumber(value: Scalar, scale: Scale): string {
+  if (value === null || value === undefined) return DASH
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (typeof value === 'string') return value === '' ? DASH : value
+  if (scale.unit === 'ratio') return percent(value)
+  if (scale.unit === 'unix_ms') return formatTime(value)
+  // Whole nanoseconds or bytes stay whole; 12 of a larger unit is 12.0.
+  if (scale.factor === 1 || value === 0) return digits(value)
+  const scaled = value / scale.factor
+  const size = Math.abs(scaled)
+  if (size < 0.0005) return digits(scaled)
+  const decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3
+  return GROUPED[decimals].format(scaled)
+}
+
+/** A value with its unit. Without a scale the value chooses its own. */
+export function format(value: Scalar, unit: Unit, scale?: Scale): string {
+  if (value === null || value === undefined) return DASH
+  const used = scale ?? scaleFor(unit, typeof value === 'number' ? value : 0)
+  const text = formatNumber(value, used)
+  return used.symbol && typeof value === 'number' ? `${text} ${used.symbol}` : text
+}
+
+const EXACT: Partial<Record<Unit, string>> = { ns: ' ns', bytes: ' bytes', bytes_per_second: ' bytes/s' }
+const FULL = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
+
+/** The exact value, for hover and copy. */
+export function exact(value: Scalar, unit: Unit): string {
+  if (value === null || value === undefined) return 'no value'
+  if (typeof value !== 'number') return format(value, unit)
+  if (unit === 'ratio') return `${FULL.format(value * 100)} %`
+  if (unit === 'unix_ms') return new Date(value).toISOString()
+  return `${FULL.format(value)}${EXACT[unit] ?? ''}`
+}
+
+/** Wall time in the reader's zone (or the given one): `2026-11-20 14:03:12`. */
+export function formatTime(unixMs: number, zone?: string): string {
+  const parts = new Intl.DateTimeFormat('en-GB', {
+    timeZone: zone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+  }).formatToParts(unixMs)
+  const get = (type: string) => parts.find((part) => part.type === type)?.value ?? ''
+  return `${get('year')}-${get('month')}-${get('day')} ${get('hour')}:${get('minute')}:${get('second')}`
+}
+
+/** Time of day alone. */
+export const formatClock = (unixMs: number) => formatTime(unixMs).slice(11)
+
+export const isNumeric = (unit: Unit) => unit !== 'text' && unit !== 'code' && unit !== 'bool' && unit !== 'unix_ms'

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest'
+import { shortenMiddle, shortKernel } from './names'
+
+it.each([
+  ['sm80_xmma_gemm_f16f16_f16f32', 'sm80_xmma_gemm_f16f16_f16f32'],
+  [
+    'void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, at::detail::Array<char*, 3> >(int, at::native::AddFunctor<float>, at::detail::Array<char*, 3>)',
+    'vectorized_elementwise_kernel [Add]',
+  ],
+  [
+    'void at::native::(anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>(float*, float const*, int)',
+    'softmax_warp_forward',
+  ],
+  ['void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(cudnnTensorStruct)', 'bn_fw_tr_1C11_kernel_NCHW'],
+  ['void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4>(cutlass_80_x::Params)', 'Kernel2 [cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4]'],
+  ['ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long)', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'],
+  ['Memcpy HtoD (Pinned -> Device)', 'Memcpy HtoD'],
+])('%s is short for people', (name, short) => expect(shortKernel(name)).toBe(short))
+
+it('shortens in the middle', () => {
+  expect(shortenMiddle('abcdef', 6)).toBe('abcdef')
+  expect(shortenMiddle('abcdefghijklmnop', 9)).toBe('abcde…nop')
+  expect(shortenMiddle('abcdef', 3)).toBe('ab…')
+})

@@ -1,0 +1,28 @@
+// One search box: plain text (any case) or /regex/. The server does the search; this says early when it cannot.
+
+export type Search = { kind: 'text'; text: string } | { kind: 'regex'; source: string } | { kind: 'bad'; reason: string }
+
+export function parseSearch(input: string): Search {
+  const regex = /^\/(.*)\/$/.exec(input)
+  if (!regex || input.length < 3) return { kind: 'text', text: input }
+  try {
+    new RegExp(regex[1])
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/^Invalid regular expression:\s*/, '') : 'not valid'
+    return { kind: 'bad', reason: `Not a valid regular expression: ${reason}` }
+  }
+  return { kind: 'regex', source: regex[1] }
+}
+
+/** A test for names; an empty or bad search matches nothing. */
+export function matcher(input: string): ((name: string) => boolean) | null {
+  if (input === '') return null
+  const search = parseSearch(input)
+  if (search.kind === 'bad') return null
+  if (search.kind === 'regex') {
+    const regex = new RegExp(search.source)
+    return (name) => regex.test(name)
+  }
+  const wanted = search.text.toLowerCase()
+  return (name) => name.toLowerCase().includes(wanted)
+}

@@ -1,0 +1,174 @@
+// Data that follows the URL: what was asked last is kept while the next answer is under way.
+import { useCallback, useEffect, useRef, useState } from 'react'
+import { type Answer, ApiError, getCatalog, getProfile, getView, type Query } from '../api/client'
+import type { Catalog, Problem, Profile, View } from '../api/payloads'
+import type { Values } from './hash'
+
+const CATALOG_MS = 5000
+const LOADING_MS = 700
+
+export function problemOf(error: unknown): Problem {
+  if (error instanceof ApiError) return error.problem
+  return {
+    what: 'The page met an error of its own.',
+    where: error instanceof Error ? (error.stack?.split('\n').slice(0, 3).join(' ') ?? error.message) : String(error),
+    do: 'Reload the page. If it happens again, please report it with this text.',
+  }
+}
+
+const isAbort = (error: unknown) => error instanceof DOMException && error.name === 'AbortError'
+
+export interface CatalogState {
+  catalog: Catalog | null
+  /** Set while the server does not answer; the last catalog stays. */
+  problem: Problem | null
+  refresh: () => void
+}
+
+export function useCatalog(): CatalogState {
+  const [catalog, setCatalog] = useState<Catalog | null>(null)
+  const [problem, setProblem] = useState<Problem | null>(null)
+  const [round, setRound] = useState(0)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new round asks at once
+  useEffect(() => {
+    const abort = new AbortController()
+    let timer = 0
+    const ask = async () => {
+      try {
+        const next = await getCatalog(abort.signal)
+        setCatalog((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next))
+        setProblem(null)
+        timer = window.setTimeout(ask, next.scanning ? LOADING_MS : CATALOG_MS)
+      } catch (error) {
+        if (isAbort(error) || abort.signal.aborted) return
+        setProblem(problemOf(error))
+        timer = window.setTimeout(ask, CATALOG_MS)
+      }
+    }
+    ask()
+    return () => {
+      abort.abort()
+      window.clearTimeout(timer)
+    }
+  }, [round])
+  // TensorBoard's own reload button.
+  const refresh = useCallback(() => setRound((n) => n + 1), [])
+  return { catalog, problem, refresh }
+}
+
+export interface Address {
+  run: string
+  worker: string
+  span: string
+}
+
+/** The profile the URL means: what it leaves out is the first there is. */
+export function resolveAddress(catalog: Catalog | null, route: Values): Address | null {
+  const run = catalog?.runs.find((item) => item.name === route.run) ?? (route.run ? undefined : catalog?.runs[0])
+  const worker = run?.workers.find((item) => item.name === route.worker) ?? (route.worker ? undefined : run?.workers[0])
+  const span = worker?.spans.find((item) => item.id === route.span) ?? (route.span ? undefined : worker?.spans[0])
+  return run && worker && span ? { run: run.name, worker: worker.name, span: span.id } : null
+}
+
+export interface ProfileState {
+  profile: Profile | null
+  problem: Problem | null
+  /** When loading began, for the time left. */
+  since: number
+  reload: () => void
+}
+
+export function useProfile(address: Address | null, catalogState: string): ProfileState {
+  const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null; since: number }>({
+    key: '',
+    profile: null,
+    problem: null,
+    since: 0,
+  })
+  const [round, setRound] = useState(0)
+  const key = address ? JSON.stringify(address) : ''
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asks again when the catalog says the state changed
+  useEffect(() => {
+    if (key === '') return
+    const query = JSON.parse(key) as Query
+    const abort = new AbortController()
+    let timer = 0
+    const since = Date.now()
+    const ask = async () => {
+      try {
+        const profile = await getProfile(query, abort.signal)
+        setState((old) => ({
+          key,
+          profile: old.key === key && JSON.stringify(old.profile) === JSON.stringify(profile) ? old.profile : profile,
+          problem: null,
+          since: old.key === key ? old.since : since,
+        }))
+        if (profile.state === 'loading' || profile.state === 'found') timer = window.setTimeout(ask, LOADING_MS)
+      } catch (error) {
+        if (isAbort(error) || abort.signal.aborted) return
+        setState((old) => ({ ...old, key, profile: old.key === key ? old.profile : null, problem: problemOf(error) }))
+        timer = window.setTimeout(ask, CATALOG_MS)
+      }
+    }
+    ask()
+    return () => {
+      abort.abort()
+      window.clearTimeout(timer)
+    }
+  }, [key, catalogState === 'ready', round])
+  const reload = useCallback(() => setRound((n) => n + 1), [])
+  const mine = state.key === key
+  return { profile: mine ? state.profile : null, problem: mine ? state.problem : null, since: state.since, reload }
+}
+
+export interface Resource<T> {
+  /** The last answer, kept while `busy`. */
+  data: T | null
+  busy: boolean
+  problem: Problem | null
+}
+
+/** Asks whenever `key` changes; '' asks nothing. A profile that is still loading is asked again. */
+export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<Answer<T>>, keep = true): Resource<T> {
+  const [state, setState] = useState<{ key: string; data: T | null; problem: Problem | null }>({
+    key: '',
+    data: null,
+    problem: null,
+  })
+  const loader = useRef(load)
+  loader.current = load
+  useEffect(() => {
+    if (key === '') return
+    const abort = new AbortController()
+    let timer = 0
+    const ask = async () => {
+      try {
+        const answer = await loader.current(abort.signal)
+        if (abort.signal.aborted) return
+        if (answer.state === 'ready') setState({ key, data: answer.data, problem: null })
+        else timer = window.setTimeout(ask, LOADING_MS)
+      } catch (error) {
+        if (isAbort(error) || abort.signal.aborted) return
+        setState((old) => ({ key, data: old.key === key ? old.data : null, problem: problemOf(error) }))
+        if (error instanceof ApiError && error.status === 0) timer = window.setTimeout(ask, CATALOG_MS)
+      }
+    }
+    ask()
+    return () => {
+      abort.abort()
+      window.clearTimeout(timer)
+    }
+  }, [key])
+  const mine = state.key === key
+  return {
+    data: mine || keep ? state.data : null,
+    busy: key !== '' && !mine,
+    problem: mine ? state.problem : null,
+  }
+}
+
+/** One view's payloads. `profileKey` changes when another profile is open: then nothing old is kept. */
+export function useView(id: string, query: Query, enabled = true): Resource<View> {
+  const key = enabled ? JSON.stringify([id, query]) : ''
+  return useResource<View>(key, (signal) => getView(id, query, signal))
+}
