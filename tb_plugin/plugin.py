@@ -1,0 +1,73 @@
+"""TensorBoard's door: builds the workspace when it is first needed and returns the route map. No logic.
+
+TensorBoard imports this module at every start, so it imports nothing heavy: not numpy, pyarrow, pandas or fsspec.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from tensorboard.plugins import base_plugin
+
+if TYPE_CHECKING:
+    from tb_plugin.service.workspace import Workspace
+
+
+class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
+    """The plugin "torch_trace"."""
+
+    plugin_name = "torch_trace"
+
+    def __init__(self, context: base_plugin.TBContext) -> None:
+        flags = context.flags
+        self._logdir: str = context.logdir or getattr(flags, "logdir", "") or ""
+        self._logdir_spec: str = getattr(flags, "logdir_spec", "") or ""
+        self._lock = threading.Lock()
+        self._workspace: Workspace | None = None
+
+    def get_plugin_apps(self) -> dict[str, Callable[..., Iterable[bytes]]]:
+        """Routes below ``/data/plugin/torch_trace``: one application that answers all of docs/http.md."""
+        return {"/*": self._serve}
+
+    def is_active(self) -> bool:
+        """Answers at once: true during the first scan, and when anything was found or failed."""
+        if not (self._logdir or self._logdir_spec):
+            return False
+        # The first call may come while TensorBoard starts: the imports and the scan go to a thread.
+        workspace = self._workspace
+        if workspace is None:
+            threading.Thread(target=self._start, name="torch-trace-start", daemon=True).start()
+            return True
+        workspace.catalog.start()
+        return workspace.catalog.is_active
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        """Where TensorBoard finds the page."""
+        return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="Torch Trace", disable_reload=True)
+
+    def close(self) -> None:
+        """Ends the scan and the worker processes."""
+        with self._lock:
+            if self._workspace is not None:
+                self._workspace.close()
+
+    def _start(self) -> None:
+        self._open().catalog.start()
+
+    def _open(self) -> Workspace:
+        with self._lock:
+            if self._workspace is None:
+                from tb_plugin.service.pool import Pool
+                from tb_plugin.service.workspace import open_workspace
+                from tb_plugin.storage.files import parse_spec
+
+                locations = parse_spec(self._logdir_spec) if self._logdir_spec else [("", self._logdir)]
+                self._workspace = open_workspace(locations, Pool())
+            return self._workspace
+
+    def _serve(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+        from tb_plugin.web.routes import Routes
+
+        return Routes(self._open)(environ, start_response)

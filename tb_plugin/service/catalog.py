@@ -1,0 +1,248 @@
+"""The profiles of the log directories and their states, kept up to date by a background thread."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tb_plugin.errors import BadRequest, NotFound, UserError
+from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
+from tb_plugin.service.discovery import Discovery, Found, Root, Scanner
+from tb_plugin.service.pool import Job
+from tb_plugin.service.summary import Summary
+
+log = logging.getLogger("torch_trace")
+
+SCAN_SECONDS = 5.0
+"""Pause between scans; with the time of a scan itself a change shows within ten seconds."""
+_MAX_SKIPPED = 1000
+
+Which = Literal["run", "worker", "span"]
+
+
+class Entry:
+    """One profile and its state. All fields but ``found`` belong to the loader and its lock."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.state: State = "found"
+        self.problem: UserError | None = None
+        self.summary: Summary | None = None
+        self.path = ""
+        """Of the column file, once ready."""
+        self.job: Job | None = None
+        self.load: object = None
+        """Identity of the load under way; what comes back from an earlier one is ignored."""
+        self.gone = False
+        """The file vanished or changed; another entry stands for it now."""
+        self.polled = 0.0
+        """When somebody last asked, monotonic seconds."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Run, worker, span."""
+        return (self.found.run, self.found.worker, self.found.span)
+
+    @property
+    def fraction(self) -> float:
+        """How much of the file is read, 0..1."""
+        if self.state == "ready":
+            return 1.0
+        return self.job.fraction if self.job is not None else 0.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a request names; None = left out."""
+
+    run: str | None = None
+    worker: str | None = None
+    span: str | None = None
+
+
+class ProfileCatalog:
+    """Knows which profiles exist. ``start`` begins to rescan; until then, ``scan`` does it on demand.
+
+    ``dropped`` is called with every entry that vanished or whose file changed.
+    """
+
+    def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
+        self.dropped: Callable[[Entry], None] = lambda entry: None
+        self.ticked: Callable[[], None] = lambda: None
+        self._scanner = scanner
+        self._every_seconds = every_seconds
+        self._lock = threading.Lock()
+        self._entries: dict[tuple[str, str, str], Entry] = {}
+        self._discovery = Discovery()
+        self._last_scan_unix_ms: int | None = None
+        self._first = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def roots(self) -> Sequence[Root]:
+        """The log directories."""
+        return self._scanner.roots
+
+    def start(self) -> None:
+        """Starts the background thread unless it runs. Returns at once."""
+        with self._lock:
+            if self._thread is None and not self._stop.is_set():
+                self._thread = threading.Thread(target=self._keep_scanning, name="torch-trace-scan", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the background thread; it is gone when this returns, or after its scan under way."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def scan(self) -> None:
+        """Looks at all files once and updates the entries."""
+        discovery = self._scanner.scan()
+        fresh = {(found.run, found.worker, found.span): found for found in discovery.found}
+        unread = {error.where for error in discovery.problems}
+        with self._lock:
+            gone = []
+            for key, entry in list(self._entries.items()):
+                found = fresh.get(key)
+                if found is not None and _same(found, entry.found):
+                    entry.found = found
+                elif found is None and entry.found.root.folder.url in unread and self._entries:
+                    # The storage failed for a moment; what was known stays until it answers again.
+                    continue
+                else:
+                    gone.append(self._entries.pop(key))
+            for key, found in fresh.items():
+                self._entries.setdefault(key, Entry(found))
+            self._entries = dict(sorted(self._entries.items(), key=lambda item: _natural(item[1].found)))
+            self._discovery = discovery
+            self._last_scan_unix_ms = time.time_ns() // 1_000_000
+        for entry in gone:
+            self.dropped(entry)
+        self._first.set()
+
+    def wait_first(self, seconds: float) -> bool:
+        """Waits until the first scan is done; False when it takes longer."""
+        return self._first.wait(seconds)
+
+    @property
+    def is_active(self) -> bool:
+        """True before the first scan is done, and when anything was found or a log directory failed."""
+        return not self._first.is_set() or bool(self._entries or self._discovery.problems)
+
+    def entries(self) -> list[Entry]:
+        """All profiles in the order of the picker."""
+        with self._lock:
+            return list(self._entries.values())
+
+    def skipped(self) -> list[tuple[str, str]]:
+        """(path, reason) of what looked like a candidate and was not taken."""
+        with self._lock:
+            return list(self._discovery.skipped)
+
+    def problems(self) -> list[UserError]:
+        """Log directories that the last scan could not read."""
+        with self._lock:
+            return list(self._discovery.problems)
+
+    def find(self, place: Place) -> Entry:
+        """The profile a request means. Raises NotFound; BadRequest when more than one fits."""
+        entries = self.entries()
+        if not entries:
+            if self.problems():
+                raise self.problems()[0]
+            raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
+        if place == Place():
+            return entries[0]
+        for which in ("run", "worker", "span"):
+            entries = _narrow(entries, which, getattr(place, which))
+        return entries[0]
+
+    def payload(self) -> Catalog:
+        """Answer of ``GET runs``."""
+        runs: dict[str, dict[str, list[SpanInfo]]] = {}
+        for entry in self.entries():
+            found = entry.found
+            runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
+        problems = self.problems()
+        skipped = self.skipped() + [(error.where, error.what) for error in problems]
+        return Catalog(
+            logdir=_shown(self.roots),
+            scanning=not self._first.is_set(),
+            scanned_files=self._discovery.files,
+            last_scan_unix_ms=self._last_scan_unix_ms,
+            runs=[
+                RunInfo(run, [WorkerInfo(w, spans) for w, spans in workers.items()]) for run, workers in runs.items()
+            ],
+            skipped=[Skipped(path, reason) for path, reason in skipped[:_MAX_SKIPPED]],
+            problem=problem_of(problems[0]) if len(problems) == len(self.roots) and problems else None,
+        )
+
+    def _keep_scanning(self) -> None:
+        due = 0.0
+        while not self._stop.is_set():
+            try:
+                if time.monotonic() >= due:
+                    self.scan()
+                    due = time.monotonic() + self._every_seconds
+                self.ticked()
+            except Exception:  # the edge of a thread: one failed scan must not end all scanning
+                log.exception("The scan of the log directory failed.")
+                due = time.monotonic() + self._every_seconds
+                self._first.set()
+            self._stop.wait(min(1.0, self._every_seconds))
+
+
+def problem_of(error: BaseException) -> Problem:
+    """An error as a payload."""
+    if isinstance(error, UserError):
+        return Problem(error.what, error.where, error.do)
+    return Problem("An internal error happened.", str(error), "The log has the details; please report it.")
+
+
+def _same(new: Found, old: Found) -> bool:
+    return (new.names, new.fingerprint, new.root) == (old.names, old.fingerprint, old.root)
+
+
+def _natural(found: Found) -> tuple[str, str, bool, int, str]:
+    """Spans as numbers: 2 before 10; those without a number last."""
+    number = int(found.span) if found.span.isdigit() else 0
+    return (found.run, found.worker, not found.span.isdigit(), number, found.span)
+
+
+def _narrow(entries: list[Entry], which: Which, wanted: str | None) -> list[Entry]:
+    names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
+    if wanted is None:
+        if len(names) > 1:
+            raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
+        return entries
+    if wanted not in names:
+        raise NotFound(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+    return [entry for entry in entries if getattr(entry.found, which) == wanted]
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+
+
+def _shown(roots: Sequence[Root]) -> str:
+    return ", ".join(root.folder.url for root in roots)
+
+
+def _span_info(entry: Entry) -> SpanInfo:
+    found = entry.found
+    problem = problem_of(entry.problem) if entry.problem is not None else None
+    return SpanInfo(
+        id=found.span,
+        time_unix_ms=found.time_unix_ms,
+        files=list(found.names),
+        size_bytes=found.size_bytes,
+        state=entry.state,
+        fraction=entry.fraction,
+        problem=problem,
+    )

@@ -1,0 +1,210 @@
+"""From the files of the log directories to runs, workers and spans."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tb_plugin.errors import UserError
+from tb_plugin.readers.base import Candidate, ListedFile, Reader
+from tb_plugin.storage.files import Folder
+from tb_plugin.storage.listing import Listing
+
+HEAD_BYTES = 64 * 1024
+"""How much uncompressed text of an uncertain file is looked at."""
+NOT_A_TRACE = "It does not look like a profiler trace."
+_GZIP_MAGIC = b"\x1f\x8b"
+_FIRST_PLAUSIBLE_MS = 10**11
+"""Spring 1973; a smaller token is a counter and no time."""
+
+
+@dataclass(frozen=True)
+class Root:
+    """One log directory. ``name`` prefixes its runs (``--logdir_spec``); empty for the only directory."""
+
+    folder: Folder
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One profile: its place in the picker and its files."""
+
+    run: str
+    worker: str
+    span: str
+    time_unix_ms: int | None
+    root: Root
+    names: tuple[str, ...]
+    """Paths relative to the root."""
+    size_bytes: int
+    fingerprint: str
+    reader: Reader
+
+    @property
+    def url(self) -> str:
+        """Full path or URL of the (first) file."""
+        return self.root.folder.locate(self.names[0])
+
+
+@dataclass
+class Discovery:
+    """Everything that one scan found. ``problems`` are log directories that could not be read at all."""
+
+    found: list[Found] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    files: int = 0
+    problems: list[UserError] = field(default_factory=list)
+
+
+class Scanner:
+    """Scans log directories. Remembers by fingerprint which uncertain files turned out to be no traces."""
+
+    def __init__(self, roots: Sequence[Root], readers: Sequence[Reader]) -> None:
+        self.roots = roots
+        self.readers = readers
+        self._sniffed: dict[tuple[str, str, str, str], str] = {}
+
+    def scan(self) -> Discovery:
+        """One walk over all roots. Never raises UserError: what cannot be read is part of the answer."""
+        discovery = Discovery()
+        drafts: list[_Draft] = []
+        seen: set[tuple[str, str, str, str]] = set()
+        for root in self.roots:
+            try:
+                listing = root.folder.list()
+            except UserError as error:
+                discovery.problems.append(error)
+                continue
+            discovery.files += len(listing.files)
+            discovery.skipped += [(_join(root, entry.path), entry.reason) for entry in listing.unlisted]
+            drafts += self._candidates(root, listing, discovery, seen)
+        self._sniffed = {key: why for key, why in self._sniffed.items() if key in seen}
+        discovery.found = _number(drafts)
+        return discovery
+
+    def _candidates(
+        self, root: Root, listing: Listing, discovery: Discovery, seen: set[tuple[str, str, str, str]]
+    ) -> list[_Draft]:
+        """Profiles of one root; uncertain ones only when their first bytes speak for them."""
+        files = {file.path: ListedFile(file.path, file.size, file.fingerprint) for file in listing.files}
+        taken: dict[tuple[str, ...], _Draft] = {}
+        refused: dict[tuple[str, ...], str] = {}
+        for reader in self.readers:
+            for candidate in reader.find(tuple(files.values())):
+                draft = _Draft(root, reader, candidate, [files[name] for name in candidate.names])
+                rival = taken.get(candidate.names)
+                if rival is not None and (rival.candidate.certain or not candidate.certain):
+                    continue
+                why = "" if candidate.certain else self._sniff(draft, seen)
+                if why:
+                    refused[candidate.names] = why
+                else:
+                    taken[candidate.names] = draft
+        discovery.skipped += [(_join(root, n[0]), why) for n, why in refused.items() if n not in taken]
+        return list(taken.values())
+
+    def _sniff(self, draft: _Draft, seen: set[tuple[str, str, str, str]]) -> str:
+        """Why a file is not taken; empty when it is. Known answers are reused until the file changes."""
+        file = draft.files[0]
+        key = (draft.root.folder.url, file.path, file.fingerprint, draft.reader.id)
+        seen.add(key)
+        if key not in self._sniffed:
+            self._sniffed[key] = _look(draft.root.folder, file, draft.reader)
+        return self._sniffed[key]
+
+
+def read_head(folder: Folder, path: str) -> bytes:
+    """The first 64 KiB of a file's text, unpacked when its magic bytes say gzip. Raises StorageError, zlib.error."""
+    with folder.open(path) as stream:
+        head = stream.read(HEAD_BYTES)
+    if head[:2] == _GZIP_MAGIC:
+        # A cut or growing archive gives what it has.
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+    return head
+
+
+def time_of(token: str | None) -> int | None:
+    """Wall time of a span token in ms since 1970; None when the number is no plausible time."""
+    nanoseconds = _nanoseconds(token)
+    return None if nanoseconds is None else nanoseconds // 1_000_000
+
+
+@dataclass(frozen=True)
+class _Draft:
+    root: Root
+    reader: Reader
+    candidate: Candidate
+    files: list[ListedFile]
+
+
+def _look(folder: Folder, file: ListedFile, reader: Reader) -> str:
+    if file.size == 0:
+        return "The file is empty."
+    try:
+        head = read_head(folder, file.path)
+    except zlib.error:
+        return "The gzip archive is damaged."
+    except UserError as error:
+        return error.what
+    return "" if reader.sniff(head) else NOT_A_TRACE
+
+
+def _number(drafts: Iterable[_Draft]) -> list[Found]:
+    """Gives every profile a span id that is unique in its worker: "1", "2", ... by time, then those without a token."""
+    groups: dict[tuple[str, str], list[_Draft]] = defaultdict(list)
+    for draft in drafts:
+        groups[_run_name(draft), draft.candidate.worker].append(draft)
+    found: list[Found] = []
+    for (run, worker), group in sorted(groups.items(), key=lambda item: item[0]):
+        timed = sorted((d for d in group if d.candidate.span is not None), key=_order)
+        untimed = sorted((d for d in group if d.candidate.span is None), key=lambda d: d.candidate.names)
+        ids = [str(i + 1) for i in range(len(timed))]
+        ids += ["default" if i == 0 else f"default-{i + 1}" for i in range(len(untimed))]
+        found += [_found(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
+    return found
+
+
+def _found(run: str, worker: str, span: str, draft: _Draft) -> Found:
+    return Found(
+        run=run,
+        worker=worker,
+        span=span,
+        time_unix_ms=time_of(draft.candidate.span),
+        root=draft.root,
+        names=draft.candidate.names,
+        size_bytes=sum(file.size for file in draft.files),
+        fingerprint="|".join(file.fingerprint for file in draft.files),
+        reader=draft.reader,
+    )
+
+
+def _run_name(draft: _Draft) -> str:
+    root, relative = draft.root, draft.candidate.run.strip("/")
+    relative = "" if relative == "." else relative
+    if root.name:
+        return f"{root.name}/{relative}" if relative else root.name
+    return relative or root.folder.name
+
+
+def _order(draft: _Draft) -> tuple[int, tuple[str, ...]]:
+    token = draft.candidate.span or "0"
+    time = _nanoseconds(token)
+    return (int(token) if time is None else time, draft.candidate.names)
+
+
+def _nanoseconds(token: str | None) -> int | None:
+    """A token as ns since 1970. Old PyTorch wrote ms, new writes ns; the sizes are a million apart."""
+    if not token or not token.isdigit():
+        return None
+    number = int(token)
+    for unit in (1_000_000, 1_000, 1):
+        if _FIRST_PLAUSIBLE_MS <= number * unit // 1_000_000 < _FIRST_PLAUSIBLE_MS * 100:
+            return number * unit
+    return None
+
+
+def _join(root: Root, path: str) -> str:
+    return root.folder.locate(path) if path != "." else root.folder.url

@@ -1,0 +1,195 @@
+"""Loading: found -> loading -> ready or failed, one parse per profile however many ask, stopped when nobody does."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+import time
+from concurrent.futures import Future, wait
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tb_plugin import __version__
+from tb_plugin.errors import Cancelled, TorchTraceError, UserError
+from tb_plugin.service.catalog import Entry, ProfileCatalog
+from tb_plugin.service.pool import Job, Workers
+from tb_plugin.service.summary import Summary
+from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.files import copy_url
+
+log = logging.getLogger("torch_trace")
+
+LEASE_SECONDS = 15.0
+"""A parse that nobody asked about for so long is stopped."""
+TASKS = "tb_plugin.service.tasks"
+_COLUMNS = ".arrow"
+_SUMMARY = ".summary.json"
+
+
+class Loader:
+    """Drives the states of entries. One lock guards them all: every change is short."""
+
+    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore, tasks: str = TASKS) -> None:
+        self._catalog = catalog
+        self._workers = workers
+        self._store = store
+        self._tasks = tasks
+        self._lock = threading.RLock()
+        catalog.dropped = self.drop
+        catalog.ticked = self.end_leases
+
+    def begin(self, entry: Entry) -> None:
+        """Renews the lease of an entry and starts to load it unless that was done. Returns at once."""
+        with self._lock:
+            entry.polled = time.monotonic()
+            if entry.state != "found" or entry.gone:
+                return
+            if self._take_cached(entry):
+                return
+            entry.state, entry.load = "loading", object()
+            if entry.found.root.folder.is_local:
+                self._parse(entry, {name: entry.found.root.folder.locate(name) for name in entry.found.names})
+            else:
+                threading.Thread(target=self._fetch, args=(entry, entry.load), daemon=True).start()
+
+    def ready(self, entry: Entry) -> Entry:
+        """Begins to load; the entry has a summary when it is loaded. Raises the error it failed with."""
+        self.begin(entry)
+        with self._lock:
+            if entry.problem is not None:
+                raise entry.problem
+            # The cache may have dropped the columns to make room for others.
+            if entry.state == "ready" and not _touch(entry.path):
+                entry.state, entry.summary = "found", None
+                self.begin(entry)
+            return entry
+
+    def wait(self, entry: Entry) -> Entry:
+        """Loads an entry and waits. Raises the error it failed with, Cancelled when its file went away."""
+        while self.ready(entry).state != "ready":
+            job = entry.job
+            if entry.gone:
+                raise Cancelled(f"{entry.found.url} changed while it was read.")
+            if job is None:
+                time.sleep(0.02)
+            else:
+                wait([job.future], timeout=1.0)
+        return entry
+
+    def drop(self, entry: Entry) -> None:
+        """Stops the work on an entry whose file vanished or changed."""
+        with self._lock:
+            entry.gone = True
+            job = self._abandon(entry)
+        if job is not None:
+            self._workers.cancel(job)
+
+    def end_leases(self) -> None:
+        """Stops parses that nobody asked about for LEASE_SECONDS."""
+        oldest = time.monotonic() - LEASE_SECONDS
+        with self._lock:
+            late = [e for e in self._catalog.entries() if e.state == "loading" and e.polled < oldest]
+            jobs = [self._abandon(entry) for entry in late]
+        for job in filter(None, jobs):
+            self._workers.cancel(job)
+
+    def _abandon(self, entry: Entry) -> Job | None:
+        """Forgets the load under way; the job that has to be stopped, if it had begun."""
+        job, entry.job, entry.load = entry.job, None, None
+        if entry.state == "loading":
+            entry.state = "found"
+            return job
+        return None
+
+    def _take_cached(self, entry: Entry) -> bool:
+        key = _key(entry)
+        columns, summary = self._store.get(key, _COLUMNS), self._store.get(key, _SUMMARY)
+        if columns is None or summary is None:
+            return False
+        try:
+            entry.summary = msgspec.json.decode(summary.read_bytes(), type=Summary)
+        except (OSError, msgspec.MsgspecError):
+            return False
+        entry.path, entry.state = str(columns), "ready"
+        return True
+
+    def _fetch(self, entry: Entry, load: object) -> None:
+        """Copies remote files into the cache, because workers open local paths only; then parses."""
+        found, local = entry.found, {}
+        try:
+            for name in found.names:
+                url = found.root.folder.locate(name)
+                key = f"copy|{url}|{found.fingerprint}"
+                suffix = "".join(Path(name).suffixes[-2:])
+                known = self._store.get(key, suffix)
+                local[name] = str(known or self._store.put(key, suffix, lambda target, url=url: copy_url(url, target)))  # type: ignore[misc]
+        except Exception as error:  # the edge of a thread
+            with self._lock:
+                if entry.load is load:
+                    self._fail(entry, error)
+            return
+        with self._lock:
+            if entry.load is load:
+                self._parse(entry, local)
+
+    def _parse(self, entry: Entry, paths: dict[str, str]) -> None:
+        key = _key(entry)
+        target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
+        job = self._workers.submit(
+            f"{self._tasks}:parse", entry.found.reader.id, paths, target, summary, key=target, heavy=True
+        )
+        entry.job, entry.path = job, target
+        load = entry.load
+        job.future.add_done_callback(lambda future: self._finish(entry, load, future))
+
+    def _finish(self, entry: Entry, load: object, future: Future[Any]) -> None:
+        error = future.exception()
+        with self._lock:
+            if entry.load is not load:
+                return
+            entry.job = entry.load = None
+            if error is None:
+                entry.summary, entry.state = future.result(), "ready"
+            elif isinstance(error, Cancelled):
+                entry.state = "found"
+            else:
+                self._fail(entry, error)
+        self._store.evict(keep=Path(entry.path))
+
+    def _fail(self, entry: Entry, error: BaseException) -> None:
+        """A failed entry stays failed until its fingerprint changes and a new entry takes its place."""
+        if not isinstance(error, UserError):
+            if not isinstance(error, TorchTraceError):
+                log.error("Loading %s failed.", entry.found.url, exc_info=error)
+            error = UserError("An internal error happened.", entry.found.url, f"Please report it: {error}")
+        entry.problem, entry.state, entry.job = error, "failed", None
+
+
+@cache
+def code_stamp() -> str:
+    """Changes with the version and, where the package is installed for editing, with its files."""
+    stamp = hashlib.blake2b(__version__.encode(), digest_size=8)
+    package = Path(__file__).parent.parent
+    for path in sorted(package.rglob("*.py")):
+        stamp.update(f"{path.relative_to(package)}{path.stat().st_mtime_ns}".encode())
+    return stamp.hexdigest()
+
+
+def _key(entry: Entry) -> str:
+    found = entry.found
+    places = (found.root.folder.locate(name) for name in found.names)
+    where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
+    return "|".join([code_stamp(), found.reader.id, *where, found.fingerprint])
+
+
+def _touch(path: str) -> bool:
+    try:
+        os.utime(path)
+    except OSError:
+        return False
+    return True

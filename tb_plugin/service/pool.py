@@ -1,0 +1,330 @@
+"""Worker processes: parse and analyse away from the threads that answer requests.
+
+Each worker is a fresh interpreter (what ``spawn`` means) started by ``subprocess`` and not by ``multiprocessing``:
+that would run the main script of the host again in every worker, and a user's script that calls ``tb_plugin.open``
+without a ``__main__`` guard would start itself for ever. ``concurrent.futures`` cannot be used either: one dead
+process breaks its whole pool, and a running task cannot be stopped.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Protocol
+
+from tb_plugin.errors import Cancelled, TorchTraceError, WorkerDied
+from tb_plugin.service import worker
+
+log = logging.getLogger("torch_trace")
+
+WORKERS_VARIABLE = "TORCH_TRACE_WORKERS"
+"""Environment variable: how many worker processes there may be."""
+_MAX_WORKERS = 4
+_BYTES_PER_WORKER = 2 * 1024**3
+_RETIRE_BYTES = 1024**3
+_WARM_KEYS = 8
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tb_plugin.service.worker import main; main()"
+
+
+class Job:
+    """One task on its way. ``fraction`` is how much of it is done, 0..1; ``future`` carries its result."""
+
+    def __init__(self, task: str, args: tuple[Any, ...], key: str, heavy: bool) -> None:
+        self.task = task
+        self.args = args
+        self.key = key
+        self.heavy = heavy
+        self.fraction = 0.0
+        self.cancelled = False
+        self.process: subprocess.Popen[bytes] | None = None
+        self.future: Future[Any] = Future()
+
+
+class Workers(Protocol):
+    """Whatever runs tasks: a Pool, or the calling process itself (InlineWorkers)."""
+
+    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False) -> Job:
+        """Starts ``module:function`` with ``args``. ``key`` names what it works on, ``heavy`` a parse."""
+        ...
+
+    def cancel(self, job: Job) -> None:
+        """Stops a job; its future then raises Cancelled unless it was done already."""
+        ...
+
+    def close(self) -> None:
+        """Ends all workers."""
+        ...
+
+
+class InlineWorkers:
+    """Runs every task at once in the calling thread: for one profile in a short-lived process."""
+
+    def __init__(self, report: worker.Report = lambda fraction: None) -> None:
+        self._report = report
+
+    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False) -> Job:
+        """Runs the task; the job that comes back is done."""
+        job = Job(task, args, key, heavy)
+        try:
+            job.future.set_result(worker.resolve(task)(*args, report=self._report if heavy else lambda fraction: None))
+        except Exception as error:  # handed to whoever asks for the result
+            job.future.set_exception(error)
+        return job
+
+    def cancel(self, job: Job) -> None:
+        """Nothing to stop: the job is done."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class Pool:
+    """At most ``size`` worker processes, at most ``heavy`` of them parsing. A worker is started when one is needed.
+
+    A job goes to the worker that last worked on its key, when that one is idle: it has the columns and numbers at hand.
+    """
+
+    def __init__(self, size: int | None = None, heavy: int | None = None) -> None:
+        self.size = size or default_size()
+        # One seat is kept for answers, so that a parse does not freeze the page of another profile.
+        self.heavy = heavy or max(1, self.size - 1)
+        self._changed = threading.Condition()
+        self._pending: list[Job] = []
+        self._seats: list[_Seat] = []
+        self._closed = False
+        _open_pools.add(self)
+
+    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False) -> Job:
+        """Queues ``module:function``. See Workers."""
+        job = Job(task, args, key, heavy)
+        with self._changed:
+            if self._closed:
+                raise Cancelled("The worker pool is closed.")
+            self._pending.append(job)
+            if len(self._seats) < self.size and len(self._pending) > sum(seat.idle for seat in self._seats):
+                self._seats.append(_Seat())
+                threading.Thread(
+                    target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
+                ).start()
+            self._changed.notify_all()
+        return job
+
+    def cancel(self, job: Job) -> None:
+        """Takes a waiting job off the queue; kills the worker of a running one."""
+        with self._changed:
+            job.cancelled = True
+            waiting = job in self._pending
+            if waiting:
+                self._pending.remove(job)
+            elif job.process is not None:
+                job.process.kill()
+        # Outside the lock: callbacks of a future may take locks of their own.
+        if waiting:
+            job.future.set_exception(Cancelled(job.task))
+
+    def close(self) -> None:
+        """Kills all workers; jobs under way raise Cancelled."""
+        with self._changed:
+            self._closed = True
+            waiting, self._pending = self._pending, []
+            for seat in self._seats:
+                if seat.job is not None:
+                    seat.job.cancelled = True
+                seat.end()
+            self._changed.notify_all()
+        for job in waiting:
+            job.future.set_exception(Cancelled(job.task))
+
+    def _work(self, seat: _Seat) -> None:
+        """The life of one seat: take a job, run it in the seat's process, take the next."""
+        while (job := self._take(seat)) is not None:
+            try:
+                result, error = self._attempt(seat, job), None
+            except Exception as raised:  # the edge of the pool: whoever waits gets it
+                result, error = None, raised
+            with self._changed:
+                seat.job = job.process = None
+                seat.used(job.key)
+                self._changed.notify_all()
+            if error is None:
+                job.future.set_result(result)
+            else:
+                job.future.set_exception(error)
+
+    def _take(self, seat: _Seat) -> Job | None:
+        with self._changed:
+            while not self._closed:
+                job = self._next(seat)
+                if job is not None:
+                    self._pending.remove(job)
+                    seat.job = job
+                    return job
+                self._changed.wait()
+            return None
+
+    def _next(self, seat: _Seat) -> Job | None:
+        """The first job that may run now and that no other idle seat is better placed for."""
+        parsing = sum(other.job.heavy for other in self._seats if other.job is not None)
+        allowed = [job for job in self._pending if not job.heavy or parsing < self.heavy]
+        for job in allowed:
+            if job.key in seat.warm:
+                return job
+        others = [other for other in self._seats if other is not seat and other.idle]
+        return next((job for job in allowed if not any(job.key in other.warm for other in others)), None)
+
+    def _attempt(self, seat: _Seat, job: Job) -> Any:
+        """The result of a job, tried again once when its worker died. Raises what the task raised, or WorkerDied."""
+        deaths: list[str] = []
+        while len(deaths) < 2:
+            try:
+                with self._changed:
+                    if job.cancelled:
+                        raise Cancelled(job.task)
+                    job.process = seat.start()
+                return seat.run(job)
+            except (EOFError, OSError, ValueError) as error:
+                deaths.append(seat.bury(error))
+                job.fraction = 0.0
+                if job.cancelled:
+                    raise Cancelled(job.task) from error
+                log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.task, job.key)
+        raise WorkerDied(
+            f"The worker process died twice ({deaths[-1]}).",
+            job.key,
+            "Usually there was not enough memory: close other profiles, or set TORCH_TRACE_WORKERS=1.",
+        )
+
+
+class _Seat:
+    """The place of one worker process; ``warm`` are the keys it worked on last."""
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.warm: OrderedDict[str, None] = OrderedDict()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def idle(self) -> bool:
+        return self.job is None
+
+    def used(self, key: str) -> None:
+        self.warm[key] = None
+        self.warm.move_to_end(key)
+        while len(self.warm) > _WARM_KEYS:
+            self.warm.popitem(last=False)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """The running process of this seat. Raises OSError when none can be started."""
+        if self._process is None or self._process.poll() is not None:
+            self.end()
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, json.dumps(sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=_environment(),
+            )
+        return self._process
+
+    def run(self, job: Job) -> Any:
+        """Sends a job and waits for its result. Raises EOFError or OSError when the process dies."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise EOFError
+        worker.send(process.stdin, (job.task, job.args))  # type: ignore[arg-type]
+        while True:
+            kind, *rest = worker.receive(process.stdout)  # type: ignore[arg-type]
+            if kind == "progress":
+                job.fraction = rest[0]
+            elif kind == "done":
+                # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
+                if rest[1] > _RETIRE_BYTES:
+                    self.end()
+                return rest[0]
+            elif kind == "failed":
+                raise rest[0]
+            else:
+                log.error("A bug in %s:\n%s", job.task, rest[0])
+                raise WorkerBug(rest[0].strip().rpartition("\n")[2])
+
+    def bury(self, error: Exception) -> str:
+        """How the process of this seat ended, in words."""
+        process, self._process = self._process, None
+        self.warm.clear()
+        if process is None:
+            return str(error)
+        _close_pipes(process)
+        try:
+            code = process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        if code < 0:
+            return f"signal {signal.Signals(-code).name}"
+        return f"exit code {code}"
+
+    def end(self) -> None:
+        process, self._process = self._process, None
+        self.warm.clear()
+        if process is not None:
+            process.kill()
+            _close_pipes(process)
+            process.wait()
+
+
+class WorkerBug(TorchTraceError):
+    """A task raised something that is nobody's fault but ours; the log has the traceback."""
+
+
+def default_size() -> int:
+    """How many workers the environment, the cores and the memory allow."""
+    wanted = os.environ.get(WORKERS_VARIABLE, "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _MAX_WORKERS, _memory_bytes() // _BYTES_PER_WORKER))
+
+
+def _memory_bytes() -> int:
+    """Memory of the machine or of its container, whichever is less."""
+    limits = []
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    # Not Linux: no such file; no limit: the word "max".
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return min(limits, default=_MAX_WORKERS * _BYTES_PER_WORKER)
+
+
+def _environment() -> dict[str, str]:
+    # Workers run side by side: each library inside one uses one thread.
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {**os.environ, **single}
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for stream in (process.stdin, process.stdout):
+        try:
+            if stream is not None:
+                stream.close()
+        except OSError:  # what was still buffered for a dead process
+            pass
+
+
+_open_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_pools() -> None:
+    for pool in list(_open_pools):
+        pool.close()

@@ -1,0 +1,54 @@
+"""The step selection of a request: text such as ``5,7-9`` to labels of steps that the trace has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import StepInfo
+
+_RANGE = re.compile(r"(\d+)-(\d+)")
+_SHOWN = 10
+
+
+def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
+    """Labels in the order of the trace; None (the whole trace) for an empty text. Raises BadRequest."""
+    if not text.strip():
+        return None
+    labels = [step.label for step in steps]
+    chosen: set[str] = set()
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        hits = _hits(item, labels)
+        if not hits:
+            shown = ", ".join(labels[:_SHOWN]) + (", ..." if len(labels) > _SHOWN else "")
+            raise BadRequest(f"The trace has no step {item}.", "steps", f"It has: {shown or 'none'}.")
+        chosen |= hits
+    if not chosen:
+        raise BadRequest("The steps parameter names no step.", "steps", "Write labels and ranges such as 5,7-9.")
+    return tuple(label for label in labels if label in chosen)
+
+
+def window_of(
+    text: str, steps: Sequence[StepInfo], start_ns: int | None, end_ns: int | None
+) -> tuple[int | None, int | None]:
+    """The window that chosen steps and explicit bounds leave; None = open. Raises BadRequest when it is empty."""
+    labels = chosen_steps(text, steps)
+    if labels is not None:
+        inside = [step for step in steps if step.label in labels]
+        first, last = min(step.start_ns for step in inside), max(step.end_ns for step in inside)
+        start_ns = first if start_ns is None else max(first, start_ns)
+        end_ns = last if end_ns is None else min(last, end_ns)
+    if start_ns is not None and end_ns is not None and start_ns >= end_ns:
+        raise BadRequest("The window is empty.", "start_ns, end_ns", "Let it end after it begins.")
+    return start_ns, end_ns
+
+
+def _hits(item: str, labels: Sequence[str]) -> set[str]:
+    if item in labels:
+        return {item}
+    bounds = _RANGE.fullmatch(item)
+    if bounds is None:
+        return set()
+    low, high = int(bounds.group(1)), int(bounds.group(2))
+    return {label for label in labels if label.isdecimal() and low <= int(label) <= high}

@@ -1,0 +1,196 @@
+"""What worker processes do: parse a file into a column file, and answer questions about a column file.
+
+Every task takes ``report`` (the fraction done) besides its arguments and returns something small that pickles.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Analysis, Frame, Params, Part, page, select
+from tb_plugin.errors import NotFound, UnreadableTrace
+from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, StepInfo, ViewInfo
+from tb_plugin.payloads.export import to_json
+from tb_plugin.readers import READERS
+from tb_plugin.readers.base import ReadOptions
+from tb_plugin.service.chrome import write_window
+from tb_plugin.service.summary import Summary
+from tb_plugin.service.worker import Report
+from tb_plugin.storage.files import FileSource
+from tb_plugin.trace import arrow
+from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.report import ReadReport
+from tb_plugin.trace.table import TraceTable
+
+_MAX_TABLES = 4
+_MAX_PARTS_BYTES = 256 * 1024 * 1024
+_READ_SHARE = 0.9
+"""Of the progress bar; the rest is for assembling and writing, which report nothing."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+_tables: OrderedDict[str, TraceTable] = OrderedDict()
+_parts: OrderedDict[tuple[object, ...], tuple[int, Part]] = OrderedDict()
+
+
+def parse(reader_id: str, paths: Mapping[str, str], target: str, summary_target: str, *, report: Report) -> Summary:
+    """Reads local files into the column file ``target`` and a Summary beside it. Raises UserError."""
+    reader = next(reader for reader in READERS if reader.id == reader_id)
+
+    def convert(partial: str) -> None:
+        raw = reader.read(FileSource(paths), ReadOptions(), lambda fraction: report(fraction * _READ_SHARE))
+        arrow.write(assemble(raw), partial)
+
+    try:
+        _replace(target, convert)
+    except RecursionError as error:
+        raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
+    summary = summarise(target, report=report)
+    _replace(summary_target, lambda partial: Path(partial).write_bytes(to_json(summary)))
+    return summary
+
+
+def summarise(path: str, *, report: Report) -> Summary:
+    """What ``profile`` answers about a column file."""
+    trace = _table(path)
+    views = [_view_info(analysis, trace) for analysis in ANALYSES]
+    steps = [
+        StepInfo(label, int(start), int(end))
+        for label, start, end in zip(trace.steps.label, trace.steps.start_ns, trace.steps.end_ns, strict=True)
+    ]
+    return Summary(steps, views, read_info(trace.report), _count_data_notices(path))
+
+
+def view(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
+    """The JSON of a view or of one page of a table. Raises NotFound, BadRequest."""
+    analysis = _analysis(analysis_id)
+    return to_json(analysis.answer([_part(path, analysis, params)], params))
+
+
+def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
+    """All matching rows of a table as CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
+    frame = _frame(path, analysis_id, params)
+    data, _ = select(frame, params)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([_header(column.metric.title, column.metric.unit) for column in frame.columns])
+    for row in zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True):
+        writer.writerow([_cell(value) for value in row])
+    return text.getvalue().encode()
+
+
+def table_arrow(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
+    """A whole table as an Arrow IPC stream. Raises NotFound."""
+    frame = _frame(path, analysis_id, params)
+    data, _ = select(frame, params)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema) as writer:
+        writer.write_table(data)
+    return bytes(sink.getvalue())
+
+
+def report_numbers(path: str, view_ids: Sequence[str], params: Params, *, report: Report) -> bytes:
+    """Facts and whole tables of views as JSON: ``{"facts": {...}, "tables": {...}}``."""
+    facts: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
+    for view_id in view_ids:
+        analysis = _analysis(view_id)
+        part = _part(path, analysis, params)
+        facts |= part.facts
+        for name, frame in part.frames.items():
+            tables[name] = page(frame, Params(limit=None)).rows
+    return to_json({"facts": facts, "tables": tables})
+
+
+def window(path: str, start_ns: int | None, end_ns: int | None, target: str, *, report: Report) -> str:
+    """Writes the events of ``[start_ns, end_ns)`` as gzipped Chrome JSON to ``target`` and returns it."""
+    _replace(target, lambda partial: write_window(_table(path), start_ns, end_ns, partial))
+    return target
+
+
+def read_info(report: ReadReport) -> ReadInfo:
+    """A reader's report as a payload."""
+    counts = {name: getattr(report, name) for name in ReadInfo.__struct_fields__ if name != "issues"}
+    issues = [IssueInfo(i.code, i.outcome, i.text, i.count, i.first_offset, list(i.examples)) for i in report.issues]
+    return ReadInfo(**counts, issues=issues)
+
+
+def _frame(path: str, analysis_id: str, params: Params) -> Frame:
+    analysis = _analysis(analysis_id)
+    part = _part(path, analysis, params)
+    frame = part.frames.get(params.table or "")
+    if frame is None:
+        names = ", ".join(part.frames) or "none"
+        raise NotFound(f"The view {analysis_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
+    return frame
+
+
+def _analysis(analysis_id: str) -> Analysis:
+    for analysis in ANALYSES:
+        if analysis.id == analysis_id:
+            return analysis
+    raise NotFound(f"There is no view {analysis_id}.", analysis_id, f"There are: {', '.join(a.id for a in ANALYSES)}.")
+
+
+def _table(path: str) -> TraceTable:
+    """The model of a column file; the last few stay open (their columns are mapped, not copied)."""
+    if path not in _tables:
+        _tables[path] = arrow.read(path)
+        while len(_tables) > _MAX_TABLES:
+            _tables.popitem(last=False)
+    _tables.move_to_end(path)
+    return _tables[path]
+
+
+def _part(path: str, analysis: Analysis, params: Params) -> Part:
+    """The numbers of one view; the last ones are kept."""
+    key = (path, analysis.id, *analysis.part_key(params))
+    if key not in _parts:
+        part = analysis.part(_table(path), params)
+        _parts[key] = (sum(frame.data.nbytes for frame in part.frames.values()) + 10_000, part)
+        while len(_parts) > 1 and sum(size for size, _ in _parts.values()) > _MAX_PARTS_BYTES:
+            _parts.popitem(last=False)
+    _parts.move_to_end(key)
+    return _parts[key][1]
+
+
+def _view_info(analysis: Analysis, trace: TraceTable) -> ViewInfo:
+    missing = analysis.missing(trace)
+    if missing is None:
+        return ViewInfo(analysis.id, analysis.title, True)
+    return ViewInfo(analysis.id, analysis.title, False, missing.why, missing.enable)
+
+
+def _count_data_notices(path: str) -> int:
+    """Notices about the trace itself in the first view, which the page shows next anyway."""
+    if not ANALYSES:
+        return 0
+    part = _part(path, ANALYSES[0], Params())
+    return sum(len(p.notices) for p in part.payloads.values() if isinstance(p, Notices) and p.about == "data")
+
+
+def _replace(target: str, write: Callable[[str], object]) -> None:
+    """Lets ``write`` fill a file beside ``target`` and puts it in place when it is whole."""
+    partial = f"{target}.part-{os.getpid()}"
+    try:
+        write(partial)
+        Path(partial).replace(target)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+def _header(title: str, unit: str) -> str:
+    return title if unit in ("text", "code", "count", "number", "bool") else f"{title} [{unit}]"
+
+
+def _cell(value: object) -> object:
+    # A name from a trace must not become a formula in somebody's spreadsheet.
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,0 +1,121 @@
+"""The program of a worker process: takes tasks from its standard input, answers on its standard output.
+
+Messages are pickles behind an 8-byte length. To the worker: ``(task, args)``, where task is ``module:function``.
+From it: ``("progress", fraction)``, ``("done", result, resident_bytes)``, ``("failed", UserError)``,
+``("bug", traceback)``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import queue
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from tb_plugin.errors import UserError
+
+_PROGRESS_SECONDS = 0.1
+_LENGTH = struct.Struct("<Q")
+
+Report = Callable[[float], None]
+"""Takes the fraction of a task that is done, 0..1."""
+Task = Callable[..., Any]
+
+
+def send(stream: BinaryIO, message: object) -> None:
+    """Writes one message. Raises OSError when the other side is gone."""
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def receive(stream: BinaryIO) -> Any:
+    """Reads one message. Raises EOFError when the other side is gone."""
+    (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
+    return pickle.loads(_exactly(stream, length))
+
+
+def resolve(task: str) -> Task:
+    """The function that ``module:function`` names. It takes ``report=`` besides its arguments."""
+    module, _, name = task.partition(":")
+    function: Task = getattr(importlib.import_module(module), name)
+    return function
+
+
+def main() -> None:
+    """Serves tasks until the parent closes the pipe or dies."""
+    # Ctrl-C reaches the whole process group: the parent decides what happens then.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "wb")
+    # Whatever a library prints must not land between the messages.
+    os.dup2(2, 1)
+    tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...]]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, tasks), daemon=True).start()
+    while True:
+        task, args = tasks.get()
+        _serve(task, args, answers)
+
+
+def _listen(stream: BinaryIO, tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...]]]) -> None:
+    """Queues what the parent sends; ends the process, busy or not, when the parent is gone."""
+    try:
+        while True:
+            tasks.put(receive(stream))
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def _serve(task: str, args: tuple[Any, ...], answers: BinaryIO) -> None:
+    last = 0.0
+
+    def report(fraction: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _PROGRESS_SECONDS:
+            last = now
+            send(answers, ("progress", fraction))
+
+    message: tuple[Any, ...]
+    try:
+        message = ("done", resolve(task)(*args, report=report), _resident_bytes())
+    except UserError as error:
+        message = ("failed", error)
+    except MemoryError:
+        # Its heap is in no state to go on; the pool sees a death and retries in a fresh process.
+        os._exit(137)
+    except Exception:  # the edge of the process: a bug must reach the parent's log
+        message = ("bug", traceback.format_exc())
+    try:
+        send(answers, message)
+    except OSError:
+        os._exit(0)
+
+
+def _resident_bytes() -> int:
+    """Memory of this process that is not shared with a file, in bytes; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 (pathlib costs an import here)
+            _, resident, shared = statm.read().split()[:3]
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes:
+    chunks = []
+    while size:
+        chunk = stream.read(size)
+        if not chunk:
+            raise EOFError
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)

@@ -1,0 +1,190 @@
+"""The one object behind HTTP, command line and Python API: questions in, payload bytes out.
+
+The thread that asks never parses and never analyses: it begins to load a profile and gets its state, or waits for the
+answer of a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.errors import Cancelled, NotFound
+from tb_plugin.payloads import Catalog, Profile, ViewInfo
+from tb_plugin.service.catalog import Entry, Place, ProfileCatalog, problem_of
+from tb_plugin.service.loader import TASKS, Loader
+from tb_plugin.service.pool import Workers
+from tb_plugin.service.selection import chosen_steps, window_of
+from tb_plugin.storage.cache import FileStore
+
+LATER = "It comes in a later release."
+COMING = (
+    ViewInfo("memory", "Memory", False, LATER),
+    ViewInfo("distributed", "Distributed", False, LATER),
+    ViewInfo("diff", "Diff", False, LATER),
+)
+"""Views that the navigation already names. Later parts replace this."""
+DETAIL_VIEWS = ("events",)
+"""Views that need a selection to say anything: reached from a row, not from the navigation."""
+_CHUNK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file on its way out. ``gzipped`` says that the chunks are compressed for the way only."""
+
+    name: str
+    size_bytes: int
+    chunks: Iterator[bytes]
+    gzipped: bool = False
+
+
+class Workspace:
+    """Owns the catalog, the loader and the workers; ``close`` ends them."""
+
+    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore, tasks: str = TASKS) -> None:
+        self.catalog = catalog
+        self._workers = workers
+        self._store = store
+        self._tasks = tasks
+        self._loader = Loader(catalog, workers, store, tasks)
+
+    def runs(self) -> Catalog:
+        """Everything the log directories hold."""
+        return self.catalog.payload()
+
+    def profile(self, place: Place, start: bool = True) -> Profile:
+        """The state of a profile; begins to load it when ``start``. Raises NotFound, BadRequest."""
+        entry = self.catalog.find(place)
+        if start:
+            self._loader.begin(entry)
+        return _payload(entry)
+
+    def load(self, place: Place) -> Entry:
+        """Loads a profile and waits for it. Raises the UserError that it failed with."""
+        return self._loader.wait(self.catalog.find(place))
+
+    def view(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
+        """JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError."""
+        return self._ask("view", place, view_id, params, steps)
+
+    def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
+        """All matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""
+        return self._ask("table_csv", place, view_id, params, steps)
+
+    def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
+        """A whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
+        self.load(place)
+        answer = self._ask("table_arrow", place, view_id, params, steps)
+        if isinstance(answer, Profile):
+            raise Cancelled("The file changed while it was read.")
+        return answer
+
+    def numbers(self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "") -> bytes:
+        """Facts and whole tables of views (None = all) as JSON; waits until loaded. Raises UserError."""
+        entry = self.load(place)
+        params = Params(steps=_steps(entry, steps), limit=None)
+        views = [view.id for view in navigation(entry) if view.available]
+        wanted = [view for view in views if view_ids is None or view in view_ids]
+        answer: bytes = self._run(entry, "report_numbers", wanted, params)
+        return answer
+
+    def window(
+        self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
+    ) -> Download | Profile:
+        """The events of a window as Chrome JSON; the Profile when it is not loaded yet. Raises UserError."""
+        entry = self._loader.ready(self.catalog.find(place))
+        if entry.summary is None:
+            return _payload(entry)
+        start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
+        key = f"window|{entry.path}|{start_ns}|{end_ns}"
+        path = self._store.get(key, ".json.gz")
+        if path is None:
+            path = self._store.path(key, ".json.gz")
+            self._run(entry, "window", start_ns, end_ns, str(path))
+            self._store.evict(keep=path)
+        stem = Path(entry.found.names[0]).name.removesuffix(".gz").removesuffix(".json")
+        return Download(f"{stem}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
+
+    def original(self, place: Place) -> Download:
+        """The stored (first) file, unchanged. Raises NotFound, StorageError."""
+        found = self.catalog.find(place).found
+        stream = found.root.folder.open(found.names[0])
+
+        def chunks() -> Iterator[bytes]:
+            with stream:
+                while chunk := stream.read(_CHUNK_BYTES):
+                    yield chunk
+
+        size = stream.seek(0, 2)
+        stream.seek(0)
+        return Download(Path(found.names[0]).name, size, chunks())
+
+    def close(self) -> None:
+        """Ends the scan and the workers."""
+        self.catalog.stop()
+        self._workers.close()
+
+    def _ask(self, task: str, place: Place, view_id: str, params: Params, steps: str) -> bytes | Profile:
+        if any(view_id == coming.id for coming in COMING):
+            raise NotFound(f"The view {view_id} is not there yet.", view_id, LATER)
+        entry = self._loader.ready(self.catalog.find(place))
+        if entry.summary is None:
+            return _payload(entry)
+        answer: bytes = self._run(entry, task, view_id, replace(params, steps=_steps(entry, steps)))
+        return answer
+
+    def _run(self, entry: Entry, task: str, *args: object) -> Any:
+        """Has a worker answer a question about a loaded profile. Raises what the task raised."""
+        return self._workers.submit(f"{self._tasks}:{task}", entry.path, *args, key=entry.path).future.result()
+
+
+def open_workspace(locations: Sequence[tuple[str, str]], workers: Workers) -> Workspace:
+    """A workspace over (name, path or URL) pairs; nothing is scanned yet."""
+    from tb_plugin.readers import READERS
+    from tb_plugin.service.discovery import Root, Scanner
+    from tb_plugin.storage.cache import open_store
+    from tb_plugin.storage.files import Folder
+
+    folders = [(name, Folder(url)) for name, url in locations]
+    several = len(folders) > 1
+    roots = [Root(folder, name or (folder.name if several else "")) for name, folder in folders]
+    return Workspace(ProfileCatalog(Scanner(roots, READERS)), workers, open_store())
+
+
+def navigation(entry: Entry) -> list[ViewInfo]:
+    """The views of a loaded profile in the order of the navigation; empty before."""
+    if entry.summary is None:
+        return []
+    views = [view for view in entry.summary.views if view.id not in DETAIL_VIEWS]
+    return views + [view for view in COMING if view.id not in {v.id for v in views}]
+
+
+def _payload(entry: Entry) -> Profile:
+    summary = entry.summary
+    return Profile(
+        run=entry.found.run,
+        worker=entry.found.worker,
+        span=entry.found.span,
+        state=entry.state,
+        fraction=entry.fraction,
+        events_read=summary.read.events_seen if summary else 0,
+        problem=problem_of(entry.problem) if entry.problem else None,
+        views=navigation(entry),
+        steps=summary.steps if summary else [],
+        read=summary.read if summary else None,
+        data_notices=summary.data_notices if summary else 0,
+    )
+
+
+def _steps(entry: Entry, text: str) -> tuple[str, ...] | None:
+    return chosen_steps(text, entry.summary.steps if entry.summary else ())
+
+
+def _chunks_of(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            yield chunk

@@ -1,0 +1,31 @@
+"""What a walk of a log directory finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file; ``path`` is relative to the log directory, with forward slashes. ``size`` is in bytes."""
+
+    path: str
+    size: int
+    fingerprint: str
+    """Changes whenever the content may have changed (size, modification time, etag)."""
+
+
+@dataclass(frozen=True)
+class Unlisted:
+    """A directory or file that could not be looked at, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Everything found by one walk, sorted by path."""
+
+    files: tuple[StoredFile, ...]
+    unlisted: tuple[Unlisted, ...] = ()

@@ -1,0 +1,31 @@
+"""Errors on the wire: one shape, the right status."""
+
+from __future__ import annotations
+
+import logging
+
+from tb_plugin.errors import Cancelled, UserError
+from tb_plugin.payloads import Problem
+from tb_plugin.payloads.export import to_json
+
+log = logging.getLogger("torch_trace")
+
+
+class MethodNotAllowed(UserError):
+    """Something other than GET or HEAD."""
+
+    status = 405
+
+
+def problem_json(error: BaseException) -> tuple[int, bytes]:
+    """Status and body of an error. What was not raised on purpose is a bug: it is logged with its traceback."""
+    if isinstance(error, UserError):
+        return error.status, _body(Problem(error.what, error.where, error.do))
+    if isinstance(error, Cancelled):
+        return 500, _body(Problem("The work was stopped before it was done.", str(error), "Ask again."))
+    log.error("A request failed.", exc_info=error)
+    return 500, _body(Problem("An internal error happened.", "", "The log of TensorBoard has the details."))
+
+
+def _body(problem: Problem) -> bytes:
+    return to_json({"error": problem})

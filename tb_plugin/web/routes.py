@@ -1,0 +1,236 @@
+"""HTTP in, HTTP out: take a request apart, ask the workspace, encode the answer. docs/http.md is the contract."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from urllib.parse import quote
+
+from tensorboard.backend import http_util
+from werkzeug.wrappers import Request, Response
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.payloads import Profile
+from tb_plugin.payloads.export import to_json
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.workspace import Download, Workspace
+from tb_plugin.web.problem import MethodNotAllowed, problem_json
+from tb_plugin.web.static import find_asset
+
+BASE = "/data/plugin/torch_trace/"
+MAX_LIMIT = 1000
+DEFAULT_LIMIT = 100
+_FIRST_SCAN_SECONDS = 5.0
+"""How long a request waits for the first scan, so that the first answer of a small log directory is not empty."""
+_GZIP_FROM_BYTES = 1024
+_MAX_ROW = 2**63 - 1
+_KNOWN = frozenset(
+    ("run", "worker", "span", "steps", "sort", "desc", "search", "where", "offset", "limit", "format", "start")
+)
+_JSON = "application/json"
+
+Environ = dict[str, object]
+StartResponse = Callable[..., object]
+App = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+
+class Routes:
+    """The WSGI application behind every route. ``open_workspace`` is called by the first request that needs it."""
+
+    def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
+        self._open = open_workspace
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Answers one request. Nothing escapes: an error becomes its JSON shape."""
+        request = Request(environ)
+        try:
+            if request.method not in ("GET", "HEAD"):
+                raise MethodNotAllowed(f"{request.method} is not answered.", request.path, "Use GET.")
+            response = self._answer(request)
+        except Exception as error:  # the edge of HTTP
+            status, body = problem_json(error)
+            response = _json(request, body, status)
+            if status == MethodNotAllowed.status:
+                response.headers["Allow"] = "GET, HEAD"
+        return response(environ, start_response)  # type: ignore[arg-type]
+
+    def _answer(self, request: Request) -> Response:
+        route = request.path.partition("/torch_trace/")[2]
+        head, _, rest = route.partition("/")
+        if route == "runs":
+            return _json(request, to_json(self._workspace().runs()))
+        if route == "profile":
+            start = _choice(request, "start", "1", ("0", "1")) == "1"
+            return _profile(request, self._workspace().profile(_place(request), start))
+        if head == "view" and rest:
+            return self._view(request, rest)
+        if head == "table" and rest:
+            return self._table(request, rest)
+        if head == "download" and rest in ("original", "window"):
+            return self._download(request, rest)
+        return _static(request, route)
+
+    def _workspace(self) -> Workspace:
+        workspace = self._open()
+        workspace.catalog.start()
+        workspace.catalog.wait_first(_FIRST_SCAN_SECONDS)
+        return workspace
+
+    def _view(self, request: Request, view_id: str) -> Response:
+        answer = self._workspace().view(_place(request), view_id, _params(request, None), _arg(request, "steps"))
+        return _payload(request, answer)
+
+    def _table(self, request: Request, rest: str) -> Response:
+        view_id, _, table = rest.partition("/")
+        if not table or "/" in table:
+            raise NotFound("There is no such route.", request.path, "Ask for table/<view>/<table>.")
+        params, steps = _params(request, table), _arg(request, "steps")
+        if _choice(request, "format", "json", ("json", "csv")) == "json":
+            return _payload(request, self._workspace().view(_place(request), view_id, params, steps))
+        answer = self._workspace().csv(_place(request), view_id, params, steps)
+        if isinstance(answer, Profile):
+            return _profile(request, answer)
+        response = _body(request, answer, "text/csv; charset=utf-8")
+        response.headers["Content-Disposition"] = _attachment(f"{view_id}-{table}.csv")
+        return response
+
+    def _download(self, request: Request, what: str) -> Response:
+        place = _place(request)
+        if what == "original":
+            return _stream(request, self._workspace().original(place), "application/octet-stream")
+        start_ns, end_ns = (_number(request, name, None, -_MAX_ROW, _MAX_ROW) for name in ("start_ns", "end_ns"))
+        answer = self._workspace().window(place, _arg(request, "steps"), start_ns, end_ns)
+        if isinstance(answer, Profile):
+            return _profile(request, answer)
+        return _stream(request, answer, _JSON)
+
+
+def _place(request: Request) -> Place:
+    return Place(*(request.args.get(name) for name in ("run", "worker", "span")))
+
+
+def _params(request: Request, table: str | None) -> Params:
+    """What a view or table is asked. Raises BadRequest."""
+    where = []
+    for item in request.args.getlist("where"):
+        column, separator, value = item.partition(":")
+        if not separator or not column:
+            raise BadRequest("A filter is not column:value.", f"where={item}", "Write for example where=name:aten::mm.")
+        where.append((column, value))
+    return Params(
+        table=table,
+        sort=request.args.get("sort") or None,
+        descending=_choice(request, "desc", "1", ("0", "1")) == "1",
+        search=_arg(request, "search"),
+        where=tuple(where),
+        offset=_number(request, "offset", 0, 0, _MAX_ROW) or 0,
+        limit=_number(request, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT),
+        extra=tuple((key, value) for key, value in request.args.items() if key not in _KNOWN),
+    )
+
+
+def _arg(request: Request, name: str) -> str:
+    return str(request.args.get(name, ""))
+
+
+def _choice(request: Request, name: str, default: str, choices: tuple[str, ...]) -> str:
+    value = _arg(request, name) or default
+    if value not in choices:
+        raise BadRequest(f"{name} cannot be {value}.", name, f"Choose one of {', '.join(choices)}.")
+    return value
+
+
+def _number(request: Request, name: str, default: int | None, low: int, high: int) -> int | None:
+    text = _arg(request, name)
+    if not text:
+        return default
+    # Not int() alone: it takes spaces, underscores and any number of digits.
+    if not re.fullmatch(r"-?[0-9]{1,19}", text) or not low <= int(text) <= high:
+        raise BadRequest(f"{name} is not a whole number from {low} to {high}.", name, "Correct it.")
+    return int(text)
+
+
+def _profile(request: Request, profile: Profile) -> Response:
+    return _json(request, to_json(profile), 202 if profile.state in ("found", "loading") else 200)
+
+
+def _payload(request: Request, answer: bytes | Profile) -> Response:
+    return _profile(request, answer) if isinstance(answer, Profile) else _json(request, answer)
+
+
+def _json(request: Request, body: bytes, status: int = 200) -> Response:
+    return _body(request, body, _JSON, status)
+
+
+def _body(request: Request, body: bytes, content_type: str, status: int = 200) -> Response:
+    """A whole body with its ETag; 304 when the client has it, gzip when the client takes it."""
+    response = Response(status=status, content_type=content_type, headers=_headers())
+    response.headers["Vary"] = "Accept-Encoding"
+    if status == 200:
+        response.set_etag(hashlib.blake2b(body, digest_size=12).hexdigest(), weak=True)
+        if (response.get_etag()[0] or "") in request.if_none_match:
+            response.status_code = 304
+            return response
+    if len(body) >= _GZIP_FROM_BYTES and _takes_gzip(request):
+        body = gzip.compress(body, compresslevel=4, mtime=0)
+        response.headers["Content-Encoding"] = "gzip"
+    response.data = body
+    return response
+
+
+def _stream(request: Request, download: Download, content_type: str) -> Response:
+    """A file in chunks; unpacked on the way when the client does not take gzip."""
+    chunks = download.chunks
+    headers = _headers() | {"Content-Disposition": _attachment(download.name), "Vary": "Accept-Encoding"}
+    if download.gzipped and not _takes_gzip(request):
+        chunks = _unpacked(chunks)
+    else:
+        headers["Content-Length"] = str(download.size_bytes)
+        if download.gzipped:
+            headers["Content-Encoding"] = "gzip"
+    response = Response(chunks, content_type=content_type, headers=headers, direct_passthrough=True)
+    close = getattr(download.chunks, "close", None)
+    if close is not None:
+        response.call_on_close(close)
+    return response
+
+
+def _static(request: Request, name: str) -> Response:
+    asset = find_asset(name)
+    if asset is None:
+        raise NotFound("There is no such file or route.", request.path, "docs/http.md lists the routes.")
+    tag = f'W/"{asset.etag}"'
+    if asset.etag in request.if_none_match:
+        return Response(status=304, headers=_headers() | {"ETag": tag})
+    # Respond writes the content security policy that TensorBoard expects on HTML.
+    response: Response = http_util.Respond(
+        request, asset.content, asset.content_type, expires=asset.expires_seconds, headers=[("ETag", tag)]
+    )
+    if asset.expires_seconds:
+        response.headers["Cache-Control"] = f"private, max-age={asset.expires_seconds}, immutable"
+    return response
+
+
+def _headers() -> dict[str, str]:
+    return {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+
+
+def _takes_gzip(request: Request) -> bool:
+    return request.accept_encodings.quality("gzip") > 0
+
+
+def _attachment(name: str) -> str:
+    """The header of a download; any name, as RFC 6266 writes it."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    unpack = zlib.decompressobj(wbits=31)
+    for chunk in chunks:
+        yield unpack.decompress(chunk)
+    yield unpack.flush()

@@ -1,0 +1,70 @@
+"""The built page: only files that the bundle holds, hashed ones cached for a year."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from dataclasses import dataclass
+from pathlib import Path
+
+BUNDLE = Path(__file__).parent.parent / "static"
+YEAR_SECONDS = 365 * 24 * 3600
+_TYPES = {
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+    ".wasm": "application/wasm",
+    ".json": "application/json",
+    ".map": "application/json",
+}
+_NOT_BUILT = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Torch Trace</title></head>
+<body style="font: 14px system-ui, sans-serif; max-width: 40em; margin: 3em auto; line-height: 1.5">
+<h1 style="font-size: 20px">The page of Torch Trace has not been built</h1>
+<p>The plugin runs from a source tree in which the frontend was never built. In that tree, run
+<code>make build</code> (it needs Node 20 or newer), then reload this page. A wheel from PyPI contains the page.</p>
+<p>Meanwhile the numbers are there on the command line: <code>torch-trace report PATH</code>.</p>
+</body></html>
+"""
+# TensorBoard imports this module and calls render(); the page itself is index.html beside it.
+_ENTRY = b'export function render() { location.replace(new URL("./index.html", import.meta.url)); }\n'
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file of the bundle. ``expires_seconds`` is 0 for files whose name does not change with their content."""
+
+    content: bytes
+    content_type: str
+    etag: str
+    expires_seconds: int
+
+
+def find_asset(name: str, bundle: Path = BUNDLE) -> Asset | None:
+    """A file of the bundle by its path in URLs; None when the bundle holds no such file."""
+    path = _files(bundle).get(name)
+    if path is not None:
+        hashed = name.startswith("assets/")
+        return _asset(path.read_bytes(), path.suffix, YEAR_SECONDS if hashed else 0)
+    if name == "index.html":
+        return _asset(_NOT_BUILT, ".html", 0)
+    if name == "index.js":
+        return _asset(_ENTRY, ".js", 0)
+    return None
+
+
+def _files(bundle: Path) -> dict[str, Path]:
+    """The allow-list: every regular file of the bundle. A name from outside is only ever looked up in it."""
+    return {
+        path.relative_to(bundle).as_posix(): path
+        for path in bundle.rglob("*")
+        if path.is_file() and not path.is_symlink() and path.name != "__init__.py"
+    }
+
+
+def _asset(content: bytes, suffix: str, expires_seconds: int) -> Asset:
+    content_type = _TYPES.get(suffix) or mimetypes.types_map.get(suffix, "application/octet-stream")
+    return Asset(content, content_type, hashlib.blake2b(content, digest_size=12).hexdigest(), expires_seconds)
