@@ -1,0 +1,55 @@
+"""What a family of devices is, as data. Readers resolve it once into columns; after that nobody knows a vendor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tb_plugin.trace.schema import EventKind
+
+Properties = Mapping[str, Any]
+"""One item of a trace's ``deviceProperties``."""
+
+
+def says_nothing(properties: Properties) -> bool | None:
+    """The matrix-unit rule of a family whose traces do not tell."""
+    return None
+
+
+@dataclass(frozen=True)
+class DeviceFamily:
+    """One vendor's vocabulary. Patterns are searched (not anchored) in names, with the case they are written in."""
+
+    id: str
+    categories: Mapping[str, EventKind] = field(default_factory=dict)
+    """Lower-cased event category -> neutral kind, of all profiler generations."""
+    collective_kernels: tuple[str, ...] = ()
+    """Regular expressions for device kernels that communicate."""
+    collective_operators: tuple[str, ...] = ()
+    """Regular expressions for host operators and annotations that are collectives."""
+    matrix_kernels: tuple[str, ...] = ()
+    """Regular expressions for kernels that compute on a matrix unit."""
+    matrix_operators: frozenset[str] = frozenset()
+    """Names of host operators whose work may run on a matrix unit."""
+    device_names: str = ""
+    """Regular expression for the ``name`` of a device, any case."""
+    property_keys: frozenset[str] = frozenset()
+    """Keys of ``deviceProperties`` only this family writes."""
+    metadata_keys: tuple[str, ...] = ()
+    """Beginnings of top-level trace keys only this family writes."""
+    has_matrix_unit: Callable[[Properties], bool | None] = says_nothing
+    has_capability: bool = False
+    """True when computeMajor and computeMinor are a compute capability in NVIDIA's sense."""
+
+    def claims(self, properties: Properties, metadata_keys: frozenset[str]) -> int:
+        """How strongly a device speaks for this family: 3 by name, 2 by its keys, 1 by the trace's keys, 0 not at all."""
+        name = str(properties.get("name", ""))
+        if self.device_names and re.search(self.device_names, name, re.IGNORECASE):
+            return 3
+        if self.property_keys & properties.keys():
+            return 2
+        if any(key.startswith(start) for start in self.metadata_keys for key in metadata_keys):
+            return 1
+        return 0

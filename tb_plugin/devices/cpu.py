@@ -1,0 +1,83 @@
+"""What every trace has, whatever the device: the host's categories, operators and communication."""
+
+from __future__ import annotations
+
+from tb_plugin.devices.base import DeviceFamily
+from tb_plugin.trace.schema import EventKind as Kind
+
+# Names before the slash are those of PyTorch <= 1.11 (lower-cased), after it those of 1.12 and later.
+CATEGORIES = {
+    "operator": Kind.OPERATOR,
+    "cpu_op": Kind.OPERATOR,
+    "user_annotation": Kind.ANNOTATION,
+    "gpu_user_annotation": Kind.DEVICE_ANNOTATION,
+    "python": Kind.PYTHON,
+    "python_function": Kind.PYTHON,
+    "runtime": Kind.RUNTIME,
+    "kernel": Kind.KERNEL,
+    "memcpy": Kind.MEMCPY,
+    "gpu_memcpy": Kind.MEMCPY,
+    "memset": Kind.MEMSET,
+    "gpu_memset": Kind.MEMSET,
+    "overhead": Kind.OVERHEAD,
+    "trace": Kind.WINDOW,
+    # Out-of-tree devices report through these.
+    "privateuse1_runtime": Kind.RUNTIME,
+    "privateuse1_driver": Kind.RUNTIME,
+    "glow_runtime": Kind.RUNTIME,
+}
+
+COLLECTIVE_OPERATORS = (
+    # ProcessGroup annotations are "<backend>:<collective>", e.g. gloo:all_reduce, nccl:_all_gather_base.
+    r"^(?:gloo|mpi|ucc|fake|fr):\w",
+    # The dispatcher's operators: c10d::allreduce_, and the functional ones of torch.distributed.
+    r"^c10d::(?!_?(?:monitored_)?(?:get|set|wait)_)",
+    r"^_?c10d_functional(?:_autograd)?::(?!wait_tensor)",
+    r"^record_param_comms$",
+)
+
+# Operators that may be computed on a matrix unit: the list torch-tb-profiler used (PyTorch 1.x names) ...
+_ATEN_CLASSIC = """
+_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution
+cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr matmul mm mv linear addbmm baddbmm bmm
+chain_matmul linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+cudnn_convolution_transpose_backward cudnn_convolution_backward_weight addmm_ cudnn_convolution_transpose_backward_weight
+cudnn_convolution_transpose_backward_input cudnn_convolution_backward_input cudnn_convolution_backward
+"""
+# ... and what has been added to PyTorch since: fused and scaled matrix products, convolutions of the other backends,
+# attention.
+_ATEN_MODERN = """
+_addmm_activation _scaled_mm _scaled_mm_v2 _scaled_grouped_mm _grouped_mm _int_mm _weight_int4pack_mm _weight_int8pack_mm
+_mixed_dtypes_linear _sparse_semi_structured_linear _sparse_semi_structured_mm _sparse_semi_structured_addmm _cslt_sparse_mm
+baddbmm_ addmv_ addbmm_ linalg_vecdot linear_backward matmul_backward einsum bilinear _trilinear tensordot
+convolution_backward convolution_overrideable convolution_backward_overrideable _slow_conv2d_forward _slow_conv2d_backward
+slow_conv3d slow_conv3d_forward slow_conv_transpose2d slow_conv_transpose3d thnn_conv2d
+conv_transpose2d.input cudnn_convolution_relu cudnn_convolution_add_relu miopen_convolution miopen_convolution_transpose
+miopen_convolution_relu miopen_convolution_add_relu mkldnn_convolution _cudnn_rnn _cudnn_rnn_backward miopen_rnn
+miopen_rnn_backward lstm gru _native_multi_head_attention _transformer_encoder_layer_fwd
+scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention
+_scaled_dot_product_flash_attention_backward _scaled_dot_product_flash_attention_for_cpu
+_scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_efficient_attention
+_scaled_dot_product_efficient_attention_backward _scaled_dot_product_cudnn_attention
+_scaled_dot_product_cudnn_attention_backward _scaled_dot_product_fused_attention_overrideable
+_scaled_dot_product_fused_attention_overrideable_backward _flash_attention_forward _flash_attention_backward
+_efficient_attention_forward _efficient_attention_backward _cudnn_attention_forward _cudnn_attention_backward
+"""
+_AUTOGRAD = """
+CudnnConvolutionBackward BmmBackward0 CudnnConvolutionTransposeBackward MmBackward AddmvBackward MvBackward AddmmBackward
+AddbmmBackward MmBackward0 AddmmBackward0 AddmvBackward0 MvBackward0 AddbmmBackward0 BaddbmmBackward0 LinearBackward0
+BmmBackward BaddbmmBackward ConvolutionBackward0 CudnnConvolutionBackward0 CudnnConvolutionTransposeBackward0
+MiopenConvolutionBackward0 ScaledDotProductFlashAttentionBackward0 ScaledDotProductEfficientAttentionBackward0
+ScaledDotProductCudnnAttentionBackward0 ScaledDotProductFlashAttentionForCpuBackward0 FlashAttentionBackward0
+EfficientAttentionBackward0 CudnnRnnBackward0 PreluKernelBackward0
+"""
+MATRIX_OPERATORS = frozenset(
+    {f"aten::{name}" for name in (_ATEN_CLASSIC + _ATEN_MODERN).split()} | set(_AUTOGRAD.split())
+)
+
+CPU = DeviceFamily(
+    id="cpu",
+    categories=CATEGORIES,
+    collective_operators=COLLECTIVE_OPERATORS,
+    matrix_operators=MATRIX_OPERATORS,
+)

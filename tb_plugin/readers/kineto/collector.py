@@ -1,0 +1,127 @@
+"""Sorts a chunk's events by what they are and hands each sort to its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.readers.kineto.events import ABSENT, Event
+from tb_plugin.readers.kineto.extras import Arrows, Marks, Memory, Names
+from tb_plugin.readers.kineto.interning import Interner
+from tb_plugin.readers.kineto.issues import IssueLog
+from tb_plugin.readers.kineto.rows import Rows
+from tb_plugin.readers.kineto.times import from_digits, from_numbers, is_time
+
+Int64 = npt.NDArray[np.int64]
+
+MEMORY_NAME = "[memory]"
+INSTANT_CATEGORY = "cpu_instant_event"
+_INSTANTS = ("i", "I", "R")
+_ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
+
+
+class Collector:
+    """Everything a trace holds, growing by chunks. ``add`` changes nothing when it raises NeedsDigits."""
+
+    def __init__(self, log: IssueLog) -> None:
+        self.interner = Interner()
+        self.rows = Rows(self.interner)
+        self.memory = Memory(self.interner)
+        self.arrows = Arrows(self.interner)
+        self.names = Names()
+        self.marks = Marks()
+        self.seen = 0
+        self._log = log
+
+    def add(self, events: Sequence[Event], digits: bool) -> None:
+        """Take in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
+        rows = [event for event in events if event.ph == "X"]
+        others = [event for event in events if event.ph != "X"] if len(rows) != len(events) else []
+        instants: list[Event] = []
+        if MEMORY_NAME in [event.name for event in rows] or INSTANT_CATEGORY in [event.cat for event in rows]:
+            instants = [event for event in rows if _is_instant(event)]
+            rows = [event for event in rows if not _is_instant(event)]
+        instants += [event for event in others if event.name == MEMORY_NAME and event.ph in _INSTANTS]
+        memory = [event for event in instants if event.name == MEMORY_NAME]
+        arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
+        marks = [event for event in others if event.ph == "B" or event.ph == "E"]
+        tally = _Times(digits)
+        rows, starts = tally.starts(rows)
+        durations = tally.durations(rows)
+        memory, memory_ns = tally.starts(memory)
+        arrows, arrows_ns = tally.starts(arrows)
+        marks, marks_ns = tally.starts(marks)
+        # From here on nothing raises NeedsDigits.
+        tally.report(self._log)
+        self.seen += len(events)
+        self.rows.add(rows, starts, durations)
+        self.memory.add(memory, memory_ns)
+        self.arrows.add(arrows, arrows_ns)
+        self.marks.add(marks, marks_ns)
+        for event in others:
+            if event.ph == "M":
+                self.names.add(event)
+
+    def close_marks(self) -> None:
+        """Turn begin and end marks into rows; call once, when all events are in."""
+        events, starts, durations, lonely = self.marks.take()
+        self.rows.add(events, starts, durations)
+        if lonely:
+            self._log.add("unmatched_begin", "dropped", count=lonely)
+
+
+class _Times:
+    """Reads the times of one chunk and remembers what was wrong with them."""
+
+    def __init__(self, digits: bool) -> None:
+        self._absent = ABSENT if digits else None
+        self._convert = from_digits if digits else from_numbers
+        self._zero: Any = b"0" if digits else 0
+        self._untimed = self._undurated = self._clamped = 0
+
+    def starts(self, events: list[Event]) -> tuple[list[Event], Int64]:
+        """Events that have a start, and their starts."""
+        times = [event.ts for event in events]
+        try:
+            if self._absent in times:
+                raise ValueError
+            starts, clamped = self._convert(times)
+        except (ValueError, TypeError):
+            timed = [event for event in events if event.ts is not self._absent and is_time(event.ts)]
+            self._untimed += len(events) - len(timed)
+            events = timed
+            starts, clamped = self._convert([event.ts for event in events])
+        self._clamped += clamped
+        return events, starts
+
+    def durations(self, events: list[Event]) -> Int64:
+        """Durations, 0 where none is stated."""
+        times = [event.dur for event in events]
+        try:
+            if self._absent in times:
+                raise ValueError
+            durations, clamped = self._convert(times)
+        except (ValueError, TypeError):
+            stated = [time is not self._absent and is_time(time) for time in times]
+            self._undurated += stated.count(False)
+            times = [time if is_stated else self._zero for time, is_stated in zip(times, stated, strict=True)]
+            durations, clamped = self._convert(times)
+        self._clamped += clamped
+        return durations
+
+    def report(self, log: IssueLog) -> None:
+        """Tell the log. Decoded events know no byte offsets."""
+        if self._untimed:
+            log.add("missing_time", "dropped", count=self._untimed)
+        if self._undurated:
+            log.add("missing_duration", "note", count=self._undurated)
+        if self._clamped:
+            log.add("time_out_of_range", "note", count=self._clamped)
+
+
+def _is_instant(event: Event) -> bool:
+    """Duration events that are none: PyTorch's Python exporter and one release of Kineto wrote instants as X."""
+    return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME

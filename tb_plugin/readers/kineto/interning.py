@@ -1,0 +1,74 @@
+"""Every text of the file once: dictionaries that give a value its id, and make the id when it is new."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.trace.schema import MISSING
+
+Int32 = npt.NDArray[np.int32]
+
+
+class Ids(dict[Any, int]):
+    """value -> id of its text. A lookup of something new asks ``make`` once."""
+
+    def __init__(self, make: Callable[[Any], int]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, value: Hashable) -> int:
+        made = self[value] = self._make(value)
+        return made
+
+    def of(self, values: Sequence[Any]) -> list[int]:
+        """Ids of a column. Plain ``get`` first, because a chunk rarely brings a new text."""
+        try:
+            found = list(map(self.get, values))
+            return found if None not in found else list(map(self.__getitem__, values))  # type: ignore[return-value]
+        except TypeError:  # an unhashable value, such as a list where a word belongs
+            return [self[value] if isinstance(value, Hashable) else self[as_text(value)] for value in values]
+
+
+class Interner:
+    """One table of texts behind several views of it."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._positions: dict[str, int] = {}
+        self.names = Ids(lambda value: self.text("" if value is None else as_text(value)))
+        """Names and categories; a missing one is the empty text."""
+        self.keys = Ids(lambda value: self.text("" if value is None else as_text(value)))
+        """Process and thread ids: 7 and "7" are the same key."""
+        self.words = Ids(lambda value: MISSING if value is None else self.text(as_text(value)))
+        """Optional words."""
+        self.raw = Ids(self._raw_text)
+        """Raw JSON, normalised to one spacing."""
+        self.raw[b""] = self.raw[b"null"] = MISSING
+
+    def text(self, text: str) -> int:
+        """The id of ``text``."""
+        position = self._positions.get(text)
+        if position is None:
+            position = self._positions[text] = len(self.texts)
+            self.texts.append(text)
+        return position
+
+    def _raw_text(self, raw: bytes) -> int:
+        value = json.loads(raw)
+        return self.text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def as_text(value: Any) -> str:
+    """A scalar as the text people know it by: 7, 7.0 and "7" give "7"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)

@@ -1,0 +1,162 @@
+"""The Reader of Kineto and Chrome JSON traces."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tb_plugin.devices import describe
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers.base import Candidate, ListedFile, Progress, ReadOptions, Source
+from tb_plugin.readers.kineto.collector import Collector
+from tb_plugin.readers.kineto.document import Document
+from tb_plugin.readers.kineto.events import Event
+from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
+from tb_plugin.readers.kineto.issues import IssueLog
+from tb_plugin.readers.kineto.rows import name_flags
+from tb_plugin.readers.kineto.sniffing import looks_like_trace
+from tb_plugin.readers.kineto.stream import TextStream
+from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.report import ReadReport
+from tb_plugin.trace.strings import StringTable
+from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, RawTrace
+
+
+class KinetoReader:
+    """Reads the JSON that torch.profiler writes, in the dialects of all its releases since 2020."""
+
+    id = READER_ID
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """The profiles among the listed files, judged by name alone."""
+        return find_candidates(listing)
+
+    def sniff(self, head: bytes) -> bool:
+        """True when a file that begins with these (uncompressed) bytes may hold a trace."""
+        return looks_like_trace(head)
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
+        """All of the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        name = source.names()[0]
+        with source.open(name) as raw, _no_garbage_collection():
+            reading = _Reading()
+            stream = TextStream(raw, source.size(name), progress, reading.log)
+            document = Document(stream, options.chunk_bytes, reading.take, reading.restart, reading.log)
+            try:
+                document.read()
+                reading.check()
+            except UnreadableTrace as error:
+                raise UnreadableTrace(error.what, name, error.do) from None
+            return reading.finish(document, stream)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Events make no cycles; collecting while decoding would triple the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _Reading:
+    """One read in progress."""
+
+    def __init__(self) -> None:
+        self.log = IssueLog()
+        self._collector = Collector(self.log)
+        self._phases_seen = False
+
+    def take(self, events: Sequence[Event], digits: bool) -> None:
+        """Sink of the document."""
+        self._collector.add(events, digits)
+        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+
+    def restart(self) -> None:
+        """Forget everything: a later event list replaces the one read so far."""
+        self._collector = Collector(self.log)
+
+    def check(self) -> None:
+        """Raise UnreadableTrace when what was read is JSON but no trace."""
+        if self._collector.seen and not self._phases_seen:
+            raise UnreadableTrace("the list holds no trace events", do="Choose a trace written by torch.profiler.")
+
+    def finish(self, document: Document, stream: TextStream) -> RawTrace:
+        """The finished trace."""
+        collector = self._collector
+        collector.close_marks()
+        flows, lonely = collector.arrows.take()
+        if lonely:
+            self.log.add("unpaired_flow", "note", count=lonely)
+        memory = collector.memory.take()
+        core = collector.rows.take()
+        sections = collector.rows.sections
+        collectives = CollectiveArgs(**sections.collectives.take())
+        texts = collector.interner.texts
+        return RawTrace(
+            **vars(core),
+            **name_flags(core, texts, collectives.row),
+            strings=StringTable(texts),
+            devices=_devices(document.metadata, list(collector.rows.device_ids)),
+            report=self._report(document, stream, len(core.start_ns) + len(memory.time_ns)),
+            operators=OperatorArgs(**sections.operators.take()),
+            python=PythonArgs(**sections.python.take()),
+            device_args=DeviceArgs(**sections.device.take()),
+            collectives=collectives,
+            memory=memory,
+            flows=flows,
+            process_names=collector.names.processes(),
+            thread_names=collector.names.threads(),
+            metadata=document.metadata,
+            base_time_ns=_base_time_ns(document.metadata),
+        )
+
+    def _report(self, document: Document, stream: TextStream, kept: int) -> ReadReport:
+        unknown = self._collector.rows.unknown
+        for category, count in unknown.items():
+            text = f"events of the unknown category '{category}' were kept without a meaning"
+            self.log.add("unknown_category", "unknown", count=count, text=text)
+        issues = self.log.issues()
+        dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
+        undecoded = ("unreadable_event", "truncated_tail", "event_too_large")
+        seen = self._collector.seen + sum(issue.count for issue in issues if issue.code in undecoded)
+        return ReadReport(
+            format=READER_ID,
+            file_bytes=stream.file_bytes,
+            text_bytes=stream.text_bytes,
+            events_seen=seen,
+            events_kept=kept,
+            events_repaired=document.repaired,
+            events_dropped=dropped,
+            events_unknown=sum(unknown.values()),
+            events_other=max(0, seen - kept - dropped),
+            complete=document.complete and not any(issue.code.startswith("gzip_") for issue in issues),
+            issues=issues,
+        )
+
+
+def _devices(metadata: Mapping[str, Any], seen: list[str]) -> tuple[DeviceInfo, ...]:
+    """Devices in the order of their positions: those of the rows first, then those only ``deviceProperties`` lists."""
+    listed: dict[str, Mapping[str, Any]] = {}
+    properties = metadata.get("deviceProperties")
+    for item in properties if isinstance(properties, list) else ():
+        if isinstance(item, dict) and "id" in item:
+            listed.setdefault(str(item["id"]), item)
+    keys = frozenset(metadata)
+    ids = [*seen, *(device for device in listed if device not in seen)]
+    return tuple(describe(device, listed.get(device, {}), keys) for device in ids)
+
+
+def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
+    value = metadata.get("baseTimeNanoseconds")
+    if isinstance(value, str) and value.isdigit():
+        value = int(value)
+    is_time = isinstance(value, int) and not isinstance(value, bool) and abs(value) < np.iinfo(np.int64).max
+    return value if is_time else None

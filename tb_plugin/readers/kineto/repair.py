@@ -1,0 +1,239 @@
+"""Makes JSON of one damaged event (or header) without touching what was right.
+
+Two stages. The first keeps the strings where the text says they are and mends inside and between them: raw control
+characters, backslashes, half surrogates, bare N/A and NaN. The second, for unescaped quotes and lost ones, walks the
+grammar and decides by what follows a quote whether it ends its string. Both are linear in the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+MAX_WALK_CHARS = 1 << 20
+"""The second stage costs Python time per token; no real event is that long."""
+_MAX_DEPTH = 64
+
+# A string, or an unclosed one to the end of the text (which keeps this linear), or a bare word where a value may stand.
+_TOKEN = re.compile(
+    r'"(?P<string>[^"\\]*(?:\\.[^"\\]*)*)"|"[\s\S]*|(?P<word>-?\b(?:nan|inf(?:inity)?|none|undefined|true|false|null|N/A)\b)',
+    re.DOTALL | re.IGNORECASE,
+)
+_WORDS = {"true": "true", "false": "false", "null": "null"}
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|\\', re.DOTALL)
+_SURROGATE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r"|\\[^u]|\\u"
+)
+
+
+@dataclass
+class Repaired:
+    """A text that should now be JSON, and what was done to it (codes of issues.TEXTS)."""
+
+    text: str
+    reasons: set[str] = field(default_factory=set)
+
+
+def decode_text(raw: bytes) -> Repaired:
+    """UTF-8 with replacement characters where it is none."""
+    try:
+        return Repaired(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        return Repaired(raw.decode("utf-8", "replace"), {"bad_utf8"})
+
+
+def mend_tokens(text: str) -> Repaired:
+    """First stage."""
+    reasons: set[str] = set()
+
+    def mend(match: re.Match[str]) -> str:
+        word = match["word"]
+        if word is not None:
+            known = _WORDS.get(word)
+            if known is None:
+                reasons.add("bare_word")
+            return known or ("null" if word.lower() not in _WORDS else word.lower())
+        if match["string"] is None:
+            return match[0]
+        return f'"{mend_string(match["string"], reasons)}"'
+
+    return Repaired(_TOKEN.sub(mend, text), reasons)
+
+
+def mend_string(inside: str, reasons: set[str]) -> str:
+    """The text between two quotes as valid JSON string content."""
+    if "\\" in inside:
+        inside = _mend_backslashes(inside, reasons)
+    if _CONTROL.search(inside):
+        reasons.add("control_character")
+        inside = _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", inside)
+    return inside
+
+
+def _mend_backslashes(inside: str, reasons: set[str]) -> str:
+    if any(match[0] == "\\" for match in _ESCAPE.finditer(inside)):
+        # One escape JSON does not know proves that the writer escaped nothing here: in C:\temp\Users the \t is as raw
+        # as the \U. Pairs and escaped quotes stay, because raw paths do not contain them.
+        reasons.add("bad_escape")
+        return re.sub(r'\\(["\\])|\\', lambda match: match[0] if match[1] else "\\\\", inside)
+
+    def whole(match: re.Match[str]) -> str:
+        if match["half"]:
+            reasons.add("lone_surrogate")
+            return "\\ufffd"
+        return match[0]
+
+    return _SURROGATE.sub(whole, inside)
+
+
+def walk(text: str) -> Repaired | None:
+    """Second stage. None when the text is no object even by the lenient grammar."""
+    if len(text) > MAX_WALK_CHARS:
+        return None
+    try:
+        walker = _Walker(text)
+        walker.value(in_array=False, depth=0)
+        walker.end()
+    except _NoJson:
+        return None
+    return Repaired("".join(walker.pieces), walker.reasons)
+
+
+class _NoJson(Exception):  # noqa: N818  never leaves this module
+    pass
+
+
+_SPACE = re.compile(r"\s*")
+_KEY_END = re.compile(r'"\s*:')
+# A quote ends a member's value when a key, or the end of its object, follows; an element when another value or the
+# end of its array does. The looked-at key is bounded so that the search stays linear.
+_VALUE_END = re.compile(r'"(?=\s*(?:,\s*"?[^"\n,{}\[\]]{1,80}"\s*:|,?\s*\}\s*(?:[,}\]]|$)))')
+_ELEMENT_END = re.compile(r'"(?=\s*(?:,\s*["\d\[{\-]|,?\s*\]\s*(?:[,}\]]|$)))')
+_BARE_KEY = re.compile(r'([A-Za-z_][\w .%]{0,80})"\s*:')
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[\s,\]}]|$)")
+_ODD_NUMBER = re.compile(r"[+-]?[\d.]+(?:[eE][+-]?\d+)?(?=[\s,\]}]|$)")
+_WORD = re.compile(r"-?(?:[A-Za-z]{1,10}|N/A)(?=[\s,\]}]|$)")
+
+
+class _Walker:
+    """Recursive descent over damaged JSON, writing valid JSON to ``pieces``."""
+
+    def __init__(self, text: str) -> None:
+        self.pieces: list[str] = []
+        self.reasons: set[str] = set()
+        self._text = text
+        self._at = 0
+
+    def value(self, in_array: bool, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            raise _NoJson
+        start = self._peek()
+        if start == "{":
+            self._members(depth)
+        elif start == "[":
+            self._elements(depth)
+        elif start == '"':
+            self._string(_ELEMENT_END if in_array else _VALUE_END)
+        else:
+            self._scalar()
+
+    def end(self) -> None:
+        """Nothing but space may follow."""
+        if self._peek():
+            raise _NoJson
+
+    def _peek(self) -> str:
+        self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]  # \s* always matches
+        return self._text[self._at : self._at + 1]
+
+    def _put(self, text: str, consumed: int) -> None:
+        self.pieces.append(text)
+        self._at += consumed
+
+    def _separated(self, closing: str, first: bool) -> bool:
+        """Step over the separator before a member or element; False when the container is closed instead."""
+        commas = 0
+        while self._peek() == ",":
+            self._at += 1
+            commas += 1
+        if self._peek() == closing:
+            if commas:
+                self.reasons.add("trailing_comma")
+            self._put(closing, 1)
+            return False
+        if first and commas or commas > 1:
+            self.reasons.add("trailing_comma")
+        if not first:
+            if not commas:
+                raise _NoJson
+            self.pieces.append(", ")
+        return True
+
+    def _members(self, depth: int) -> None:
+        self._put("{", 1)
+        first = True
+        while self._separated("}", first):
+            first = False
+            self._key()
+            self.value(in_array=False, depth=depth + 1)
+
+    def _elements(self, depth: int) -> None:
+        self._put("[", 1)
+        first = True
+        while self._separated("]", first):
+            first = False
+            self.value(in_array=True, depth=depth + 1)
+
+    def _key(self) -> None:
+        if self._peek() == '"':
+            self._string(_KEY_END)
+            if self._peek() != ":":
+                raise _NoJson
+            self._put(": ", 1)
+            return
+        bare = _BARE_KEY.match(self._text, self._at)
+        if bare is None:
+            raise _NoJson
+        self.reasons.add("missing_quote")
+        self._put(f'"{bare[1]}": ', bare.end() - self._at)
+
+    def _string(self, ending: re.Pattern[str]) -> None:
+        start = self._at + 1
+        found = ending.search(self._text, start)
+        if found is None:
+            raise _NoJson
+        inside = self._text[start : found.start()]
+        if '"' in inside:
+            mended = re.sub(r'(\\.)|"', lambda match: match[1] or '\\"', inside, flags=re.DOTALL)
+            if mended != inside:
+                self.reasons.add("raw_quote")
+            inside = mended
+        if re.search(r"(?<!\\)(?:\\\\)*\\$", inside):  # a raw backslash before the closing quote
+            self.reasons.add("bad_escape")
+            inside += "\\"
+        self._put(f'"{mend_string(inside, self.reasons)}"', found.start() + 1 - self._at)
+
+    def _scalar(self) -> None:
+        for pattern in (_NUMBER, _ODD_NUMBER, _WORD):
+            found = pattern.match(self._text, self._at)
+            if found is None:
+                continue
+            self._put(self._plain(pattern, found[0]), len(found[0]))
+            return
+        raise _NoJson
+
+    def _plain(self, pattern: re.Pattern[str], text: str) -> str:
+        if pattern is _NUMBER:
+            return text
+        if pattern is _ODD_NUMBER:
+            self.reasons.add("odd_number")
+            try:
+                return json.dumps(float(text))
+            except ValueError:
+                raise _NoJson from None
+        if text not in _WORDS:
+            self.reasons.add("bare_word")
+        return _WORDS.get(text.lower(), "null")

@@ -1,0 +1,199 @@
+"""The growing table: takes the events of a chunk, keeps their numbers, and lets the events go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.devices import is_collective_kernel, is_collective_operator, is_matrix_eligible, kind_of, uses_matrix_unit
+from tb_plugin.readers.kineto.columns import Column, int32s, int64s
+from tb_plugin.readers.kineto.events import NO_ARGS, Event
+from tb_plugin.readers.kineto.interning import Ids, Interner, as_text
+from tb_plugin.readers.kineto.sections import Sections
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+
+Int64 = npt.NDArray[np.int64]
+
+_KINDS = len(EventKind)
+
+
+def _flags(*kinds: EventKind) -> npt.NDArray[np.bool_]:
+    flags = np.zeros(_KINDS, np.bool_)
+    flags[list(kinds)] = True
+    return flags
+
+
+_WITH_OPERATOR_ARGS = _flags(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.UNKNOWN)
+_WITH_PYTHON_ARGS = _flags(EventKind.PYTHON)
+_ON_DEVICE = _flags(*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
+_WITH_DEVICE_ARGS = _flags(*DEVICE_WORK, EventKind.SYNC, EventKind.UNKNOWN)
+_WITH_COLLECTIVE_ARGS = _flags(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL, EventKind.UNKNOWN)
+_WORK = _flags(*DEVICE_WORK)
+_OPERATORS = _flags(EventKind.OPERATOR)
+_HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
+
+LIGHTNING_MODULE = "[pl][module]"
+EVENT_LIST_PID = "CPU functions"
+"""The process name EventList.export_chrome_trace gives to its events, which have no category."""
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The finished columns every row has."""
+
+    start_ns: Int64
+    dur_ns: Int64
+    name: npt.NDArray[np.int32]
+    category: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.uint8]
+    pid: npt.NDArray[np.int32]
+    tid: npt.NDArray[np.int32]
+    correlation: Int64
+    external_id: Int64
+    device: npt.NDArray[np.int16]
+
+
+class Rows:
+    """Duration events as columns, in the order in which they are added."""
+
+    def __init__(self, interner: Interner) -> None:
+        self.count = 0
+        self.sections = Sections(interner)
+        self.device_ids: dict[str, int] = {}
+        """Text of a device -> its position."""
+        self.unknown: dict[str, int] = {}
+        """Category no device family knows -> number of its events."""
+        self._interner = interner
+        self._kinds = Ids(lambda category: int(kind_of(as_text(category or ""))))
+        self._devices = Ids(self._device_position)
+        self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
+
+    def add(self, events: Sequence[Event], start_ns: Int64, dur_ns: Int64) -> None:
+        """Append duration events whose times have been read already."""
+        if not events:
+            return
+        interner, columns = self._interner, self._columns
+        args = [event.args or NO_ARGS for event in events]
+        categories = [event.cat for event in events]
+        kinds = np.array(self._kinds.of(categories), np.uint8)
+        pids = [event.pid for event in events]
+        self._count_unknown(events, kinds)
+        names = interner.names.of([event.name for event in events])
+        self._find_lightning_modules(kinds, names)
+        columns["start_ns"].add(start_ns)
+        columns["dur_ns"].add(dur_ns)
+        columns["name"].add(int32s(names))
+        columns["category"].add(int32s(interner.names.of(categories)))
+        columns["pid"].add(int32s(interner.keys.of(pids)))
+        columns["tid"].add(int32s(interner.keys.of([event.tid for event in events])))
+        columns["correlation"].add(int64s([a.correlation for a in args]))
+        columns["external_id"].add(_external_ids(args))
+        columns["device"].add(self._device_column(kinds, pids, args))
+        self._add_sections(kinds, args)
+        columns["kind"].add(kinds)
+        self.count += len(events)
+
+    def take(self) -> Core:
+        """The whole columns; the rows are empty afterwards."""
+        return Core(**{name: column.take() for name, column in self._columns.items()})
+
+    def _count_unknown(self, events: Sequence[Event], kinds: npt.NDArray[np.uint8]) -> None:
+        """Count events of unknown kind, after giving those of the EventList export, which has no categories, theirs."""
+        for position in np.flatnonzero(kinds == EventKind.UNKNOWN).tolist():
+            event = events[position]
+            if not event.cat and event.pid == EVENT_LIST_PID:
+                kinds[position] = EventKind.OPERATOR
+            else:
+                category = as_text(event.cat or "")
+                self.unknown[category] = self.unknown.get(category, 0) + 1
+
+    def _find_lightning_modules(self, kinds: npt.NDArray[np.uint8], names: list[int]) -> None:
+        texts = self._interner.texts
+        for position in np.flatnonzero(_HOST_NAMED[kinds]).tolist():
+            if texts[names[position]].startswith(LIGHTNING_MODULE):
+                kinds[position] = EventKind.MODULE
+
+    def _device_column(self, kinds: npt.NDArray[np.uint8], pids: Sequence[Any], args: Sequence[Any]) -> Any:
+        column = np.full(len(kinds), -1, np.int16)
+        rows = np.flatnonzero(_ON_DEVICE[kinds])
+        if len(rows):
+            chosen = rows.tolist()
+            devices = [pids[i] if args[i].device is None else args[i].device for i in chosen]
+            column[rows] = self._devices.of(devices)
+        return column
+
+    def _device_position(self, device: Any) -> int:
+        text = "" if device is None else as_text(device)
+        if text in ("", "-1"):  # pid -1 is the profiler's own row, not a device
+            return -1
+        return self.device_ids.setdefault(text, len(self.device_ids))
+
+    def _add_sections(self, kinds: npt.NDArray[np.uint8], args: list[Any]) -> None:
+        sections = self.sections
+        rows, chosen = self._chosen(_WITH_OPERATOR_ARGS, kinds, args)
+        if chosen:
+            sections.add_operators(rows, chosen)
+        rows, chosen = self._chosen(_WITH_DEVICE_ARGS, kinds, args)
+        if chosen:
+            sections.add_device(rows, chosen)
+        rows, chosen = self._chosen(_WITH_COLLECTIVE_ARGS, kinds, args)
+        if chosen:
+            stated = [a.collective is not None for a in chosen]
+            if any(stated):
+                sections.add_collectives(rows[stated], [a for a in chosen if a.collective is not None])
+        rows, chosen = self._chosen(_WITH_PYTHON_ARGS, kinds, args)
+        if chosen:
+            modules = sections.add_python(rows, chosen)
+            kinds[rows[modules != -1] - self.count] = EventKind.MODULE
+
+    def _chosen(
+        self, flags: npt.NDArray[np.bool_], kinds: npt.NDArray[np.uint8], args: list[Any]
+    ) -> tuple[Int64, list[Any]]:
+        rows = np.flatnonzero(flags[kinds])
+        chosen = args if len(rows) == len(args) else [args[i] for i in rows.tolist()]
+        return rows + self.count, chosen
+
+
+_CORE_TYPES: dict[str, type[Any]] = {
+    "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8,
+    "pid": np.int32, "tid": np.int32, "correlation": np.int64, "external_id": np.int64, "device": np.int16,
+}  # fmt: skip
+
+
+def _external_ids(args: Sequence[Any]) -> Int64:
+    new = int64s([a.external_id for a in args])
+    if (new != MISSING).all():
+        return new
+    # PyTorch 1.8 wrote "external id" on runtime and device events.
+    old = [a.external_id_old for a in args]
+    return new if old.count(-1) == len(old) else np.where(new == MISSING, int64s(old), new)
+
+
+def name_flags(core: Core, texts: Sequence[str], collective_rows: npt.NDArray[np.int32]) -> dict[str, Any]:
+    """What the vendors' patterns say about the rows: is_collective, uses_matrix_unit, matrix_eligible.
+
+    Each distinct name is asked once per group of kinds. Rows with collective arguments are collectives.
+    """
+    work, host, operators = _WORK[core.kind], _HOST_NAMED[core.kind], _OPERATORS[core.kind]
+    collective = _matches(core.name, work, texts, is_collective_kernel)
+    collective |= _matches(core.name, host, texts, is_collective_operator)
+    collective[collective_rows] = True
+    return {
+        "is_collective": collective,
+        "uses_matrix_unit": _matches(core.name, core.kind == EventKind.KERNEL, texts, uses_matrix_unit) & ~collective,
+        "matrix_eligible": _matches(core.name, operators, texts, is_matrix_eligible),
+    }
+
+
+def _matches(
+    names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
+) -> npt.NDArray[np.bool_]:
+    table = np.zeros(len(texts) + 1, np.bool_)
+    for name in np.unique(names[among]).tolist():
+        table[name] = predicate(texts[name])
+    result: npt.NDArray[np.bool_] = table[names] & among
+    return result

@@ -1,0 +1,113 @@
+"""Arguments of one chunk's events to section columns. A column nobody has is skipped after one cheap look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.readers.kineto.columns import Section, float64s, int32s, int64s
+from tb_plugin.readers.kineto.events import ABSENT, Args
+from tb_plugin.readers.kineto.interning import Ids, Interner
+
+Columns = dict[str, npt.NDArray[Any]]
+Int64 = npt.NDArray[np.int64]
+
+
+class Sections:
+    """The four side tables of a trace, growing by chunks."""
+
+    def __init__(self, interner: Interner) -> None:
+        self._interner = interner
+        words, whole = np.int32, np.int64
+        self.operators = Section(
+            shapes=words, types=words, strides=words, concrete=words, stack=words, sequence=whole, forward_thread=whole
+        )
+        self.python = Section(python_id=whole, parent_id=whole, module_id=whole)
+        self.device = Section(
+            stream=words, grid=words, block=words, registers=whole, shared_memory=whole,
+            blocks_per_sm=np.float64, occupancy=np.float64, bytes=whole,
+        )  # fmt: skip
+        self.collectives = Section(
+            name=words, dtype=words, in_elements=whole, out_elements=whole, group_size=whole,
+            group_name=words, group_ranks=words, sequence=whole,
+        )  # fmt: skip
+
+    def add_operators(self, rows: Int64, args: Sequence[Args]) -> None:
+        """Host operators, annotations and whatever is of unknown kind."""
+        columns: Columns = {}
+        raw, words = self._interner.raw, self._interner.words
+        dims = [a.input_dims for a in args]
+        if ABSENT in dims:
+            dims = [a.input_dims_old if a.input_dims is ABSENT else a.input_dims for a in args]
+        _raw(columns, "shapes", dims, raw)
+        _raw(columns, "types", [a.input_type for a in args], raw)
+        _raw(columns, "strides", [a.input_strides for a in args], raw)
+        _raw(columns, "concrete", [a.concrete_inputs for a in args], raw)
+        _words(columns, "stack", [a.call_stack for a in args], words)
+        _whole(columns, "sequence", [a.sequence_number for a in args])
+        _whole(columns, "forward_thread", [a.forward_thread for a in args])
+        self.operators.add(rows, columns)
+
+    def add_python(self, rows: Int64, args: Sequence[Args]) -> Int64:
+        """Python calls. Returns the module ids, -1 where a call is none of a module."""
+        columns: Columns = {}
+        _whole(columns, "python_id", [a.python_id for a in args])
+        _whole(columns, "parent_id", [a.python_parent_id for a in args])
+        _whole(columns, "module_id", [a.python_module_id for a in args])
+        self.python.add(rows, columns)
+        modules: Int64 = columns.get("module_id", np.full(len(rows), -1, np.int64))
+        return modules
+
+    def add_device(self, rows: Int64, args: Sequence[Args]) -> None:
+        """Kernels, copies, sets, waits and whatever is of unknown kind."""
+        columns: Columns = {}
+        streams = [None if a.stream == -1 else a.stream for a in args]
+        _words(columns, "stream", streams, self._interner.words)
+        _raw(columns, "grid", [a.grid for a in args], self._interner.raw)
+        _raw(columns, "block", [a.block for a in args], self._interner.raw)
+        _whole(columns, "registers", [a.registers for a in args])
+        _whole(columns, "shared_memory", [a.shared_memory for a in args])
+        _floats(columns, "blocks_per_sm", [a.blocks_per_sm for a in args])
+        _floats(columns, "occupancy", [a.occupancy for a in args])
+        if "occupancy" in columns:
+            columns["occupancy"] = columns["occupancy"] / 100.0  # percent to ratio
+        _whole(columns, "bytes", [a.bytes for a in args])
+        self.device.add(rows, columns)
+
+    def add_collectives(self, rows: Int64, args: Sequence[Args]) -> None:
+        """Rows that state a collective's name; the caller has chosen them."""
+        columns: Columns = {}
+        words = self._interner.words
+        _words(columns, "name", [a.collective for a in args], words)
+        _words(columns, "dtype", [a.dtype for a in args], words)
+        _whole(columns, "in_elements", [a.in_elements for a in args])
+        _whole(columns, "out_elements", [a.out_elements for a in args])
+        _whole(columns, "group_size", [a.group_size for a in args])
+        _words(columns, "group_name", [a.group_name for a in args], words)
+        _words(columns, "group_ranks", [a.group_ranks for a in args], words)
+        _whole(columns, "sequence", [a.collective_sequence for a in args])
+        self.collectives.add(rows, columns)
+
+
+def _whole(columns: Columns, name: str, values: list[Any]) -> None:
+    if values.count(-1) != len(values):
+        columns[name] = int64s(values)
+
+
+def _floats(columns: Columns, name: str, values: list[Any]) -> None:
+    if values.count(None) != len(values):
+        columns[name] = float64s(values)
+
+
+def _words(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:
+    if values.count(None) != len(values):
+        columns[name] = int32s(ids.of(values))
+
+
+def _raw(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:
+    if values.count(ABSENT) != len(values):
+        # The bytes must be copied: a Raw is a view of a buffer that is about to be overwritten.
+        columns[name] = int32s(ids.of(list(map(bytes, values))))

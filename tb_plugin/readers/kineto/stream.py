@@ -1,0 +1,87 @@
+"""Stored bytes to uncompressed text, a bounded piece at a time. Compression is judged by content, never by name."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from isal import igzip_lib
+
+from tb_plugin.readers.base import Progress
+from tb_plugin.readers.kineto.issues import IssueLog
+
+GZIP_MAGIC = b"\x1f\x8b"
+_BLOCK = 256 * 1024
+
+
+class TextStream:
+    """Reads text in pieces of at most the asked size, so that no compression ratio can fill the memory."""
+
+    def __init__(self, raw: BinaryIO, stored_bytes: int, progress: Progress, log: IssueLog) -> None:
+        self.file_bytes = 0
+        """Stored bytes consumed."""
+        self.text_bytes = 0
+        """Uncompressed bytes handed out."""
+        self._raw = raw
+        self._stored_bytes = max(stored_bytes, 1)
+        self._progress = progress
+        self._log = log
+        self._pending = self._block()
+        self._gzip = self._pending[:2] == GZIP_MAGIC
+        self._member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP) if self._gzip else None
+        self._ended = False
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes of text, none only at the end. Raises what the source or ``progress`` raises."""
+        if self._ended:
+            return b""
+        text = self._inflated(size) if self._gzip else self._plain(size)
+        self.text_bytes += len(text)
+        if not text:
+            self._ended = True
+        return text
+
+    def _block(self) -> bytes:
+        block = self._raw.read(_BLOCK)
+        self.file_bytes += len(block)
+        self._progress(min(1.0, self.file_bytes / self._stored_bytes))
+        return block
+
+    def _plain(self, size: int) -> bytes:
+        block = self._pending or self._block()
+        self._pending = block[size:]
+        return block[:size]
+
+    def _inflated(self, size: int) -> bytes:
+        while True:
+            if self._member.eof and not self._next_member():
+                return b""
+            if self._member.needs_input and not self._pending:
+                self._pending = self._block()
+                if not self._pending:
+                    self._log.note("gzip_truncated", "the gzip stream ends early", self.text_bytes)
+                    return b""
+            block, self._pending = self._pending, b""
+            try:
+                text: bytes = self._member.decompress(block, size)
+            except igzip_lib.error as error:
+                self._log.note("gzip_corrupt", f"the gzip stream is damaged ({error})", self.text_bytes)
+                return b""
+            if text:
+                return text
+
+    def _next_member(self) -> bool:
+        """Begin the next gzip member, if one follows: files appended to each other, or written block by block."""
+        rest = self._member.unused_data + self._pending
+        while len(rest) < len(GZIP_MAGIC):
+            block = self._block()
+            if not block:
+                break
+            rest = (rest + block).lstrip(b"\0")
+        rest = rest.lstrip(b"\0")
+        if rest[:2] != GZIP_MAGIC:
+            if rest:
+                self._log.note("gzip_trailing_bytes", "bytes after the gzip stream were ignored", self.text_bytes)
+            return False
+        self._member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+        self._pending = rest
+        return True

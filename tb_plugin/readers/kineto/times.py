@@ -1,0 +1,103 @@
+"""Microsecond texts to integer nanoseconds, exactly.
+
+A float64 holds every nanosecond only below 2^43 us: there its error is under half a nanosecond, so rounding
+``value * 1000`` gives the written digits back. Epoch microseconds (1.7e15) are far beyond; those need the digits.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+
+EXACT_BELOW_US = float(2**43)
+INT64_MAX = 2**63 - 1
+_WHOLE_BELOW_US = INT64_MAX // 1000
+_ROUND = Context(prec=60, rounding=ROUND_HALF_EVEN)
+_DOT, _SPACE, _ZERO, _NINE = b". 09"
+
+
+class NeedsDigits(Exception):  # noqa: N818  a signal between two decoders, not an error anyone sees
+    """These times were read as floats which cannot hold their nanoseconds: decode them again as digits."""
+
+
+def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
+    """Nanoseconds of JSON numbers (or number strings), and how many were clamped to 64 bits. Raises NeedsDigits."""
+    if not values:
+        return np.empty(0, np.int64), 0
+    try:
+        floats = np.frombuffer(struct.pack(f"{len(values)}d", *values), np.float64)
+    except (struct.error, OverflowError, TypeError):
+        return _one_by_one(values)
+    if np.abs(floats).max() < EXACT_BELOW_US:  # False for NaN as well
+        return np.rint(floats * 1000.0).astype(np.int64), 0
+    try:
+        whole = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
+    except struct.error:
+        return _one_by_one(values)
+    if max(int(whole.max()), -int(whole.min())) < _WHOLE_BELOW_US:
+        return whole * 1000, 0
+    return _one_by_one(values)
+
+
+def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
+    """Nanoseconds of raw JSON numbers, and how many were clamped."""
+    if not texts:
+        return np.empty(0, np.int64), 0
+    joined = b" ".join(texts) + b" "
+    letters = np.frombuffer(joined, np.uint8)
+    ends = np.flatnonzero(letters == _SPACE)
+    dots = np.flatnonzero(letters == _DOT)
+    digits = np.count_nonzero((letters >= _ZERO) & (letters <= _NINE))
+    plain = len(dots) == len(ends) == len(texts) and len(joined) == digits + 2 * len(texts)
+    # Kineto's own form, three digits after the point and at most 18 in all, is read at once.
+    if plain and np.all(ends - dots == 4) and int(np.diff(ends, prepend=-1).max()) <= 20:
+        return np.fromstring(joined.replace(b".", b"").decode(), dtype=np.int64, sep=" "), 0
+    return _one_by_one([bytes(text).strip(b'"').decode("utf-8", "replace") for text in texts])
+
+
+def _one_by_one(values: Sequence[Any]) -> tuple[Int64, int]:
+    whole = [nanoseconds(value) for value in values]
+    clamped = sum(1 for value in whole if abs(value) > INT64_MAX)
+    return np.array([max(-INT64_MAX, min(INT64_MAX, value)) for value in whole], np.int64), clamped
+
+
+def nanoseconds(value: Any) -> int:
+    """One time in microseconds as whole nanoseconds, rounded to the nearest. Raises NeedsDigits, ValueError."""
+    if isinstance(value, int):
+        return value * 1000
+    if isinstance(value, float):
+        if not abs(value) < EXACT_BELOW_US:
+            raise NeedsDigits
+        return round(value * 1000)
+    try:
+        number = Decimal(str(value).strip())
+        if not number.is_finite():
+            raise ValueError(value)
+        if number.adjusted() > 20:  # far beyond 64 bits; do not build the power of ten
+            return (INT64_MAX + 1) * (-1 if number < 0 else 1)
+        return int(number.scaleb(3, _ROUND).quantize(Decimal(1), context=_ROUND))
+    except InvalidOperation as error:
+        raise ValueError(value) from error
+
+
+def is_time(value: Any) -> bool:
+    """True when ``value`` (a JSON value, or raw JSON) can be read as a time."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value == value and value not in (float("inf"), float("-inf"))
+    if isinstance(value, str):
+        text = value
+    elif value is None or isinstance(value, bool | list | dict):
+        return False
+    else:
+        text = bytes(value).strip(b'"').decode("utf-8", "replace")
+    try:
+        return Decimal(text.strip()).is_finite()
+    except InvalidOperation:
+        return False

@@ -1,0 +1,3 @@
+"""Sources for reader tests."""
+
+from __future__ import annotations
