@@ -38,7 +38,8 @@ _HOPPER_BLACKWELL = (
     r"deep_gemm::", r"fp8_gemm_kernel",  # DeepGEMM exists for wgmma and tcgen05 alone
 )  # fmt: skip
 _ATTENTION = (
-    r"flash_(?:fwd|bwd)(?!\w*dot_do_o|\w*convert)",  # flash_fwd_kernel, flash_bwd_dq_dk_dv_loop_...; not its pre- and postprocessing
+    # flash_fwd_kernel, flash_bwd_dq_dk_dv_loop_...; not its pre- and postprocessing
+    r"flash_(?:fwd|bwd)(?!\w*dot_do_o|\w*convert|\w*combine)",
     r"FlashAttn(?:Fwd|Bwd)Sm\d+",  # FlashAttention 3
     r"fmha_cutlass[FB]_\w+_sm(?:70|75|80|90|100)",  # PyTorch's memory-efficient attention; the suffix names the path
     r"cudnn_generated_fort_native_sdpa", r"cudnn\w*_sdpa_sm\d+",  # cuDNN's attention

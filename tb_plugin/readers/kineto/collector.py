@@ -38,16 +38,28 @@ class Collector:
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
         """Take in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
-        rows = [event for event in events if event.ph == "X"]
-        others = [event for event in events if event.ph != "X"] if len(rows) != len(events) else []
-        instants: list[Event] = []
-        if MEMORY_NAME in [event.name for event in rows] or INSTANT_CATEGORY in [event.cat for event in rows]:
-            instants = [event for event in rows if _is_instant(event)]
+        phases = [event.ph for event in events]
+        rows: Sequence[Event] = events
+        others: list[Event] = []
+        if phases.count("X") != len(phases):
+            rows = [event for event in events if event.ph == "X"]
+            others = [event for event in events if event.ph != "X"]
+        names = [event.name for event in rows]
+        categories = [event.cat for event in rows]
+        memory: Sequence[Event] = []
+        if MEMORY_NAME in names or INSTANT_CATEGORY in categories:
+            memory = [event for event in rows if event.name == MEMORY_NAME]
             rows = [event for event in rows if not _is_instant(event)]
-        instants += [event for event in others if event.name == MEMORY_NAME and event.ph in _INSTANTS]
-        memory = [event for event in instants if event.name == MEMORY_NAME]
-        arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
-        marks = [event for event in others if event.ph == "B" or event.ph == "E"]
+        kinds = set(phases)  # most chunks hold one or two kinds of events: look only for those
+        if not kinds.isdisjoint(_INSTANTS):
+            instants = [event for event in others if event.name == MEMORY_NAME and event.ph in _INSTANTS]
+            memory = [*memory, *instants]
+        arrows: Sequence[Event] = []
+        if "s" in kinds or "f" in kinds:
+            arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
+        marks: Sequence[Event] = []
+        if "B" in kinds or "E" in kinds:
+            marks = [event for event in others if event.ph in ("B", "E")]
         tally = _Times(digits)
         rows, starts = tally.starts(rows)
         durations = tally.durations(rows)
@@ -61,9 +73,10 @@ class Collector:
         self.memory.add(memory, memory_ns)
         self.arrows.add(arrows, arrows_ns)
         self.marks.add(marks, marks_ns)
-        for event in others:
-            if event.ph == "M":
-                self.names.add(event)
+        if "M" in kinds:
+            for event in others:
+                if event.ph == "M":
+                    self.names.add(event)
 
     def close_marks(self) -> None:
         """Turn begin and end marks into rows; call once, when all events are in."""
@@ -82,7 +95,7 @@ class _Times:
         self._zero: Any = b"0" if digits else 0
         self._untimed = self._undurated = self._clamped = 0
 
-    def starts(self, events: list[Event]) -> tuple[list[Event], Int64]:
+    def starts(self, events: Sequence[Event]) -> tuple[Sequence[Event], Int64]:
         """Events that have a start, and their starts."""
         times = [event.ts for event in events]
         try:
@@ -97,7 +110,7 @@ class _Times:
         self._clamped += clamped
         return events, starts
 
-    def durations(self, events: list[Event]) -> Int64:
+    def durations(self, events: Sequence[Event]) -> Int64:
         """Durations, 0 where none is stated."""
         times = [event.dur for event in events]
         try:

@@ -85,7 +85,7 @@ class Section:
 
     def __init__(self, **dtypes: type[Any]) -> None:
         self._dtypes = dtypes
-        self._columns = {name: Column(dtype) for name, dtype in {"row": np.int32, **dtypes}.items()}
+        self._columns = {"row": Column(np.int32), **{name: Column(dtype) for name, dtype in dtypes.items()}}
 
     def add(self, rows: Int64, columns: dict[str, npt.NDArray[Any]]) -> None:
         """Add those of ``rows`` for which any of ``columns`` is present; columns left out are absent in all."""

@@ -28,6 +28,7 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 _EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _SEPARATORS = re.compile(rb"[\s,]*")
 _OVERLAP = 256
+_CHOOSE = "Choose a trace written by torch.profiler."
 _OPEN, _CLOSE, _COMMA = b"[],"
 
 Sink = Callable[[Sequence[Event], bool], None]
@@ -40,6 +41,7 @@ class Document:
     def __init__(self, stream: TextStream, chunk_bytes: int, sink: Sink, restart: Callable[[], None], log: IssueLog):
         self.metadata: dict[str, Any] = {}
         self.complete = False
+        self.is_bare_list = False
         self.repaired = 0
         self._stream = stream
         self._chunk_bytes = max(chunk_bytes, 64)
@@ -60,14 +62,17 @@ class Document:
         first = self._skip(1)
         root = self._data[first : first + 1]
         if root == b"[":
+            self.is_bare_list = True
             self._drop(first)
+            if bytes(self._data[self._skip(1) :][:1]) not in (b"{", b"]", b""):
+                raise UnreadableTrace("the list holds no trace events", do=_CHOOSE)
             self._read_list()
             self._read_after_bare_list()
         elif root == b"{":
             self._drop(first)
             self._read_object()
         else:
-            raise UnreadableTrace("the file is no JSON object or list", do="Choose a trace written by torch.profiler.")
+            raise UnreadableTrace("the file is no JSON object or list", do=_CHOOSE)
 
     # the window
 

@@ -1,7 +1,8 @@
 """The shape of one event as msgspec decodes it.
 
 Fields are lenient (Any) because real traces put strings where numbers belong; converting whole columns is cheaper
-than strict types would be, and a surprise costs a slow column instead of an event. An absent integer is -1.
+than strict types would be, and a surprise costs a slow column instead of an event. An absent integer is -1, an
+absent float NaN.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import msgspec
 
 ABSENT = msgspec.Raw(b"")
 """Default of raw fields. Compared by identity, which is what makes an absent column cheap to skip."""
+
+
+NAN = float("nan")
 
 
 class Args(msgspec.Struct, gc=False):
@@ -40,8 +44,8 @@ class Args(msgspec.Struct, gc=False):
     block: msgspec.Raw = ABSENT
     registers: Any = msgspec.field(default=-1, name="registers per thread")
     shared_memory: Any = msgspec.field(default=-1, name="shared memory")
-    blocks_per_sm: Any = msgspec.field(default=None, name="blocks per SM")
-    occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
+    blocks_per_sm: Any = msgspec.field(default=NAN, name="blocks per SM")
+    occupancy: Any = msgspec.field(default=NAN, name="est. achieved occupancy %")
     bytes: Any = -1
     # collectives
     collective: Any = msgspec.field(default=None, name="Collective name")

@@ -48,7 +48,7 @@ class KinetoReader:
             document = Document(stream, options.chunk_bytes, reading.take, reading.restart, reading.log)
             try:
                 document.read()
-                reading.check()
+                reading.check(document.is_bare_list)
             except UnreadableTrace as error:
                 raise UnreadableTrace(error.what, name, error.do) from None
             return reading.finish(document, stream)
@@ -83,9 +83,9 @@ class _Reading:
         """Forget everything: a later event list replaces the one read so far."""
         self._collector = Collector(self.log)
 
-    def check(self) -> None:
+    def check(self, is_bare_list: bool) -> None:
         """Raise UnreadableTrace when what was read is JSON but no trace."""
-        if self._collector.seen and not self._phases_seen:
+        if not self._phases_seen and (is_bare_list or self._collector.seen):
             raise UnreadableTrace("the list holds no trace events", do="Choose a trace written by torch.profiler.")
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:

@@ -89,6 +89,32 @@ def _mend_backslashes(inside: str, reasons: set[str]) -> str:
     return _SURROGATE.sub(whole, inside)
 
 
+# Kineto since 2024 writes one key per line, so that the last quote of the name's line ends it, whatever stands before.
+# Older releases put further keys on that line.
+_NAME_LINE = re.compile(r'^(\s*"name"\s*:\s*")(.*)("\s*,?[ \t\r]*)$', re.MULTILINE)
+_FURTHER_KEY = re.compile(r'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
+
+
+def mend_name_line(text: str) -> Repaired | None:
+    """The quotes inside a name that has a line to itself. None when there is no such line or no such quote."""
+    line = _NAME_LINE.search(text)
+    if line is None or '"' not in line[2] or _FURTHER_KEY.search(line[2]):
+        return None
+    reasons: set[str] = set()
+    name = _escape_quotes(line[2], reasons)
+    if not reasons:
+        return None
+    rest = mend_tokens(text[: line.start(2)] + name + text[line.end(2) :])
+    return Repaired(rest.text, rest.reasons | reasons)
+
+
+def _escape_quotes(inside: str, reasons: set[str]) -> str:
+    mended = re.sub(r'(\\.)|"', lambda match: match[1] or '\\"', inside, flags=re.DOTALL)
+    if mended != inside:
+        reasons.add("raw_quote")
+    return mended
+
+
 def walk(text: str) -> Repaired | None:
     """Second stage. None when the text is no object even by the lenient grammar."""
     if len(text) > MAX_WALK_CHARS:
@@ -102,7 +128,7 @@ def walk(text: str) -> Repaired | None:
     return Repaired("".join(walker.pieces), walker.reasons)
 
 
-class _NoJson(Exception):  # noqa: N818  never leaves this module
+class _NoJson(Exception):
     pass
 
 
@@ -164,7 +190,7 @@ class _Walker:
                 self.reasons.add("trailing_comma")
             self._put(closing, 1)
             return False
-        if first and commas or commas > 1:
+        if (first and commas) or commas > 1:
             self.reasons.add("trailing_comma")
         if not first:
             if not commas:
@@ -207,10 +233,7 @@ class _Walker:
             raise _NoJson
         inside = self._text[start : found.start()]
         if '"' in inside:
-            mended = re.sub(r'(\\.)|"', lambda match: match[1] or '\\"', inside, flags=re.DOTALL)
-            if mended != inside:
-                self.reasons.add("raw_quote")
-            inside = mended
+            inside = _escape_quotes(inside, self.reasons)
         if re.search(r"(?<!\\)(?:\\\\)*\\$", inside):  # a raw backslash before the closing quote
             self.reasons.add("bad_escape")
             inside += "\\"

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.devices import is_collective_kernel, is_collective_operator, is_matrix_eligible, kind_of, uses_matrix_unit
+from tb_plugin.devices import (
+    is_collective_kernel,
+    is_collective_operator,
+    is_matrix_eligible,
+    kind_of,
+    uses_matrix_unit,
+)
 from tb_plugin.readers.kineto.columns import Column, int32s, int64s
 from tb_plugin.readers.kineto.events import NO_ARGS, Event
 from tb_plugin.readers.kineto.interning import Ids, Interner, as_text
@@ -68,7 +74,7 @@ class Rows:
         self.unknown: dict[str, int] = {}
         """Category no device family knows -> number of its events."""
         self._interner = interner
-        self._kinds = Ids(lambda category: int(kind_of(as_text(category or ""))))
+        self._kinds = Ids(lambda category: int(kind_of(interner.texts[category])))
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
 
@@ -79,15 +85,14 @@ class Rows:
         interner, columns = self._interner, self._columns
         args = [event.args or NO_ARGS for event in events]
         categories = [event.cat for event in events]
-        kinds = np.array(self._kinds.of(categories), np.uint8)
+        category_ids = interner.names.of(categories)
+        kinds = np.array(list(map(self._kinds.__getitem__, category_ids)), np.uint8)
         pids = [event.pid for event in events]
         self._count_unknown(events, kinds)
-        names = interner.names.of([event.name for event in events])
-        self._find_lightning_modules(kinds, names)
         columns["start_ns"].add(start_ns)
         columns["dur_ns"].add(dur_ns)
-        columns["name"].add(int32s(names))
-        columns["category"].add(int32s(interner.names.of(categories)))
+        columns["name"].add(int32s(interner.names.of([event.name for event in events])))
+        columns["category"].add(int32s(category_ids))
         columns["pid"].add(int32s(interner.keys.of(pids)))
         columns["tid"].add(int32s(interner.keys.of([event.tid for event in events])))
         columns["correlation"].add(int64s([a.correlation for a in args]))
@@ -99,7 +104,11 @@ class Rows:
 
     def take(self) -> Core:
         """The whole columns; the rows are empty afterwards."""
-        return Core(**{name: column.take() for name, column in self._columns.items()})
+        core = Core(**{name: column.take() for name, column in self._columns.items()})
+        named = _HOST_NAMED[core.kind]
+        modules = _matches(core.name, named, self._interner.texts, lambda name: name.startswith(LIGHTNING_MODULE))
+        core.kind[modules] = EventKind.MODULE
+        return core
 
     def _count_unknown(self, events: Sequence[Event], kinds: npt.NDArray[np.uint8]) -> None:
         """Count events of unknown kind, after giving those of the EventList export, which has no categories, theirs."""
@@ -110,12 +119,6 @@ class Rows:
             else:
                 category = as_text(event.cat or "")
                 self.unknown[category] = self.unknown.get(category, 0) + 1
-
-    def _find_lightning_modules(self, kinds: npt.NDArray[np.uint8], names: list[int]) -> None:
-        texts = self._interner.texts
-        for position in np.flatnonzero(_HOST_NAMED[kinds]).tolist():
-            if texts[names[position]].startswith(LIGHTNING_MODULE):
-                kinds[position] = EventKind.MODULE
 
     def _device_column(self, kinds: npt.NDArray[np.uint8], pids: Sequence[Any], args: Sequence[Any]) -> Any:
         column = np.full(len(kinds), -1, np.int16)

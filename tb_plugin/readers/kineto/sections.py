@@ -98,8 +98,9 @@ def _whole(columns: Columns, name: str, values: list[Any]) -> None:
 
 
 def _floats(columns: Columns, name: str, values: list[Any]) -> None:
-    if values.count(None) != len(values):
-        columns[name] = float64s(values)
+    column = float64s(values)
+    if not np.isnan(column).all():
+        columns[name] = column
 
 
 def _words(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:

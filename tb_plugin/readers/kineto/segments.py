@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from tb_plugin.readers.kineto.events import Event
-from tb_plugin.readers.kineto.repair import Repaired, decode_text, mend_tokens, walk
+from tb_plugin.readers.kineto.repair import Repaired, decode_text, mend_name_line, mend_tokens, walk
 from tb_plugin.trace.report import Outcome
 
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
@@ -168,12 +168,16 @@ class Segments:
         return True
 
 
+_MENDS: tuple[Callable[[str], Repaired | None], ...] = (mend_tokens, mend_name_line, walk)
+"""From the least to the boldest."""
+
+
 def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:
     """What ``decoded`` makes of ``text`` after the least repair that satisfies it, and the reasons; None when nothing."""
     utf8 = decode_text(text)
     reasons = set(utf8.reasons)
-    mended: Repaired | None = mend_tokens(utf8.text)
-    for attempt in (mended, walk(utf8.text)) if mended else ():
+    for mend in _MENDS:
+        attempt = mend(utf8.text)
         if attempt is None:
             continue
         raw = attempt.text.encode("utf-8", "replace")

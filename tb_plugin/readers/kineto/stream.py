@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from isal import igzip_lib
 
@@ -27,7 +27,7 @@ class TextStream:
         self._log = log
         self._pending = self._block()
         self._gzip = self._pending[:2] == GZIP_MAGIC
-        self._member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP) if self._gzip else None
+        self._member: Any = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         self._ended = False
 
     def read(self, size: int) -> bytes:
@@ -63,7 +63,7 @@ class TextStream:
             block, self._pending = self._pending, b""
             try:
                 text: bytes = self._member.decompress(block, size)
-            except igzip_lib.error as error:
+            except igzip_lib.IsalError as error:
                 self._log.note("gzip_corrupt", f"the gzip stream is damaged ({error})", self.text_bytes)
                 return b""
             if text:

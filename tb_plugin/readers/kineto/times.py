@@ -23,7 +23,7 @@ _ROUND = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _DOT, _SPACE, _ZERO, _NINE = b". 09"
 
 
-class NeedsDigits(Exception):  # noqa: N818  a signal between two decoders, not an error anyone sees
+class NeedsDigits(Exception):
     """These times were read as floats which cannot hold their nanoseconds: decode them again as digits."""
 
 
