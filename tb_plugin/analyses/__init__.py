@@ -1,5 +1,11 @@
-"""Questions and their numbers. One file = one view; ANALYSES is the literal list of them."""
+"""Questions and their numbers. One file (or folder) = one view; ANALYSES is the literal list of them."""
 
 from tb_plugin.analyses.base import Analysis
+from tb_plugin.analyses.events import Events
+from tb_plugin.analyses.kernels import Kernels
+from tb_plugin.analyses.modules import Modules
+from tb_plugin.analyses.operators import Operators
+from tb_plugin.analyses.overview import Overview
+from tb_plugin.analyses.timeline import TimelineAnalysis
 
-ANALYSES: tuple[Analysis, ...] = ()
+ANALYSES: tuple[Analysis, ...] = (Overview(), TimelineAnalysis(), Operators(), Kernels(), Modules(), Events())

@@ -84,7 +84,11 @@ class Analysis(Protocol):
 
     id: str
     title: str
-    model: Literal["trace", "snapshot"]
+
+    @property
+    def model(self) -> Literal["trace", "snapshot"]:
+        """Which model it reads."""
+        ...
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """None when the view applies."""

@@ -1,0 +1,32 @@
+"""The donut of a table: its largest rows and the rest, which sum exactly to the whole."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.metrics import METRICS
+from tb_plugin.payloads import Breakdown, Link, Metric
+from tb_plugin.payloads import Part as Slice
+
+SLICES = 10
+
+
+def donut(name: str, title: str, frame: Frame, key: str, view: str) -> Breakdown:
+    """The ``SLICES`` rows of a frame with most of ``key``, and the rest. A slice leads to its row of the table."""
+    data = frame.data.sort_by([(key, "descending")])
+    total = int(pc.sum(data[key]).as_py() or 0)
+    definition = METRICS[key]
+    slices = []
+    for i, row in enumerate(data.slice(0, SLICES).select([frame.name_column, key]).to_pylist()):
+        if row[key] > 0:
+            text = str(row[frame.name_column])
+            metric = Metric(text, text, definition.unit, definition.definition, definition.window)
+            link = Link(view, {"where": f"{frame.name_column}:{text}"}, text)
+            slices.append(Slice(metric, f"slice{i}", row[key], link))
+    rest = total - sum(int(s.value) for s in slices)
+    if rest:
+        others = data.num_rows - len(slices)
+        text = f"{others} others"
+        slices.append(Slice(Metric("rest", text, definition.unit, "All other rows.", definition.window), "rest", rest))
+    return Breakdown(name, title, definition.definition, definition.unit, total, slices, "donut")

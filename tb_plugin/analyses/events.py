@@ -1,0 +1,287 @@
+"""Events: the calls behind a row of a table, and everything recorded about one event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
+from tb_plugin.analyses.metrics import columns, figure, metric
+from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
+from tb_plugin.trace.table import TraceTable, Track
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+BINS = 40
+EVENT = Metric("event", "Event", "count", "Number of the event in order of time, as the timeline knows it.")
+INSTANCES = 10_000
+"""Longest calls kept for the list of instances; the distribution is over all."""
+
+
+class Events:
+    """The calls behind a number."""
+
+    id = "events"
+    title = "Events"
+
+    @property
+    def model(self) -> Literal["trace"]:
+        """Reads traces."""
+        return "trace"
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Not a page of its own: always there."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the steps, the filters and the one event."""
+        return (params.steps, params.where, params.get("event"))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """One event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
+        selection = select_rows(trace, params.steps)
+        if params.get("event"):
+            payloads = _one(trace, _event(trace, params.get("event")))
+            return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
+        rows = _matching(trace, selection, params.where)
+        frame = _instances(trace, rows)
+        payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
+        return Part(selection.coverage, frames={"instances": frame}, payloads=payloads, layout=(*payloads, "instances"))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page or its list of instances; ``where`` has been applied by ``part``."""
+        rest = Params(
+            steps=params.steps,
+            table=params.table,
+            sort=params.sort,
+            descending=params.descending,
+            search=params.search,
+            offset=params.offset,
+            limit=params.limit,
+        )
+        return answer_view(self, parts[0], rest)
+
+
+def _event(trace: TraceTable, text: str) -> int:
+    if text.isdigit() and int(text) < len(trace):
+        return int(text)
+    raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
+
+
+def _named(trace: TraceTable, text: str) -> Bool:
+    """Whether each row has this name (module rows also without their prefix)."""
+    return _flags(trace.name, trace.strings.find(text), trace.strings.find(f"nn.Module: {text}"))
+
+
+def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:
+    flags: Bool = np.isin(column, values)
+    return flags
+
+
+def _operator(trace: TraceTable, text: str) -> Bool:
+    if text == NO_OPERATOR:
+        return _flags(trace.operator, MISSING) & _flags(trace.kind, *DEVICE_WORK)
+    return ~_flags(trace.operator, MISSING) & _flags(trace.name[trace.operator], trace.strings.find(text))
+
+
+def _shape(trace: TraceTable, text: str) -> Bool:
+    shape = np.full(len(trace), MISSING, np.int32)
+    shape[trace.operators.row] = trace.operators.shapes
+    return _flags(shape, trace.strings.find(text) if text else MISSING)
+
+
+def _kind(trace: TraceTable, text: str) -> Bool:
+    if text.upper() not in EventKind.__members__:
+        kinds = ", ".join(kind.name.lower() for kind in EventKind)
+        raise BadRequest(f"No such kind: {text[:40]}.", "where", f"Kinds are {kinds}.")
+    return _flags(trace.kind, EventKind[text.upper()])
+
+
+def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
+    def matches(trace: TraceTable, text: str) -> Bool:
+        value = np.full(len(trace), MISSING, np.int32)
+        value[trace.device_args.row] = getattr(trace.device_args, column)
+        return _flags(value, trace.strings.find(text) if text else MISSING)
+
+    return matches
+
+
+FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
+    "name": _named,
+    "module": _named,
+    "operator": _operator,
+    "input_shape": _shape,
+    "kind": _kind,
+    "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
+    "grid": _launch("grid"),
+    "block": _launch("block"),
+}
+
+
+def _matching(trace: TraceTable, selection: Selection, where: tuple[tuple[str, str], ...]) -> Int64:
+    chosen = selection.rows.copy()
+    for key, text in where:
+        if key not in FILTERS:
+            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(FILTERS)}.")
+        chosen &= FILTERS[key](trace, text)
+    return np.flatnonzero(chosen)
+
+
+def _thread(track: Track) -> str:
+    if track.is_device:
+        return f"device {track.pid}, stream {track.tid}"
+    return track.thread.strip() or f"thread {track.tid}"
+
+
+def _instances(trace: TraceTable, rows: Int64) -> Frame:
+    longest = rows[np.argsort(-trace.dur_ns[rows], kind="stable")[:INSTANCES]]
+    operator = trace.operator[longest]
+    threads = [_thread(track) for track in trace.tracks]
+    data = {
+        "name": trace.strings.take(trace.name[longest]),
+        "dur_ns": pa.array(trace.dur_ns[longest]),
+        "start_ns": pa.array(trace.start_ns[longest]),
+        "thread": pa.array([threads[i] for i in trace.track[longest]], pa.string()),
+        "operator": trace.strings.take(np.where(operator == MISSING, MISSING, trace.name[operator])),
+        "event": pa.array(longest),
+    }
+    shown = [*columns("name", "dur_ns", "start_ns", "thread", "operator"), Column(EVENT, hidden=True)]
+    return Frame("instances", "Instances", shown, pa.table(data), ("event",), "name", Sort("dur_ns", True))
+
+
+def _summary(trace: TraceTable, rows: Int64) -> Figures:
+    dur = trace.dur_ns[rows]
+    figures = [figure("calls", len(rows)), figure("total_ns", int(dur.sum()))]
+    if len(rows):
+        p50, p99 = np.percentile(dur, (50, 99))
+        figures += [
+            figure("min_ns", int(dur.min())),
+            figure("p50_ns", float(p50)),
+            figure("mean_ns", int(dur.sum()) / len(rows)),
+            figure("p99_ns", float(p99)),
+            figure("max_ns", int(dur.max())),
+        ]
+    note = f"the {INSTANCES} longest are listed" if len(rows) > INSTANCES else ""
+    return Figures("summary", "Calls", note, figures)
+
+
+def _distribution(dur: Int64) -> Series:
+    """A histogram with logarithmic bins when durations span more than a factor of 20, else linear ones."""
+    edges = _edges(dur)
+    counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
+    return Series(
+        name="distribution",
+        title="Distribution of durations",
+        subtitle=f"{len(dur)} calls",
+        x_metric=metric("dur_ns"),
+        x=[float(edge) for edge in edges],
+        lines=[Line(metric("calls"), "kernel", [int(c) for c in counts])],
+        style="histogram",
+    )
+
+
+def _edges(dur: Int64) -> npt.NDArray[np.float64]:
+    if not len(dur):
+        return np.empty(0, np.float64)
+    low, high = int(dur.min()), int(dur.max())
+    if low == high:
+        return np.array([low - 0.5, high + 0.5])
+    edges = np.geomspace(low, high, BINS + 1) if low > 0 and high > 20 * low else np.linspace(low, high, BINS + 1)
+    edges[0], edges[-1] = low, high
+    return np.asarray(edges, np.float64)
+
+
+def _fact(
+    key: str, title: str, unit: Literal["text", "code", "ns", "count", "bytes", "number"], value: Scalar
+) -> Figure:
+    return Figure(Metric(key, title, unit, "As recorded for this event."), value)
+
+
+def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
+    """Everything recorded about one event, what launched it, and all events of its name."""
+    payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
+    if trace.launch[row] != MISSING:
+        payloads["launch"] = _about(trace, "launch", "Launch", int(trace.launch[row]))
+    if trace.operator[row] != MISSING:
+        payloads["operator"] = _about(trace, "operator", "Operator", int(trace.operator[row]))
+    stack = _stack(trace, row)
+    if stack:
+        payloads["stack"] = Figures("stack", "Call stack", "innermost first", [figure("call_stack", stack)])
+    same = np.flatnonzero((trace.name == trace.name[row]) & (trace.kind == trace.kind[row]))
+    payloads["same_name"] = _summary(trace, same)
+    return payloads
+
+
+def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
+    kind = EventKind(int(trace.kind[row])).name.lower()
+    figures = [
+        figure("name", trace.strings[int(trace.name[row])]),
+        figure("kind", kind),
+        figure("category", trace.strings[int(trace.category[row])]),
+        figure("start_ns", int(trace.start_ns[row])),
+        figure("dur_ns", int(trace.dur_ns[row])),
+        figure("thread", _thread(trace.tracks[int(trace.track[row])])),
+    ]
+    if trace.launch[row] != MISSING:
+        figures.append(figure("launch_delay_ns", int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])))
+    if trace.correlation[row] > 0:
+        figures.append(_fact("correlation", "Correlation", "text", str(int(trace.correlation[row]))))
+    return Figures(name, title, kind, figures + _launch_facts(trace, row) + _operator_facts(trace, row))
+
+
+def _place(section_row: npt.NDArray[np.int32], row: int) -> int:
+    place = int(np.searchsorted(section_row, row))
+    return place if place < len(section_row) and section_row[place] == row else MISSING
+
+
+def _launch_facts(trace: TraceTable, row: int) -> list[Figure]:
+    args = trace.device_args
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    texts = {"grid": args.grid[at], "block": args.block[at]}
+    numbers = {"registers": args.registers[at], "shared_memory": args.shared_memory[at], "bytes": args.bytes[at]}
+    reals = {"blocks_per_sm": args.blocks_per_sm[at], "occupancy": args.occupancy[at]}
+    figures = [figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
+    figures += [figure(key, int(value)) for key, value in numbers.items() if value != MISSING]
+    return figures + [figure(key, float(value)) for key, value in reals.items() if not np.isnan(value)]
+
+
+def _operator_facts(trace: TraceTable, row: int) -> list[Figure]:
+    args = trace.operators
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    named = {
+        "shapes": "Input shapes",
+        "types": "Input types",
+        "strides": "Input strides",
+        "concrete": "Concrete inputs",
+    }
+    ids = {key: int(getattr(args, key)[at]) for key in named}
+    return [_fact(key, named[key], "code", trace.strings[i]) for key, i in ids.items() if i != MISSING]
+
+
+def _stack(trace: TraceTable, row: int) -> str:
+    """The recorded call stack of the event or of its operator, else the Python calls around it."""
+    source = int(trace.operator[row]) if trace.operator[row] != MISSING else row
+    for candidate in (row, source):
+        at = _place(trace.operators.row, candidate)
+        if at != MISSING and trace.operators.stack[at] != MISSING:
+            return trace.strings[int(trace.operators.stack[at])]
+    start = row if trace.python_parent[row] != MISSING else source
+    if trace.launch[row] != MISSING and trace.python_parent[start] == MISSING:
+        start = int(trace.launch[row])
+    frames, around = [], int(trace.python_parent[start])
+    while around != MISSING:
+        frames.append(trace.strings[int(trace.name[around])])
+        around = int(trace.python_parent[around])
+    return ";".join(frames)

@@ -1,0 +1,197 @@
+"""Kernels: time by name and by launch properties, and copies and sets with their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
+from tb_plugin.analyses.donuts import donut
+from tb_plugin.analyses.grouping import Groups, group, ratio
+from tb_plugin.analyses.metrics import columns, metric
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.payloads import Breakdown, Column, Payload, Sort, Table, View
+from tb_plugin.payloads import Part as Slice
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+STATISTICS = ("calls", "total_ns", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
+LAUNCH = ("grid", "block", "registers", "shared_memory")
+
+
+class Kernels:
+    """The kernel tables."""
+
+    id = "kernels"
+    title = "Kernels"
+
+    @property
+    def model(self) -> Literal["trace"]:
+        """Reads traces."""
+        return "trace"
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs device events."""
+        if np.isin(trace.kind, DEVICE_WORK).any():
+            return None
+        return Missing(
+            "The trace holds no device events.",
+            "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...).",
+        )
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """All tables. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, params.steps)
+        kernels = selection.of(trace, EventKind.KERNEL)
+        copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
+        frames = {
+            "kernels": _by_name(trace, kernels),
+            "kernels_by_launch": _by_launch(trace, kernels),
+            "copies": _copies(trace, copies),
+        }
+        payloads: dict[str, Payload] = {
+            "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
+            "matrix_unit": _matrix_unit(trace, kernels),
+        }
+        facts = {"kernels.calls": len(kernels), "kernels.names": frames["kernels"].data.num_rows}
+        return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.NDArray[np.generic]:
+    """A column of the device section, spread over all rows of the table."""
+    values = getattr(trace.device_args, column)
+    spread = np.full(len(trace), missing, values.dtype)
+    spread[trace.device_args.row] = values
+    return spread
+
+
+def _statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
+    calls, total = groups.count(), groups.sum(dur)
+    p50, p99 = groups.percentiles(dur, 0.5, 0.99)
+    data = {
+        "calls": calls,
+        "total_ns": total,
+        "mean_ns": ratio(total, calls),
+        "min_ns": groups.min(dur),
+        "max_ns": groups.max(dur),
+        "p50_ns": p50,
+        "p99_ns": p99,
+    }
+    return {key: pa.array(values) for key, values in data.items()}
+
+
+def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
+    """Mean weighted by duration, absent values as 0; null for every group when no kernel has a value."""
+    if not (values >= 0).any():
+        return pa.nulls(len(groups), pa.float64())
+    weighted = groups.sum_real(np.where(np.isnan(values), 0.0, values) * dur)
+    return pa.array(ratio(weighted, groups.sum(dur)))
+
+
+def _efficiency(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.Array]:
+    dur = trace.dur_ns[kernels]
+    blocks = np.asarray(_section(trace, "blocks_per_sm", np.nan)[kernels], np.float64)
+    occupancy = np.asarray(_section(trace, "occupancy", np.nan)[kernels], np.float64)
+    return {
+        "mean_blocks_per_sm": _weighted(groups, blocks, dur),
+        "mean_occupancy": _weighted(groups, occupancy, dur),
+    }
+
+
+def _by_name(trace: TraceTable, kernels: Int64) -> Frame:
+    groups = group(trace.name[kernels])
+    data = {"name": trace.strings.take(trace.name[kernels][groups.first])}
+    data |= _statistics(groups, trace.dur_ns[kernels])
+    data |= _efficiency(trace, kernels, groups)
+    data["uses_matrix_unit"] = pa.array(groups.any(trace.uses_matrix_unit[kernels]))
+    keys = ["name", *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit"]
+    return _frame("kernels", "Kernels", keys, pa.table(data), ("name",))
+
+
+def _by_launch(trace: TraceTable, kernels: Int64) -> Frame:
+    """By name, operator, grid, block, registers and shared memory; what was not recorded is a group of its own."""
+    operator = trace.operator[kernels]
+    op_name = np.where(operator == MISSING, MISSING, trace.name[operator])
+    launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
+    groups = group(trace.name[kernels], op_name, *launch.values())
+    first = groups.first
+    data = {
+        "name": trace.strings.take(trace.name[kernels][first]),
+        "operator": pc.fill_null(trace.strings.take(op_name[first]), NO_OPERATOR),
+        "grid": trace.strings.take(launch["grid"][first]),
+        "block": trace.strings.take(launch["block"][first]),
+        "registers": _known(launch["registers"][first]),
+        "shared_memory": _known(launch["shared_memory"][first]),
+    }
+    data |= _statistics(groups, trace.dur_ns[kernels])
+    data |= _efficiency(trace, kernels, groups)
+    data["uses_matrix_unit"] = pa.array(groups.any(trace.uses_matrix_unit[kernels]))
+    eligible = np.where(operator == MISSING, False, trace.matrix_eligible[operator])
+    data["matrix_eligible"] = pa.array(groups.any(eligible))
+    keys = ["name", "operator", *LAUNCH, *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit"]
+    row_key = ("name", "operator", *LAUNCH)
+    return _frame("kernels_by_launch", "Kernels by launch", [*keys, "matrix_eligible"], pa.table(data), row_key)
+
+
+def _known(values: Int64) -> pa.Array:
+    return pa.array(values, mask=values == MISSING)
+
+
+def _copies(trace: TraceTable, copies: Int64) -> Frame:
+    """Memcpy and memset by name. Bandwidth counts only events whose bytes are known."""
+    groups = group(trace.name[copies])
+    dur = trace.dur_ns[copies]
+    size = np.asarray(_section(trace, "bytes")[copies], np.int64)
+    known = size != MISSING
+    total_bytes = groups.sum(np.where(known, size, 0))
+    timed = groups.sum(np.where(known, dur, 0))
+    bandwidth = ratio(total_bytes * 1e9, timed)
+    data = {
+        "name": trace.strings.take(trace.name[copies][groups.first]),
+        "kind": pa.array([EventKind(int(k)).name.lower() for k in trace.kind[copies][groups.first]], pa.string()),
+    }
+    data |= _statistics(groups, dur)
+    data["bytes"] = pa.array(total_bytes, mask=~groups.any(known))
+    data["bandwidth"] = pa.array(bandwidth, mask=timed == 0)
+    return _frame(
+        "copies", "Copies and sets", ["name", "kind", *STATISTICS, "bytes", "bandwidth"], pa.table(data), ("name",)
+    )
+
+
+def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...]) -> Frame:
+    hidden = ("matrix_eligible", "p50_ns") if name == "kernels_by_launch" else ()
+    present = [key for key in keys if key in row_key or not _always_null(table[key])]
+    shown: list[Column] = columns(*present, hidden=hidden, share=("total_ns",))
+    order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
+    return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
+
+
+def _always_null(column: pa.ChunkedArray) -> bool:
+    return len(column) > 0 and column.null_count == len(column)
+
+
+def _matrix_unit(trace: TraceTable, kernels: Int64) -> Breakdown:
+    dur = trace.dur_ns[kernels]
+    total, used = int(dur.sum()), int(dur[trace.uses_matrix_unit[kernels]].sum())
+    definition = metric("uses_matrix_unit")
+    slices = [
+        Slice(metric("total_ns", "Using Tensor Cores"), "matrix", used),
+        Slice(metric("total_ns", "Not using Tensor Cores"), "no_matrix", total - used),
+    ]
+    return Breakdown("matrix_unit", "Tensor Cores", definition.definition, "ns", total, slices, "donut")

@@ -1,0 +1,260 @@
+"""The definition of every number the product shows: title, unit, meaning. docs/metrics.md explains each (a test)."""
+
+from __future__ import annotations
+
+from tb_plugin.payloads import Column, Figure, Metric, Scalar, Unit
+
+CHOSEN = "the chosen steps, else the whole trace"
+WHOLE = "the whole trace"
+STEPS = "all recorded steps, from the first one's start to the last one's end"
+STEP = "one step"
+
+
+def _metrics(window: str, unit: Unit, definitions: dict[str, tuple[str, str]]) -> dict[str, Metric]:
+    return {key: Metric(key, title, unit, text, window) for key, (title, text) in definitions.items()}
+
+
+METRICS: dict[str, Metric] = {
+    **_metrics(
+        "",
+        "code",
+        {
+            "name": ("Name", "Name as recorded in the trace."),
+            "operator": ("Operator", "Innermost operator open on the launching thread when the launch began."),
+            "input_shape": ("Input shapes", "Dimensions of the operator's input tensors (record_shapes=True)."),
+            "grid": ("Grid", "Thread blocks of the launch: x, y, z."),
+            "block": ("Block", "Threads of a block: x, y, z."),
+            "call_stack": (
+                "Call stack",
+                "Frames that called the operator, innermost first: as recorded, else the Python calls around it.",
+            ),
+            "module": ("Module", "nn.Module, with the number that the profiler gave to the instance."),
+            "category": ("Category", "Category as recorded in the trace."),
+        },
+    ),
+    **_metrics(
+        "",
+        "text",
+        {
+            "step": ("Step", "Number of the profiler step, as recorded."),
+            "stream": ("Stream", "Stream or queue of the device on which the event ran."),
+            "thread": ("Thread", "Host thread."),
+            "device": ("Device", "Device id as recorded in the trace."),
+            "kind": ("Kind", "What the event is, whatever its vendor calls it."),
+            "device_name": ("Name", "Name of the device as its driver reports it."),
+            "capability": ("Compute capability", "Version of the instruction set that an NVIDIA device supports."),
+            "setting": ("Setting", "What the file says of the machine, the software and the profiler's options."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "count",
+        {
+            "calls": ("Calls", "How often it was called, nested calls of the same name included."),
+            "operators": ("Operators", "Operators that the module called directly."),
+            "registers": ("Registers", "Registers per thread."),
+            "events": ("Events", "Number of events."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "ns",
+        {
+            "host_self_ns": (
+                "Host self",
+                "Time on the host less the time of directly nested operators, modules and runtime calls.",
+            ),
+            "host_total_ns": (
+                "Host total",
+                "Time on the host from begin to end; of nested calls of the same name only the outermost counts.",
+            ),
+            "device_self_ns": (
+                "Device self",
+                "Kernel, memcpy and memset time launched by it directly. Concurrent streams add up.",
+            ),
+            "device_total_ns": (
+                "Device total",
+                "Device self of it and of everything nested in it; of nested calls of the same name the outermost.",
+            ),
+            "total_ns": ("Total", "Sum of the durations. Concurrent streams add up."),
+            "mean_ns": ("Mean", "Total over calls."),
+            "min_ns": ("Min", "Shortest call."),
+            "max_ns": ("Max", "Longest call."),
+            "p50_ns": ("p50", "Median duration (linear interpolation)."),
+            "p99_ns": ("p99", "99th percentile of the durations (linear interpolation)."),
+            "backward_host_total_ns": (
+                "Backward host",
+                "Host time of the backward operators whose forward operator the module or its children called.",
+            ),
+            "backward_device_self_ns": (
+                "Backward device self",
+                "Device time launched by backward operators whose forward operator the module called directly.",
+            ),
+            "backward_device_total_ns": ("Backward device total", "Backward device self of it and of its children."),
+            "start_ns": ("Start", "Time since the first event of the trace."),
+            "dur_ns": ("Duration", "End less start."),
+            "launch_delay_ns": ("Launch to start", "From the begin of the launching call to the begin on the device."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "ratio",
+        {
+            "device_share": ("Share", "Device self over the device time of all operators."),
+            "share": ("Share", "Total over the total of all rows."),
+            "matrix_self_ratio": (
+                "Tensor Cores self",
+                "Share of the operator's own kernel time that ran in kernels using Tensor Cores (MFMA, XMX).",
+            ),
+            "matrix_total_ratio": ("Tensor Cores total", "The same over the kernels of nested operators as well."),
+            "mean_occupancy": (
+                "Occupancy",
+                "Estimated achieved occupancy, mean weighted by duration; kernels without a value count as 0.",
+            ),
+            "occupancy": ("Est. occupancy", "Occupancy that the profiler estimated for the launch."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "number",
+        {
+            "mean_blocks_per_sm": (
+                "Blocks per SM",
+                "Blocks of a launch per streaming multiprocessor, mean weighted by duration; no value counts as 0.",
+            ),
+            "blocks_per_sm": ("Blocks per SM", "Blocks of the launch per streaming multiprocessor."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "bool",
+        {
+            "matrix_eligible": ("Tensor Core eligible", "The operator can use Tensor Cores (by its name)."),
+            "uses_matrix_unit": ("Tensor Cores", "The kernel uses Tensor Cores, MFMA or XMX (by its name)."),
+            "has_stack": ("Stack", "A call stack is known for at least one call."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "bytes",
+        {
+            "shared_memory": ("Shared memory", "Shared memory per block, static and dynamic."),
+            "bytes": ("Bytes", "Bytes copied or set."),
+        },
+    ),
+    **_metrics(CHOSEN, "bytes_per_second", {"bandwidth": ("Bandwidth", "Bytes over duration.")}),
+    **_metrics(
+        STEP,
+        "ns",
+        {
+            "kernel_ns": ("Kernel", "Device kernels other than communication, on any device."),
+            "memcpy_ns": ("Memcpy", "Copies on a device while no kernel runs."),
+            "memset_ns": ("Memset", "Memory sets on a device while none of the above runs."),
+            "communication_ns": (
+                "Communication",
+                "Collective kernels and collective calls on the host while none of the above runs.",
+            ),
+            "runtime_ns": ("Runtime", "Runtime and driver calls on the host while none of the above runs."),
+            "dataloader_ns": ("Data loader", "Waiting for the DataLoader while none of the above runs."),
+            "cpu_ns": ("CPU", "Operators and annotations on the host while none of the above runs."),
+            "other_ns": ("Other", "The rest of the step."),
+            "step_total_ns": (
+                "Step",
+                "From the step's start on the host to the end of the last device event that it launched; "
+                "no earlier than the end of the step before.",
+            ),
+        },
+    ),
+    **_metrics(
+        WHOLE,
+        "ns",
+        {
+            "compute_ns": ("Compute", "Time in which at least one kernel that is not communication runs."),
+            "exposed_communication_ns": ("Exposed communication", "Communication kernels run, and no compute."),
+            "exposed_memcpy_ns": ("Exposed memcpy", "Copies run, and neither compute nor communication."),
+            "exposed_memset_ns": ("Exposed memset", "Memory sets run, and nothing else."),
+            "idle_ns": ("Idle", "No kernel, copy or set runs on any stream."),
+            "window_ns": ("Window", "From the first device event's start to the last one's end."),
+            "busy_ns": ("Busy", "Length of the union of all kernels, copies and sets."),
+            "no_operator_ns": ("Without operator", "Device time that no recorded operator launched."),
+        },
+    ),
+    **_metrics(
+        STEPS,
+        "ns",
+        {
+            "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
+            "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
+            "dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps."),
+        },
+    ),
+    **_metrics(
+        STEPS,
+        "ratio",
+        {
+            "utilization": ("GPU busy", "Share of the window in which at least one kernel runs on the device."),
+            "sm_efficiency": (
+                "Est. SM efficiency",
+                "Blocks per SM of the running kernels, added up and capped at 1, averaged over the window.",
+            ),
+            "achieved_occupancy": (
+                "Est. achieved occupancy",
+                "Estimated occupancy of the kernels, weighted by their time in the window.",
+            ),
+            "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
+            "communication_exposed": (
+                "Communication exposed",
+                "Communication's part of the mean step: not hidden behind kernels or copies.",
+            ),
+        },
+    ),
+    **_metrics(
+        WHOLE,
+        "ratio",
+        {
+            "tensor_core_ratio": (
+                "Kernel time on Tensor Cores",
+                "Share of the kernel time launched by operators that ran in kernels using Tensor Cores (MFMA, XMX).",
+            ),
+            "matrix_eligible_ratio": (
+                "Eligible for Tensor Cores",
+                "Share of the kernel time launched by operators that belongs to operators able to use Tensor Cores.",
+            ),
+            "matrix_used_ratio": ("On Tensor Cores", "Share of all kernel time in kernels that use Tensor Cores."),
+            "memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory."),
+        },
+    ),
+    **_metrics(
+        WHOLE,
+        "bytes",
+        {
+            "memory_bytes": ("Memory", "Memory of the device."),
+            "memory_peak_bytes": ("Peak allocated", "Most bytes that PyTorch had allocated at a time."),
+        },
+    ),
+    **_metrics(
+        WHOLE,
+        "count",
+        {
+            "sm_count": ("Multiprocessors", "Streaming multiprocessors (compute units on AMD)."),
+            "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
+            "affected": ("Affected", "Events that the notice speaks of."),
+        },
+    ),
+}
+
+
+def metric(key: str, title: str = "", window: str = "") -> Metric:
+    """The metric of a key, with another title or window where the place needs one."""
+    found = METRICS[key]
+    return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
+
+
+def columns(*keys: str, hidden: tuple[str, ...] = (), share: tuple[str, ...] = ()) -> list[Column]:
+    """Columns of a table, in order."""
+    return [Column(METRICS[key], hidden=key in hidden, share=key in share) for key in keys]
+
+
+def figure(key: str, value: Scalar, title: str = "", note: str = "") -> Figure:
+    """A figure of a metric."""
+    return Figure(metric(key, title), value, note)

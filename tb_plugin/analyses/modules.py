@@ -1,0 +1,282 @@
+"""Modules: host and device time of each nn.Module, forward and backward, where it stands in the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
+from tb_plugin.analyses.grouping import Groups, group, levels, outermost, subtree_sums
+from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import inherit, innermost, nest
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+PREFIX = re.compile(r"^(nn\.Module: |\[pl\]\[module\])")
+NODES_SENT = 20_000
+"""A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
+
+TIMES = (
+    "device_total_ns",
+    "device_self_ns",
+    "backward_device_total_ns",
+    "backward_device_self_ns",
+    "host_total_ns",
+    "host_self_ns",
+    "backward_host_total_ns",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleCalls:
+    """Chosen module calls by time; ``parent`` is a position among them. Times in nanoseconds, each call's own part.
+
+    ``device`` is what the call launched outside its submodules, ``backward_device`` what the backward pass of its direct
+    operators launched, ``backward_host`` the host time of those.
+    """
+
+    row: Int64
+    parent: Int32
+    module: Int64
+    """Number of the module (name and id)."""
+    host_self_ns: Int64
+    host_total_ns: Int64
+    device: Int64
+    backward_device: Int64
+    backward_host: Int64
+    operators: Int64
+
+
+class Modules:
+    """The module tree."""
+
+    id = "modules"
+    title = "Modules"
+
+    @property
+    def model(self) -> Literal["trace"]:
+        """Reads traces."""
+        return "trace"
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs module calls."""
+        if (trace.kind == EventKind.MODULE).any():
+            return None
+        return Missing(
+            "The trace holds no calls of nn.Module.",
+            "profile(with_stack=True) records them, and so does the PyTorch Lightning profiler.",
+        )
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """The tree and the table over all places. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, params.steps)
+        calls = module_calls(trace, selection)
+        has_device = bool(calls.device.any() or calls.backward_device.any())
+        tree, frame = _tree(trace, calls, has_device), _totals(trace, calls, has_device)
+        return Part(
+            coverage=selection.coverage,
+            facts={"modules.calls": len(calls.row), "modules.names": frame.data.num_rows},
+            frames={"modules": frame},
+            payloads={"tree": tree},
+            layout=("tree", "modules"),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page or its table."""
+        return answer_view(self, parts[0], params)
+
+
+def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
+    """Every chosen module call with the host, device and backward time that is its own."""
+    rows = selection.of(trace, EventKind.MODULE)
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows])
+    end = trace.end_ns[rows]
+
+    def around(track: Int32, time: Int64) -> Int32:
+        return innermost(trace.track[rows], trace.start_ns[rows], end, nesting.parent, track, time)
+
+    work = selection.of(trace, *DEVICE_WORK)
+    # Work stands where its launch does; without a recorded launch, where the operator named by its external id does.
+    source = np.where(trace.launch[work] != MISSING, trace.launch[work], trace.operator[work])
+    placed = source != MISSING
+    work, source = work[placed], source[placed]
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    forward = _forward(trace, operators)
+    backward = _after(forward, trace.operator[work])
+    owner = around(trace.track[source], trace.start_ns[source])
+    backward_owner = np.full(len(work), MISSING, np.int32)
+    known = backward != MISSING
+    backward_owner[known] = around(trace.track[backward[known]], trace.start_ns[backward[known]])
+    # What a module launched itself is forward, also inside a backward pass that recomputes it.
+    backward_owner[owner != MISSING] = MISSING
+    roots = _backward_roots(trace, operators, forward)
+    roots = roots[selection.rows[roots]]
+    root_owner = around(trace.track[forward[roots]], trace.start_ns[forward[roots]])
+    root_owner[around(trace.track[roots], trace.start_ns[roots]) != MISSING] = MISSING
+    direct = selection.of(trace, EventKind.OPERATOR)
+    position = np.full(len(trace) + 1, MISSING, np.int32)
+    position[rows] = np.arange(len(rows), dtype=np.int32)
+    return ModuleCalls(
+        row=rows,
+        parent=nesting.parent,
+        module=_modules(trace, rows).of,
+        host_self_ns=trace.self_ns[rows],
+        host_total_ns=trace.dur_ns[rows],
+        device=_sum(owner, trace.dur_ns[work], len(rows)),
+        backward_device=_sum(backward_owner, trace.dur_ns[work], len(rows)),
+        backward_host=_sum(root_owner, trace.dur_ns[roots], len(rows)),
+        operators=_sum(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
+    )
+
+
+def _forward(trace: TraceTable, operators: Int64) -> Int32:
+    """For every row: the forward operator of it or of the nearest operator around it, -1 = none."""
+    position = np.full(len(trace) + 1, MISSING, np.int32)
+    position[operators] = np.arange(len(operators), dtype=np.int32)
+    forward = np.full(len(trace) + 1, MISSING, np.int32)
+    forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
+    return forward
+
+
+def _after(forward: Int32, operator: Int32) -> Int32:
+    return np.where(operator == MISSING, MISSING, forward[operator]).astype(np.int32)
+
+
+def _backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64:
+    """Backward operators with a forward operator that stand in no other such operator."""
+    linked = operators[forward[operators] != MISSING]
+    above = trace.operator[linked]
+    roots: Int64 = linked[(above == MISSING) | (forward[above] == MISSING)]
+    return roots
+
+
+def _sum(owner: Int32, values: Int64, count: int) -> Int64:
+    total = np.zeros(count, np.int64)
+    known = owner != MISSING
+    np.add.at(total, owner[known], values[known])
+    return total
+
+
+def _modules(trace: TraceTable, rows: Int64) -> Groups:
+    number = np.full(len(trace), MISSING, np.int64)
+    number[trace.python.row] = trace.python.module_id
+    return group(trace.name[rows], number[rows])
+
+
+def _label(text: str) -> str:
+    return PREFIX.sub("", text)
+
+
+def _columns(has_device: bool) -> list[str]:
+    device = ["device_total_ns", "device_self_ns", "backward_device_total_ns", "backward_device_self_ns"]
+    return [
+        "module",
+        "calls",
+        *(device if has_device else []),
+        "host_total_ns",
+        "host_self_ns",
+        "backward_host_total_ns",
+        "operators",
+    ]
+
+
+def _aggregate(calls: ModuleCalls, groups: Groups) -> dict[str, Int64]:
+    """Sums over groups of calls; totals count only calls that do not stand in a call of the same group."""
+    once = outermost(groups.of, calls.parent)
+
+    def total(values: Int64) -> Int64:
+        return groups.sum(np.where(once, values, 0))
+
+    return {
+        "calls": groups.count(),
+        "host_self_ns": groups.sum(calls.host_self_ns),
+        "host_total_ns": total(calls.host_total_ns),
+        "device_self_ns": groups.sum(calls.device),
+        "device_total_ns": total(subtree_sums(calls.device, calls.parent)),
+        "backward_device_self_ns": groups.sum(calls.backward_device),
+        "backward_device_total_ns": total(subtree_sums(calls.backward_device, calls.parent)),
+        "backward_host_total_ns": total(subtree_sums(calls.backward_host, calls.parent)),
+        "operators": groups.sum(calls.operators),
+    }
+
+
+def _tree(trace: TraceTable, calls: ModuleCalls, has_device: bool) -> Tree:
+    """Calls at the same place (path of modules) are one node."""
+    place = np.full(len(calls.row) + 1, MISSING, np.int64)
+    offset = 0
+    for rows in levels(calls.parent):
+        groups = group(place[calls.parent[rows]], calls.module[rows])
+        place[rows] = groups.of + offset
+        offset += len(groups)
+    nodes = group(place[:-1])
+    data = _aggregate(calls, nodes)
+    above = calls.parent[nodes.first]
+    parent = np.where(above == MISSING, MISSING, nodes.of[above])
+    order = _preorder(parent, data["device_total_ns"] + data["backward_device_total_ns"], data["host_total_ns"])
+    order, above_of = _cut(order, parent)
+    keys = _columns(has_device)
+    names = [_label(trace.strings[int(i)]) for i in trace.name[calls.row[nodes.first]]]
+    rows = [{"module": names[node], **{key: int(data[key][node]) for key in keys if key != "module"}} for node in order]
+    widths = [key for key in TIMES if key in keys]
+    sent: list[dict[str, Scalar]] = [dict(row) for row in rows]
+    return Tree("tree", "Module tree", columns(*keys), [int(p) for p in parent], sent, "module", widths, len(nodes))
+
+
+def _preorder(parent: Int64, first: Int64, second: Int64) -> list[int]:
+    """Nodes in pre-order, siblings with most device time (then host time) first."""
+    children: dict[int, list[int]] = {}
+    for node in np.lexsort((second, first)).tolist():
+        children.setdefault(int(parent[node]), []).append(node)
+    order, stack = [], list(children.get(MISSING, []))
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        stack.extend(children.get(node, []))
+    return order
+
+
+def _cut(order: list[int], parent: Int64) -> tuple[list[int], list[int]]:
+    """At most NODES_SENT nodes, upper ones first; and the parents as positions in the result."""
+    if len(order) > NODES_SENT:
+        depth: dict[int, int] = {}
+        for node in order:
+            depth[node] = depth.get(int(parent[node]), -1) + 1
+        kept = set(sorted(order, key=lambda node: depth[node])[:NODES_SENT])
+        order = [node for node in order if node in kept]
+    position = {node: i for i, node in enumerate(order)}
+    return order, [position.get(int(parent[node]), MISSING) for node in order]
+
+
+def _totals(trace: TraceTable, calls: ModuleCalls, has_device: bool) -> Frame:
+    """One row a module, over all places where it is called."""
+    groups = group(calls.module)
+    data: dict[str, object] = dict(_aggregate(calls, groups))
+    data["module"] = [_label(trace.strings[int(i)]) for i in trace.name[calls.row[groups.first]]]
+    keys = _columns(has_device)
+    first = "device_total_ns" if has_device else "host_total_ns"
+    table = pa.table({key: pa.array(data[key], pa.string() if key == "module" else None) for key in keys})
+    return Frame(
+        name="modules",
+        title="Modules",
+        columns=columns(*keys, share=("device_self_ns", "host_self_ns")),
+        data=table.sort_by([(first, "descending"), ("module", "ascending")]),
+        row_key=("module",),
+        name_column="module",
+        sort=Sort(first, True),
+    )

@@ -1,0 +1,294 @@
+"""Operators: host and device time by name, by name and input shapes, and by call stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
+from tb_plugin.analyses.donuts import donut
+from tb_plugin.analyses.grouping import Groups, group, levels, outermost, ratio, subtree_sums
+from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.payloads import Payload, Sort, Table, View
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """All chosen operator calls, by time. Times in nanoseconds; ``parent`` is a position among them."""
+
+    row: Int64
+    parent: Int32
+    name: Int32
+    shape: Int32
+    stack: Int32
+    host_self_ns: Int64
+    host_total_ns: Int64
+    device_self_ns: Int64
+    device_total_ns: Int64
+    matrix_self_ns: Int64
+    matrix_total_ns: Int64
+    kernel_self_ns: Int64
+    kernel_total_ns: Int64
+    eligible: Bool
+    stacks: list[str]
+    """Texts that ``stack`` counts into."""
+    no_operator_ns: int
+    """Device time of chosen device events without an operator."""
+
+
+class Operators:
+    """The operator tables."""
+
+    id = "operators"
+    title = "Operators"
+
+    @property
+    def model(self) -> Literal["trace"]:
+        """Reads traces."""
+        return "trace"
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs host operators, or device time that could have had one."""
+        if np.isin(trace.kind, (EventKind.OPERATOR, *DEVICE_WORK)).any():
+            return None
+        return Missing("The trace holds no operators.", "Add ProfilerActivity.CPU to profile(activities=...).")
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """All tables. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, params.steps)
+        calls = operator_calls(trace, selection)
+        has_device = bool(calls.device_self_ns.any() or calls.no_operator_ns)
+        frames = {
+            "operators": _by_name(trace, calls, has_device),
+            "operators_by_shape": _by_shape(trace, calls, has_device),
+            "stacks": _by_stack(trace, calls, has_device),
+        }
+        payloads = _donuts(frames["operators"], has_device)
+        return Part(
+            coverage=selection.coverage,
+            facts={"operators.calls": len(calls.row), "operators.names": frames["operators"].data.num_rows},
+            frames=frames,
+            payloads=payloads,
+            layout=(*payloads, "operators"),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
+    """Every chosen operator call with its own and its nested device time."""
+    rows = selection.of(trace, EventKind.OPERATOR)
+    position = np.full(len(trace) + 1, MISSING, np.int32)  # the last one answers for -1
+    position[rows] = np.arange(len(rows), dtype=np.int32)
+    parent = position[trace.operator[rows]]
+    work = selection.of(trace, *DEVICE_WORK)
+    owner = position[trace.operator[work]]
+    kernel = trace.kind[work] == EventKind.KERNEL
+    device_self = _owned(owner, trace.dur_ns[work], len(rows))
+    kernel_self = _owned(owner[kernel], trace.dur_ns[work[kernel]], len(rows))
+    matrix = kernel & trace.uses_matrix_unit[work]
+    matrix_self = _owned(owner[matrix], trace.dur_ns[work[matrix]], len(rows))
+    shape = np.full(len(trace), MISSING, np.int32)
+    shape[trace.operators.row] = trace.operators.shapes
+    stack, stacks = _stacks(trace, rows)
+    return Calls(
+        row=rows,
+        parent=parent,
+        name=trace.name[rows],
+        shape=shape[rows],
+        stack=stack,
+        host_self_ns=trace.self_ns[rows],
+        host_total_ns=trace.dur_ns[rows],
+        device_self_ns=device_self,
+        device_total_ns=subtree_sums(device_self, parent),
+        matrix_self_ns=matrix_self,
+        matrix_total_ns=subtree_sums(matrix_self, parent),
+        kernel_self_ns=kernel_self,
+        kernel_total_ns=subtree_sums(kernel_self, parent),
+        eligible=_eligible(trace.matrix_eligible[rows] | (matrix_self > 0), parent),
+        stacks=stacks,
+        no_operator_ns=int(trace.dur_ns[work[owner == MISSING]].sum()),
+    )
+
+
+def _owned(owner: Int32, dur: Int64, count: int) -> Int64:
+    total = np.zeros(count, np.int64)
+    known = owner != MISSING
+    np.add.at(total, owner[known], dur[known])
+    return total
+
+
+def _eligible(own: Bool, parent: Int32) -> Bool:
+    """Eligible itself, by a kernel on a matrix unit, or by anything nested in it."""
+    eligible = own.copy()
+    for rows in reversed(levels(parent)[1:]):
+        np.logical_or.at(eligible, parent[rows], eligible[rows])
+    return eligible
+
+
+def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
+    """Call stack of each row (position among the texts, -1 = none): as recorded, else the Python calls around it."""
+    recorded = np.full(len(trace), MISSING, np.int32)
+    recorded[trace.operators.row] = trace.operators.stack
+    own, around = recorded[rows], trace.python_parent[rows]
+    texts: list[str] = []
+    stack = np.full(len(rows), MISSING, np.int32)
+    has = own != MISSING
+    if has.any():
+        ids, which = np.unique(own[has], return_inverse=True)
+        stack[has] = which
+        texts += [trace.strings[int(i)] for i in ids]
+    rebuilt = ~has & (around != MISSING)
+    if rebuilt.any():
+        path, python_texts = _python_paths(trace, around[rebuilt])
+        stack[rebuilt] = path + len(texts)
+        texts += python_texts
+    return stack, texts
+
+
+def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
+    """Distinct paths of names from each Python call outwards, as stack texts (innermost first)."""
+    members = np.flatnonzero(np.isin(trace.kind, (EventKind.PYTHON, EventKind.MODULE)))
+    position = np.full(len(trace) + 1, MISSING, np.int32)
+    position[members] = np.arange(len(members), dtype=np.int32)
+    parent, name = position[trace.python_parent[members]], trace.name[members]
+    # A path is its parent's path and a name: numbering level by level makes equal paths equal numbers.
+    path = np.full(len(members) + 1, MISSING, np.int64)
+    offset = 0
+    for rows in levels(parent):
+        groups = group(path[parent[rows]], name[rows])
+        path[rows] = groups.of + offset
+        offset += len(groups)
+    _, first, which = np.unique(path[position[leaves]], return_index=True, return_inverse=True)
+    texts = []
+    for leaf in first:
+        frames, row = [], int(leaves[leaf])
+        while row != MISSING:
+            frames.append(trace.strings[int(trace.name[row])])
+            row = int(trace.python_parent[row])
+        texts.append(";".join(frames))
+    return which.ravel(), texts
+
+
+def _by_name(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
+    groups = group(calls.name)
+    data = _sums(calls, groups, outermost(calls.name, calls.parent))
+    data["name"] = trace.strings.take(calls.name[groups.first])
+    data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
+    table = _with_rest(data, calls.no_operator_ns)
+    keys = _columns("name", has_device=has_device)
+    return _frame("operators", "Operators", keys, table, ("name",), has_device)
+
+
+def _by_shape(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
+    groups = group(calls.name, calls.shape)
+    data = _sums(calls, groups, outermost(groups.of, calls.parent))
+    data["name"] = trace.strings.take(calls.name[groups.first])
+    data["input_shape"] = trace.strings.take(calls.shape[groups.first])
+    data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
+    table = _with_rest(data, calls.no_operator_ns)
+    keys = _columns("name", "input_shape", has_device=has_device)
+    return _frame("operators_by_shape", "Operators by input shapes", keys, table, ("name", "input_shape"), has_device)
+
+
+def _by_stack(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
+    """Calls with a known stack, by name, shapes and stack; totals leave out calls nested in one of the same name."""
+    known = calls.stack != MISSING
+    groups = group(calls.name[known], calls.shape[known], calls.stack[known])
+    data = _sums(calls, groups, outermost(calls.name, calls.parent), known)
+    data["name"] = trace.strings.take(calls.name[known][groups.first])
+    data["input_shape"] = trace.strings.take(calls.shape[known][groups.first])
+    texts = pa.array(calls.stacks, pa.large_string())
+    data["call_stack"] = texts.take(pa.array(calls.stack[known][groups.first]))
+    keys = ["name", "input_shape", "call_stack", *_columns(has_device=has_device)]
+    keys.remove("has_stack")
+    return _frame("stacks", "Call stacks", keys, pa.table(data), ("name", "input_shape", "call_stack"), has_device)
+
+
+def _columns(*names: str, has_device: bool) -> list[str]:
+    device = ["device_self_ns", "device_total_ns"] if has_device else []
+    matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if has_device else []
+    return [*names, "calls", *device, "host_self_ns", "host_total_ns", *matrix, "has_stack"]
+
+
+def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
+    """The numeric columns. ``counted`` marks calls whose totals count; ``chosen`` the calls that were grouped."""
+    some = np.ones(len(calls.row), np.bool_) if chosen is None else chosen
+    once = counted[some]
+
+    def self_sum(values: Int64) -> Int64:
+        return groups.sum(values[some])
+
+    def total_sum(values: Int64) -> Int64:
+        return groups.sum(np.where(once, values[some], 0))
+
+    data = {
+        "calls": groups.count(),
+        "host_self_ns": self_sum(calls.host_self_ns),
+        "host_total_ns": total_sum(calls.host_total_ns),
+        "device_self_ns": self_sum(calls.device_self_ns),
+        "device_total_ns": total_sum(calls.device_total_ns),
+        "matrix_eligible": groups.any(calls.eligible[some]),
+        "matrix_self_ratio": ratio(self_sum(calls.matrix_self_ns), self_sum(calls.kernel_self_ns)),
+        "matrix_total_ratio": ratio(total_sum(calls.matrix_total_ns), total_sum(calls.kernel_total_ns)),
+    }
+    return {key: pa.array(values) for key, values in data.items()}
+
+
+def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
+    """The table, with a row for device time that has no operator."""
+    table = pa.table(data)
+    if not no_operator_ns:
+        return table
+    rest = {"name": NO_OPERATOR, "calls": 0, "device_self_ns": no_operator_ns, "device_total_ns": no_operator_ns}
+    rest |= {"host_self_ns": 0, "host_total_ns": 0, "has_stack": False}
+    row = pa.table({f.name: pa.array([rest.get(f.name)], f.type) for f in table.schema})
+    return pa.concat_tables([table, row])
+
+
+def _frame(
+    name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], has_device: bool
+) -> Frame:
+    first = "device_self_ns" if has_device else "host_self_ns"
+    order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in row_key)]
+    hidden = ("matrix_eligible", "matrix_total_ratio", "has_stack")
+    return Frame(
+        name=name,
+        title=title,
+        columns=columns(*keys, hidden=hidden, share=tuple(k for k in keys if k in ("device_self_ns", "host_self_ns"))),
+        data=table.sort_by(order),
+        row_key=row_key,
+        name_column="name",
+        sort=Sort(first, True),
+    )
+
+
+def _donuts(frame: Frame, has_device: bool) -> dict[str, Payload]:
+    titles = {
+        "device_self_ns": "Device self time",
+        "device_total_ns": "Device total time",
+        "host_self_ns": "Host self time",
+        "host_total_ns": "Host total time",
+    }
+    shown = [key for key in titles if has_device or key.startswith("host")]
+    return {key[:-3]: donut(key[:-3], titles[key], frame, key, view="operators") for key in shown}

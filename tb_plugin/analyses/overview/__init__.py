@@ -1,0 +1,229 @@
+"""Overview: what a step costs, what the device did meanwhile, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame, Missing, Number, Params, Part, answer_view
+from tb_plugin.analyses.metrics import METRICS, columns, figure, metric
+from tb_plugin.analyses.overview.advice import Situation, recommendations
+from tb_plugin.analyses.overview.configuration import configuration, device_card
+from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime, device_ratios, device_time
+from tb_plugin.analyses.overview.quality import data_notices
+from tb_plugin.analyses.overview.steps import CATEGORIES, Breakdown, break_down, roles
+from tb_plugin.analyses.selection import chosen_steps, select_rows
+from tb_plugin.payloads import Breakdown as BreakdownPayload
+from tb_plugin.payloads import Column, Figures, Line, Link, Metric, Notices, Payload, Series, Table, View
+from tb_plugin.payloads import Part as BreakdownPart
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import Steps, TraceTable
+
+EVIDENCE = {"kernel": "kernels", "memcpy": "kernels", "memset": "kernels", "cpu": "operators"}
+"""View that shows what stands behind a category; the timeline for the others."""
+
+DEVICE_PARTS = (
+    ("compute", "compute_ns"),
+    ("communication", "exposed_communication_ns"),
+    ("memcpy", "exposed_memcpy_ns"),
+    ("memset", "exposed_memset_ns"),
+    ("idle", "idle_ns"),
+)
+
+
+TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
+
+
+class Overview:
+    """The first page."""
+
+    id = "overview"
+    title = "Overview"
+
+    @property
+    def model(self) -> Literal["trace"]:
+        """Reads traces."""
+        return "trace"
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """The overview applies to every trace."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """All numbers of the page. Raises BadRequest for unknown steps."""
+        steps = _chosen(trace.steps, chosen_steps(trace, params.steps))
+        breakdown = break_down(roles(trace), steps)
+        window = (int(steps.start_ns[0]), int(steps.end_ns[-1])) if len(steps.label) else None
+        times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
+        ratios = {d.id: device_ratios(trace, i, window) for i, d in enumerate(trace.devices) if d.id in times}
+        with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
+        advice = recommendations(Situation(trace, breakdown, with_kernels))
+        payloads: dict[str, Payload] = {
+            "headline": _headline(breakdown, with_kernels),
+            "steps": _steps_series(breakdown, bool(times)),
+            "average_step": _average(breakdown, bool(times)),
+            "recommendations": Notices("recommendations", "Recommendations", "training", advice),
+            **{f"device_time_{device}": _partition(device, time) for device, time in times.items()},
+            **{
+                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id))
+                for d in trace.devices
+                if d.id in times or d.name
+            },
+            "configuration": configuration(trace),
+            "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
+        }
+        return Part(
+            coverage=select_rows(trace, params.steps).coverage,
+            facts=_facts(trace, breakdown, times, ratios),
+            frames={"steps": _frame(breakdown)},
+            payloads=payloads,
+            layout=tuple(payloads),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page or its table of steps."""
+        return answer_view(self, parts[0], params)
+
+
+def _chosen(steps: Steps, indices: list[int]) -> Steps:
+    return Steps(
+        label=tuple(steps.label[i] for i in indices),
+        start_ns=steps.start_ns[indices],
+        end_ns=steps.end_ns[indices],
+        host_start_ns=steps.host_start_ns[indices],
+        host_end_ns=steps.host_end_ns[indices],
+        recorded=steps.recorded,
+        dropped=steps.dropped,
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _headline(breakdown: Breakdown, ratios: dict[str, DeviceRatios]) -> Figures:
+    total = float(breakdown.total.mean()) if len(breakdown.total) else None
+    figures = [
+        figure("step_time_mean_ns", total),
+        figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95)) if len(breakdown.total) > 1 else None),
+    ]
+    if ratios:
+        note = f"mean of {len(ratios)} devices" if len(ratios) > 1 else ""
+        figures.append(figure("utilization", _mean([ratio.utilization for ratio in ratios.values()]), note=note))
+    figures += [
+        figure("waiting_for_input", _share(breakdown, "dataloader")),
+        figure("communication_exposed", _share(breakdown, "communication")),
+    ]
+    count = len(breakdown.label)
+    return Figures("headline", "Headline", f"{count} step" if count == 1 else f"{count} steps", figures, "headline")
+
+
+def _share(breakdown: Breakdown, category: str) -> float | None:
+    total = int(breakdown.total.sum())
+    return int(breakdown.parts[category].sum()) / total if total else None
+
+
+def _categories(breakdown: Breakdown, has_device: bool) -> list[str]:
+    """Categories to show: device ones when there is a device, communication when there is any."""
+    device = ("kernel", "memcpy", "memset", "runtime")
+    return [
+        c
+        for c in CATEGORIES
+        if (has_device or c not in device or breakdown.parts[c].any())
+        and (c != "communication" or breakdown.parts[c].any())
+    ]
+
+
+def _steps_series(breakdown: Breakdown, has_device: bool) -> Series:
+    lines = [
+        Line(metric(f"{c}_ns"), c, [int(v) for v in breakdown.parts[c]]) for c in _categories(breakdown, has_device)
+    ]
+    return Series(
+        name="steps",
+        title="Steps",
+        subtitle="host start to last device event",
+        x_metric=metric("step"),
+        x=list(breakdown.label),
+        lines=lines,
+        style="stacked_bars",
+    )
+
+
+def _average(breakdown: Breakdown, has_device: bool) -> BreakdownPayload:
+    count = max(len(breakdown.total), 1)
+    parts = [
+        BreakdownPart(
+            metric=metric(f"{c}_ns", window="mean of the steps"),
+            category=c,
+            value=int(breakdown.parts[c].sum()) / count,
+            link=Link(EVIDENCE.get(c, "timeline"), {}, "Show evidence"),
+        )
+        for c in _categories(breakdown, has_device)
+    ]
+    total = int(breakdown.total.sum()) / count
+    return BreakdownPayload("average_step", "Average step", "", "ns", total, parts, "table")
+
+
+def _partition(device: str, time: DeviceTime) -> BreakdownPayload:
+    values = asdict(time)
+    parts = [BreakdownPart(metric(key), category, values[key]) for category, key in DEVICE_PARTS]
+    return BreakdownPayload(
+        name=f"device_time_{device}",
+        title="Device time",
+        subtitle=f"device {device}, whole trace, all streams; the parts sum exactly",
+        unit="ns",
+        total=time.window_ns,
+        parts=parts,
+        style="bar",
+    )
+
+
+def _frame(breakdown: Breakdown) -> Frame:
+    data = {"step": pa.array(breakdown.label, pa.string())}
+    data |= {f"{c}_ns": pa.array(breakdown.parts[c]) for c in CATEGORIES}
+    data["total_ns"] = pa.array(breakdown.total)
+    return Frame(
+        name="steps",
+        title="Steps",
+        columns=[*columns("step", *(f"{c}_ns" for c in CATEGORIES)), Column(TOTAL)],
+        data=pa.table(data),
+        row_key=("step",),
+        name_column="step",
+    )
+
+
+def _facts(
+    trace: TraceTable, breakdown: Breakdown, times: dict[str, DeviceTime], ratios: dict[str, DeviceRatios]
+) -> dict[str, Number]:
+    """The flat facts of the machine interface (docs/metrics.md)."""
+    operator_category = trace.strings.where(lambda text: text.lower() in ("cpu_op", "operator"))[trace.category]
+    facts: dict[str, Number] = {
+        "trace.events": len(trace),
+        "trace.cpu_ops": int(operator_category.sum()),
+        "trace.runtime_calls": int((trace.kind == EventKind.RUNTIME).sum()),
+        "trace.python_functions": int(np.isin(trace.kind, (EventKind.PYTHON, EventKind.MODULE)).sum()),
+        "trace.memory_events": len(trace.memory.time_ns),
+        "trace.partial_overlaps": int(trace.overlaps.sum()),
+        "trace.external_id_disagreements": trace.external_disagreements,
+        "overview.steps": len(breakdown.label),
+        "overview.step_time_mean_ns": float(breakdown.total.mean()) if len(breakdown.total) else None,
+    }
+    facts |= {f"overview.breakdown.{c}_mean_ns": breakdown.mean(c) for c in CATEGORIES}
+    for device, time in times.items():
+        facts |= {f"device.{device}.{key}": value for key, value in asdict(time).items()}
+        facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
+    facts["trace.no_operator_ns"] = int(
+        trace.dur_ns[
+            np.isin(trace.kind, (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)) & (trace.operator == MISSING)
+        ].sum()
+    )
+    return facts

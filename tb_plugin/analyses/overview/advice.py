@@ -1,0 +1,256 @@
+"""Recommendations: rules over the figures of a training. Each says its threshold and leads to its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_plugin.analyses.grouping import levels
+from tb_plugin.analyses.metrics import figure
+from tb_plugin.analyses.overview.device_time import DeviceRatios
+from tb_plugin.analyses.overview.steps import Breakdown
+from tb_plugin.payloads import Figure, Link, Notice, Reference, Severity
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+DATALOADER_SHARE = 0.05
+COMMUNICATION_SHARE = 0.1
+LOW_UTILIZATION = 0.5
+MEMORY_SHARE = 0.9
+NCCL_CAPABILITY = 3.5
+SEVERE_SHARE = 0.2
+"""From here on a finding is marked high: fixing it changes the step visibly."""
+
+_TUTORIALS = "https://docs.pytorch.org/tutorials"
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """What the rules look at."""
+
+    trace: TraceTable
+    breakdown: Breakdown
+    ratios: dict[str, DeviceRatios]
+    """By device id, devices with kernels only."""
+
+
+def recommendations(situation: Situation) -> list[Notice]:
+    """The notices of all rules that apply, in the order of the rules."""
+    rules = (
+        _data_loading,
+        _data_parallel,
+        _distributed_backend,
+        _communication,
+        _low_utilization,
+        _matrix_units,
+        _memory_limit,
+    )
+    return [notice for rule in rules if (notice := rule(situation)) is not None]
+
+
+def _share(breakdown: Breakdown, category: str) -> tuple[float, float, float]:
+    """Mean of a category, mean of the step, and their ratio (0 for empty steps)."""
+    part = breakdown.mean(category) or 0.0
+    total = float(breakdown.total.mean()) if len(breakdown.total) else 0.0
+    return part, total, part / total if total else 0.0
+
+
+def _severity(share: float) -> Severity:
+    return "high" if share >= SEVERE_SHARE else "medium"
+
+
+def _data_loading(s: Situation) -> Notice | None:
+    part, total, share = _share(s.breakdown, "dataloader")
+    if share <= DATALOADER_SHARE:
+        return None
+    return Notice(
+        rule="data_loading",
+        severity=_severity(share),
+        text="Waiting for input takes {dataloader_mean_ns} of each {step_time_mean_ns} step.",
+        todo="Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready "
+        "when the step ends.",
+        figures=[
+            figure("waiting_for_input", share),
+            figure("dataloader_mean_ns", part),
+            figure("step_time_mean_ns", total),
+        ],
+        measure="waiting_for_input",
+        threshold=DATALOADER_SHARE,
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=[
+            Reference("PyTorch: data loading", "https://docs.pytorch.org/docs/stable/data.html"),
+            Reference("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html"),
+        ],
+    )
+
+
+def _data_parallel(s: Situation) -> Notice | None:
+    devices = np.unique(s.trace.device[s.trace.device != MISSING])
+    if len(devices) < 2 or s.trace.strings.find("DataParallel.forward") == MISSING:
+        return None
+    return Notice(
+        rule="data_parallel",
+        severity="medium",
+        text="DataParallel drives {affected} devices from one process.",
+        todo="Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
+        figures=[figure("affected", len(devices), "Devices")],
+        references=[Reference("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html")],
+    )
+
+
+def _distributed_backend(s: Situation) -> Notice | None:
+    """Fires only where another backend was seen at work (the old plugin also fired when no collective was seen)."""
+    names = s.trace.strings
+    seen = {backend for backend in ("nccl", "gloo", "mpi") if names.where(_collective_of(backend))[s.trace.name].any()}
+    capable = [d for d in s.trace.devices if d.capability and float(d.capability) >= NCCL_CAPABILITY]
+    uses_ddp = names.find("DistributedDataParallel.forward") != MISSING
+    if not uses_ddp or not capable or not seen or "nccl" in seen or "nccl" in _backend(s.trace):
+        return None
+    return Notice(
+        rule="distributed_backend",
+        severity="medium",
+        text="DistributedDataParallel communicates without NCCL on {affected} NVIDIA devices.",
+        todo='Initialise the process group with backend="nccl", the fastest backend for this hardware.',
+        figures=[figure("affected", len(capable), "Devices")],
+        references=[Reference("PyTorch: backends", "https://docs.pytorch.org/docs/stable/distributed.html")],
+    )
+
+
+def _collective_of(backend: str) -> Callable[[str], bool]:
+    return lambda text: text.lower().startswith((f"{backend}:", f"{backend}dev", f"{backend}kernel"))
+
+
+def _backend(trace: TraceTable) -> str:
+    info = trace.metadata.get("distributedInfo")
+    return str(info.get("backend", "")) if isinstance(info, dict) else ""
+
+
+def _communication(s: Situation) -> Notice | None:
+    part, total, share = _share(s.breakdown, "communication")
+    if share <= COMMUNICATION_SHARE:
+        return None
+    return Notice(
+        rule="communication",
+        severity=_severity(share),
+        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step.",
+        todo="Accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass "
+        "hides the communication. Check convergence after each change.",
+        figures=[
+            figure("communication_exposed", share),
+            figure("communication_ns", part),
+            figure("step_time_mean_ns", total),
+        ],
+        measure="communication_exposed",
+        threshold=COMMUNICATION_SHARE,
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=[
+            Reference("PyTorch: DDP communication hooks", "https://docs.pytorch.org/docs/stable/ddp_comm_hooks.html"),
+            Reference("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
+        ],
+    )
+
+
+def _low_utilization(s: Situation) -> Notice | None:
+    low = {
+        d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < LOW_UTILIZATION
+    }
+    if not low:
+        return None
+    worst = min(low, key=lambda device: low[device] or 0.0)
+    return Notice(
+        rule="low_utilization",
+        severity="medium",
+        text="{affected} of the devices run kernels less than half of the step window; device {device} only {utilization}."
+        if len(low) > 1
+        else "Device {device} runs kernels only {utilization} of the step window.",
+        todo="Look for what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
+        "more work per launch; check convergence.",
+        figures=[
+            figure("utilization", low[worst]),
+            figure("device", worst),
+            figure("affected", len(low), "Devices"),
+        ],
+        measure="utilization",
+        threshold=LOW_UTILIZATION,
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=[Reference("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")],
+    )
+
+
+def _matrix_units(s: Situation) -> Notice | None:
+    trace = s.trace
+    if not any(device.has_matrix_unit for device in trace.devices):
+        return None
+    kernels = trace.kind == EventKind.KERNEL
+    total = int(trace.dur_ns[kernels].sum())
+    used = int(trace.dur_ns[kernels & trace.uses_matrix_unit].sum())
+    eligible = matrix_eligible_share(trace)
+    if not total or used or eligible <= 0:
+        return None
+    return Notice(
+        rule="matrix_units",
+        severity=_severity(eligible),
+        text="{matrix_eligible_ratio} of the kernel time comes from operators that could use Tensor Cores, and none does.",
+        todo="Automatic mixed precision runs them in 16 bit; TF32 needs one line (torch.set_float32_matmul_precision).",
+        figures=[figure("matrix_eligible_ratio", eligible), figure("matrix_used_ratio", used / total)],
+        measure="matrix_eligible_ratio",
+        threshold=0.0,
+        evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
+        references=[Reference("PyTorch: AMP", "https://docs.pytorch.org/docs/stable/amp.html")],
+    )
+
+
+def matrix_eligible_share(trace: TraceTable) -> float:
+    """Kernel time of the innermost eligible operators over that of all operators, 0..1 (0 without kernels)."""
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    position = np.full(len(trace), MISSING, np.int32)
+    position[operators] = np.arange(len(operators), dtype=np.int32)
+    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.operator != MISSING))
+    own = np.zeros(len(operators), np.int64)
+    np.add.at(own, position[trace.operator[kernels]], trace.dur_ns[kernels])
+    if not own.sum():
+        return 0.0
+    eligible = trace.matrix_eligible[operators]
+    above = trace.operator[operators]
+    parent = np.where(above == MISSING, MISSING, position[above]).astype(np.int32)
+    holds_eligible = np.zeros(len(operators), np.bool_)
+    for rows in reversed(levels(parent)[1:]):
+        np.logical_or.at(holds_eligible, parent[rows], eligible[rows] | holds_eligible[rows])
+    return float(own[eligible & ~holds_eligible].sum() / own.sum())
+
+
+def _memory_limit(s: Situation) -> Notice | None:
+    memory = s.trace.memory
+    worst: tuple[float, int, int, str] | None = None
+    for device in s.trace.devices:
+        if not device.memory_bytes or not device.id.isdigit():
+            continue
+        # Device type 0 is the host, whose allocations say nothing about a device.
+        own = (memory.device_type != 0) & (memory.device_id == int(device.id))
+        peak = int(memory.total_allocated[own].max(initial=0))
+        share = peak / device.memory_bytes
+        if share > MEMORY_SHARE and (worst is None or share > worst[0]):
+            worst = (share, peak, device.memory_bytes, device.id)
+    if worst is None:
+        return None
+    figures: list[Figure] = [
+        figure("memory_peak_ratio", worst[0]),
+        figure("memory_peak_bytes", worst[1]),
+        figure("memory_bytes", worst[2]),
+        figure("device", worst[3]),
+    ]
+    return Notice(
+        rule="memory_limit",
+        severity="high",
+        text="Device {device} had {memory_peak_bytes} of its {memory_bytes} allocated.",
+        todo="Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
+        figures=figures,
+        measure="memory_peak_ratio",
+        threshold=MEMORY_SHARE,
+        references=[
+            Reference("PyTorch: checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
+            Reference("PyTorch: AMP", "https://docs.pytorch.org/docs/stable/amp.html"),
+        ],
+    )

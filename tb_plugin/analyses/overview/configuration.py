@@ -1,0 +1,95 @@
+"""Configuration: software, hardware and profiler options as the file states them."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.metrics import metric
+from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime
+from tb_plugin.payloads import Figure, Figures, Metric
+from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.table import TraceTable
+
+VERSIONS = {
+    "cuda_runtime_version": "CUDA runtime",
+    "cuda_driver_version": "CUDA driver",
+    "cupti_version": "CUPTI",
+    "hip_runtime_version": "HIP runtime",
+    "hip_driver_version": "HIP driver",
+    "rocprofiler-sdk_version": "rocprofiler",
+    "roctracer_version": "roctracer",
+}
+OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
+PLAIN = {
+    "torch_version": "PyTorch",
+    "pytorch_version": "PyTorch",
+    "Framework": "Framework",
+    "host_name": "Host",
+    "trace_id": "Trace id",
+    "PT_PROFILER_JOB_NAME": "Job",
+    "PT_PROFILER_JOB_VERSION": "Job version",
+    "PT_PROFILER_JOB_ATTEMPT_INDEX": "Job attempt",
+}
+LONGEST = 300
+"""Characters of a setting that are shown; metadata is free text and may be anything."""
+
+
+def _setting(key: str, title: str, value: object) -> Figure:
+    definition = f"Top-level key {key} of the trace file."
+    return Figure(Metric(key, title, "text", definition, "the trace file"), str(value)[:LONGEST])
+
+
+def configuration(trace: TraceTable) -> Figures:
+    """Everything the file says about the machine, the software, the process group and the profiler's options."""
+    data = trace.metadata
+    figures = [_setting(key, title, data[key]) for key, title in PLAIN.items() if key in data]
+    figures += [_setting(key, title, _version(key, data[key])) for key, title in VERSIONS.items() if key in data]
+    figures += _distributed(data.get("distributedInfo"))
+    on = [option for option in OPTIONS if data.get(option)]
+    figures.append(_setting("profiler_options", "Profiler options", ", ".join(on) or "none recorded"))
+    return Figures("configuration", "Configuration", "as the file states it", figures)
+
+
+def _version(key: str, value: object) -> str:
+    """12080 is CUDA 12.8: thousands are the major version, tens the minor one. HIP packs 7 digits instead."""
+    if (
+        key.startswith(("cuda", "cupti"))
+        and isinstance(value, int)
+        and 1000 < value < 1_000_000
+        and key != "cupti_version"
+    ):
+        return f"{value // 1000}.{value % 1000 // 10}"
+    if key.startswith("hip") and isinstance(value, int) and value > 10_000_000:
+        return f"{value // 10_000_000}.{value // 100_000 % 100}.{value % 100_000}"
+    return str(value)
+
+
+def _distributed(info: object) -> list[Figure]:
+    if not isinstance(info, dict):
+        return []
+    titles = {
+        "backend": "Backend",
+        "rank": "Rank",
+        "world_size": "World size",
+        "nccl_version": "NCCL",
+        "pg_count": "Groups",
+    }
+    return [_setting(f"distributedInfo.{key}", title, info[key]) for key, title in titles.items() if key in info]
+
+
+def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None) -> Figures:
+    """One device: what it is, and how well it was used."""
+    figures = [
+        Figure(metric("memory_bytes"), device.memory_bytes),
+        Figure(metric("capability"), device.capability),
+        Figure(metric("sm_count"), device.sm_count),
+    ]
+    if ratios is not None:
+        figures += [
+            Figure(metric("utilization", "Utilization"), ratios.utilization),
+            Figure(metric("sm_efficiency"), ratios.sm_efficiency),
+            Figure(metric("achieved_occupancy"), ratios.occupancy),
+            Figure(metric("tensor_core_ratio"), ratios.tensor_core_ratio),
+        ]
+    if time is not None:
+        figures.append(Figure(metric("no_operator_ns"), time.no_operator_ns))
+    known = [f for f in figures if f.value is not None]
+    return Figures(f"device_{device.id}", f"Device {device.id}", device.name or "", known)

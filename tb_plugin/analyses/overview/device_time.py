@@ -1,0 +1,150 @@
+"""What a device did: a partition of its whole window, and the old plugin's ratios over the step window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class DeviceTime:
+    """One device over the whole trace, all streams; nanoseconds and counts.
+
+    ``compute + exposed_communication + exposed_memcpy + exposed_memset + idle == window`` exactly.
+    """
+
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    communication_ns: int
+    exposed_communication_ns: int
+    memcpy_ns: int
+    exposed_memcpy_ns: int
+    memset_ns: int
+    exposed_memset_ns: int
+    no_operator_ns: int
+    kernels: int
+    memcpys: int
+    memsets: int
+    unlaunched: int
+
+
+def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
+    """The partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
+    rows = np.flatnonzero((trace.device == device) & np.isin(trace.kind, DEVICE_WORK))
+    if not len(rows):
+        return None
+    kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.end_ns[rows]
+    collective = trace.is_collective[rows] & (kind == EventKind.KERNEL)
+
+    def when(chosen: Bool) -> Ranges:
+        return union(start[chosen], end[chosen])
+
+    compute = when((kind == EventKind.KERNEL) & ~collective)
+    communication = when(collective)
+    memcpy, memset = when(kind == EventKind.MEMCPY), when(kind == EventKind.MEMSET)
+    kernels = join(compute, communication)
+    but_set = join(kernels, memcpy)
+    busy = measure(join(but_set, memset))
+    window = int(end.max() - start.min())
+    return DeviceTime(
+        window_ns=window,
+        busy_ns=busy,
+        idle_ns=window - busy,
+        compute_ns=measure(compute),
+        communication_ns=measure(communication),
+        exposed_communication_ns=measure(subtract(communication, compute)),
+        memcpy_ns=measure(memcpy),
+        exposed_memcpy_ns=measure(subtract(memcpy, kernels)),
+        memset_ns=measure(memset),
+        exposed_memset_ns=measure(subtract(memset, but_set)),
+        no_operator_ns=int((end - start)[trace.operator[rows] == MISSING].sum()),
+        kernels=int((kind == EventKind.KERNEL).sum()),
+        memcpys=int((kind == EventKind.MEMCPY).sum()),
+        memsets=int((kind == EventKind.MEMSET).sum()),
+        unlaunched=int((trace.launch[rows] == MISSING).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class DeviceRatios:
+    """The old plugin's ratios of one device, 0..1; None when nothing speaks for them."""
+
+    utilization: float | None
+    sm_efficiency: float | None
+    occupancy: float | None
+    tensor_core_ratio: float | None
+
+
+def device_ratios(trace: TraceTable, device: int, window: tuple[int, int] | None) -> DeviceRatios:
+    """Ratios over the step window; the Tensor-Core share is over the whole trace, kernels launched by operators only."""
+    kernels = np.flatnonzero((trace.device == device) & (trace.kind == EventKind.KERNEL))
+    tensor = _tensor_core_ratio(trace, kernels)
+    if not len(kernels) or window is None or window[1] <= window[0]:
+        return DeviceRatios(None, None, None, tensor)
+    low, high = np.array([window[0]]), np.array([window[1]])
+    start, end = trace.start_ns[kernels], trace.end_ns[kernels]
+    length = window[1] - window[0]
+    blocks, occupancy = _launch_facts(trace, kernels)
+    clipped = np.maximum(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0)
+    return DeviceRatios(
+        utilization=int(measure_within(union(start, end), low, high)[0]) / length,
+        sm_efficiency=_sm_efficiency(start, end, blocks, window),
+        occupancy=_weighted_mean(occupancy, clipped),
+        tensor_core_ratio=tensor,
+    )
+
+
+def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
+    """Blocks per SM and occupancy of the kernels, NaN where the trace does not say."""
+    blocks, occupancy = np.full(len(trace), np.nan), np.full(len(trace), np.nan)
+    blocks[trace.device_args.row] = trace.device_args.blocks_per_sm
+    occupancy[trace.device_args.row] = trace.device_args.occupancy
+    return blocks[kernels], occupancy[kernels]
+
+
+def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, window: tuple[int, int]) -> float | None:
+    """Sum of blocks per SM of running kernels, capped at 1, averaged over the window; None when no kernel has any there."""
+    valued = (blocks > 0) & (end > start)
+    if not valued.any():
+        return None
+    count = int(valued.sum())
+    times = np.concatenate((start[valued], end[valued]))
+    change = np.concatenate((blocks[valued], -blocks[valued]))
+    running = np.concatenate((np.ones(count, np.int64), -np.ones(count, np.int64)))
+    order = np.lexsort((-running, times))
+    left, right = times[order][:-1], times[order][1:]
+    # Where nothing runs the float sum is a residue, not a value.
+    level = np.where(np.cumsum(running[order])[:-1] > 0, np.cumsum(change[order])[:-1], 0.0)
+    length = np.maximum(np.minimum(right, window[1]) - np.maximum(left, window[0]), 0)
+    covered = (length > 0) & (level > 0)
+    if not covered.any():
+        return None
+    return float((np.minimum(level, 1.0) * length)[covered].sum() / (window[1] - window[0]))
+
+
+def _weighted_mean(values: Float64, weight: Int64) -> float | None:
+    known = ~np.isnan(values)
+    total = int(weight[known].sum())
+    return float((values[known] * weight[known]).sum() / total) if total else None
+
+
+def _tensor_core_ratio(trace: TraceTable, kernels: Int64) -> float | None:
+    """Share of kernel time on matrix units, of kernels that an operator launched; None when no device has any."""
+    all_kernels = trace.kind == EventKind.KERNEL
+    if not (trace.operator[all_kernels] != MISSING).any():
+        return None
+    launched = kernels[trace.operator[kernels] != MISSING]
+    total = int(trace.dur_ns[launched].sum())
+    return int(trace.dur_ns[launched][trace.uses_matrix_unit[launched]].sum()) / total if total else 0.0

@@ -1,0 +1,183 @@
+"""Data quality: what the trace does not say, what was repaired or lost, and what that means for the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analyses.metrics import figure
+from tb_plugin.payloads import Figure, Link, Notice, Severity
+from tb_plugin.trace.report import Issue
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+
+def data_notices(trace: TraceTable) -> list[Notice]:
+    """What to know about the trace itself, most consequential first."""
+    notices = [*_reading(trace), *_device_events(trace), *_steps(trace), *_options(trace), *_structure(trace)]
+    order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
+    return sorted(notices, key=lambda notice: order[notice.severity])
+
+
+def _notice(rule: str, severity: Severity, text: str, todo: str, *figures: Figure, view: str = "") -> Notice:
+    evidence = Link(view, {}, f"Show {view}") if view else None
+    return Notice(rule=rule, severity=severity, text=text, todo=todo, figures=list(figures), evidence=evidence)
+
+
+def _count(number: int, title: str = "Affected") -> Figure:
+    return figure("affected", int(number), title)
+
+
+_READING: dict[str, tuple[str, Severity, str]] = {
+    "dropped": (
+        "events_dropped",
+        "high",
+        "Numbers leave these events out. Record again if they matter; the drawer shows where they stood.",
+    ),
+    "quarantined": ("events_quarantined", "medium", "Numbers leave these events out; they moved no window."),
+    "repaired": ("events_repaired", "low", "The events count like all others; a name may differ from the original."),
+    "unknown": ("unknown_category", "info", "They are drawn on the timeline and count in no sum."),
+    "note": ("reading_note", "info", "Nothing to do."),
+}
+
+
+def _reading(trace: TraceTable) -> list[Notice]:
+    notices = [_issue(issue) for issue in trace.report.issues]
+    if not trace.report.complete:
+        notices.append(
+            _notice(
+                "truncated",
+                "high",
+                "The file ends before its closing bracket after {affected} events; what follows is missing.",
+                "Wait until the job has written the whole file, or record again: numbers cover only what was written.",
+                _count(trace.report.events_kept, "Events read"),
+            )
+        )
+    return notices
+
+
+def _issue(issue: Issue) -> Notice:
+    rule, severity, todo = _READING[issue.outcome]
+    return _notice(
+        rule, severity, "{affected} × " + issue.text.replace("{", "(").replace("}", ")"), todo, _count(issue.count)
+    )
+
+
+def _device_events(trace: TraceTable) -> list[Notice]:
+    notices = []
+    work = np.isin(trace.kind, DEVICE_WORK)
+    if not work.any():
+        if (trace.kind == EventKind.RUNTIME).any() or trace.metadata.get("deviceProperties"):
+            notices.append(
+                _notice(
+                    "device_events_missing",
+                    "high",
+                    "The trace names a device but holds no kernel, copy or set.",
+                    "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...), and look in the job's log for "
+                    "messages of Kineto or CUPTI: another profiler may have held the device.",
+                )
+            )
+        return notices
+    unlaunched = work & (trace.launch == MISSING)
+    if unlaunched.any():
+        notices.append(
+            _notice(
+                "unlaunched",
+                "medium",
+                "{unlaunched} device events have no recorded launch: they belong to no operator unless their external id "
+                "names one.",
+                "Usual when the profiler started while work was queued, and in traces without host events. Use "
+                "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well.",
+                figure("unlaunched", int(unlaunched.sum())),
+            )
+        )
+    alone = work & (trace.operator == MISSING)
+    if alone.any():
+        notices.append(
+            _notice(
+                "no_operator",
+                "low",
+                "{no_operator_ns} of device time has no operator around its launch.",
+                "It is counted in the row (no operator): launches from graphs, custom extensions or bare runtime calls.",
+                figure("no_operator_ns", int(trace.dur_ns[alone].sum())),
+                view="operators",
+            )
+        )
+    if trace.external_disagreements:
+        notices.append(
+            _notice(
+                "external_ids_disagree",
+                "info",
+                "{affected} device events carry an external id that names another operator than the one around the launch.",
+                "The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids.",
+                _count(trace.external_disagreements),
+            )
+        )
+    return notices
+
+
+def _steps(trace: TraceTable) -> list[Notice]:
+    notices = []
+    if not trace.steps.recorded:
+        notices.append(
+            _notice(
+                "steps_missing",
+                "medium",
+                "The trace has no steps: the whole recording counts as one.",
+                "Call prof.step() after each iteration (with a schedule) to see step times.",
+            )
+        )
+    if trace.steps.dropped:
+        notices.append(
+            _notice(
+                "steps_incomplete",
+                "low",
+                "{affected} steps at the end are left out of the step figures: their device work was cut off.",
+                "Let the schedule's active phase be longer than what you need, or synchronise before the last step ends.",
+                _count(len(trace.steps.dropped), "Steps"),
+            )
+        )
+    return notices
+
+
+def _options(trace: TraceTable) -> list[Notice]:
+    operators = trace.kind == EventKind.OPERATOR
+    if not operators.any():
+        return []
+    notices = []
+    if not (trace.operators.shapes != MISSING).any():
+        notices.append(
+            _notice(
+                "shapes_missing", "info", "No input shapes were recorded.", "profile(record_shapes=True) records them."
+            )
+        )
+    stacked = (trace.operators.stack != MISSING).any() or (trace.kind == EventKind.PYTHON).any()
+    if not stacked:
+        notices.append(
+            _notice("stacks_missing", "info", "No call stacks were recorded.", "profile(with_stack=True) records them.")
+        )
+    if not len(trace.memory.time_ns):
+        notices.append(
+            _notice(
+                "memory_missing",
+                "info",
+                "No memory events were recorded.",
+                "profile(profile_memory=True) records them.",
+            )
+        )
+    return notices
+
+
+def _structure(trace: TraceTable) -> list[Notice]:
+    crossing = int(trace.overlaps.sum())
+    if not crossing:
+        return []
+    return [
+        _notice(
+            "partial_overlaps",
+            "info",
+            "{affected} host events partly overlap another of their thread, neither enclosing the other.",
+            "Each keeps its full time, has a row of its own on the timeline, and is nested in what encloses it whole.",
+            _count(crossing),
+            view="timeline",
+        )
+    ]

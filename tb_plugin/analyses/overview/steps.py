@@ -1,0 +1,73 @@
+"""Where the time of a step went: parts by priority that sum exactly to the step."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.trace.intervals import EMPTY, Ranges, join, measure_within, subtract, union
+from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.table import Steps, TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
+"""In order of priority: a moment belongs to the first category that is active in it."""
+
+DATALOADER = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#", re.DOTALL)
+STEP = re.compile(r"ProfilerStep#")
+
+
+@dataclass(frozen=True, eq=False)
+class Breakdown:
+    """Nanoseconds of each category in each step; ``parts[c].sum() + ... == total`` for every step."""
+
+    label: tuple[str, ...]
+    parts: dict[str, Int64]
+    total: Int64
+
+    def mean(self, category: str) -> float | None:
+        """Mean over the steps, unrounded; None without steps."""
+        return float(self.parts[category].mean()) if len(self.total) else None
+
+
+def roles(trace: TraceTable) -> dict[str, Ranges]:
+    """When each category is active on any thread or device, whole trace. ``other`` is what remains and has no ranges."""
+    dataloader = trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name]
+    step = trace.strings.where(lambda text: STEP.match(text) is not None)[trace.name]
+    host = np.isin(trace.kind, (EventKind.OPERATOR, EventKind.ANNOTATION)) & ~step
+    kernel = trace.kind == EventKind.KERNEL
+    collective = trace.is_collective
+    return {
+        "kernel": _covered(trace, kernel & ~collective),
+        "memcpy": _covered(trace, trace.kind == EventKind.MEMCPY),
+        "memset": _covered(trace, trace.kind == EventKind.MEMSET),
+        "communication": _covered(trace, (kernel | host) & collective),
+        "runtime": _covered(trace, trace.kind == EventKind.RUNTIME),
+        "dataloader": _covered(trace, host & dataloader),
+        "cpu": _covered(trace, host & ~dataloader & ~collective),
+    }
+
+
+def _covered(trace: TraceTable, rows: Bool) -> Ranges:
+    return union(trace.start_ns[rows], trace.end_ns[rows])
+
+
+def break_down(ranges: dict[str, Ranges], steps: Steps) -> Breakdown:
+    """Parts of each step by priority. What no category covers is ``other``."""
+    start, end = steps.start_ns, steps.end_ns
+    total = end - start
+    left = total.copy()
+    parts: dict[str, Int64] = {}
+    taken = EMPTY
+    for category in CATEGORIES[:-1]:
+        fresh = subtract(ranges[category], taken)
+        parts[category] = measure_within(fresh, start, end)
+        left = left - parts[category]
+        taken = join(taken, ranges[category])
+    parts["other"] = left
+    return Breakdown(steps.label, parts, total)
