@@ -22,6 +22,7 @@ SCAN_SECONDS = 5.0
 _MAX_SKIPPED = 1000
 
 Which = Literal["run", "worker", "span"]
+_PARTS: tuple[Which, ...] = ("run", "worker", "span")
 
 
 class Entry:
@@ -150,18 +151,30 @@ class ProfileCatalog:
         with self._lock:
             return list(self._discovery.problems)
 
-    def find(self, place: Place) -> Entry:
-        """The profile a request means. Raises NotFound; BadRequest when more than one fits."""
+    def find(self, place: Place, strict: bool = False) -> Entry:
+        """The profile a request means. Raises NotFound; BadRequest when more than one fits.
+
+        A request that names nothing means the first profile, unless it is ``strict``.
+        """
         entries = self.entries()
         if not entries:
             if self.problems():
                 raise self.problems()[0]
             raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
-        if place == Place():
+        if place == Place() and not strict:
             return entries[0]
-        for which in ("run", "worker", "span"):
+        for which in _PARTS:
             entries = _narrow(entries, which, getattr(place, which))
         return entries[0]
+
+    def matching(self, place: Place) -> list[Entry]:
+        """All profiles that a request fits. Raises NotFound when there is none."""
+        entries = self.entries()
+        for which in _PARTS:
+            wanted = getattr(place, which)
+            if wanted is not None:
+                entries = _narrow(entries, which, wanted)
+        return entries
 
     def payload(self) -> Catalog:
         """Answer of ``GET runs``."""

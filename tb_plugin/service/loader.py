@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from functools import cache
 from pathlib import Path
@@ -69,7 +70,7 @@ class Loader:
                 self.begin(entry)
             return entry
 
-    def wait(self, entry: Entry) -> Entry:
+    def wait(self, entry: Entry, watch: Callable[[float], None]) -> Entry:
         """Loads an entry and waits. Raises the error it failed with, Cancelled when its file went away."""
         while self.ready(entry).state != "ready":
             job = entry.job
@@ -77,8 +78,9 @@ class Loader:
                 raise Cancelled(f"{entry.found.url} changed while it was read.")
             if job is None:
                 time.sleep(0.02)
-            else:
-                wait([job.future], timeout=1.0)
+                continue
+            wait([job.future], timeout=0.2)
+            watch(job.fraction)
         return entry
 
     def drop(self, entry: Entry) -> None:

@@ -6,7 +6,7 @@ answer of a worker.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,14 @@ from typing import Any
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import Cancelled, NotFound
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
+from tb_plugin.readers import READERS
 from tb_plugin.service.catalog import Entry, Place, ProfileCatalog, problem_of
+from tb_plugin.service.discovery import Root, Scanner
 from tb_plugin.service.loader import TASKS, Loader
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.selection import chosen_steps, window_of
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.files import Folder
 
 LATER = "It comes in a later release."
 COMING = (
@@ -63,9 +66,9 @@ class Workspace:
             self._loader.begin(entry)
         return _payload(entry)
 
-    def load(self, place: Place) -> Entry:
-        """Loads a profile and waits for it. Raises the UserError that it failed with."""
-        return self._loader.wait(self.catalog.find(place))
+    def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
+        """Loads a profile and waits, telling ``watch`` the fraction done. Raises the UserError that it failed with."""
+        return self._loader.wait(self.catalog.find(place), watch)
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError."""
@@ -142,17 +145,12 @@ class Workspace:
         return self._workers.submit(f"{self._tasks}:{task}", entry.path, *args, key=entry.path).future.result()
 
 
-def open_workspace(locations: Sequence[tuple[str, str]], workers: Workers) -> Workspace:
-    """A workspace over (name, path or URL) pairs; nothing is scanned yet."""
-    from tb_plugin.readers import READERS
-    from tb_plugin.service.discovery import Root, Scanner
-    from tb_plugin.storage.cache import open_store
-    from tb_plugin.storage.files import Folder
-
+def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
+    """The profiles of (name, path or URL) pairs; nothing is scanned yet."""
     folders = [(name, Folder(url)) for name, url in locations]
     several = len(folders) > 1
     roots = [Root(folder, name or (folder.name if several else "")) for name, folder in folders]
-    return Workspace(ProfileCatalog(Scanner(roots, READERS)), workers, open_store())
+    return ProfileCatalog(Scanner(roots, READERS))
 
 
 def navigation(entry: Entry) -> list[ViewInfo]:

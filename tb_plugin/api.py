@@ -1,0 +1,151 @@
+"""The Python API: open a profile, get its facts and its tables as pandas DataFrames.
+
+>>> import tb_plugin
+>>> p = tb_plugin.open("samples/resnet_cpu", span="1")
+>>> p.run, p.worker, p.span
+('resnet_cpu', 'worker0', '1')
+>>> int(p.events().dur_ns.max()) > 0
+True
+
+Units are in the names of columns and facts: ``_ns`` is nanoseconds, ``_bytes`` bytes; ratios are 0..1.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.payloads import ReadInfo
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workspace import Workspace, open_catalog
+from tb_plugin.storage.cache import open_store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def open(
+    path_or_url: str, run: str | None = None, worker: str | None = None, span: str | None = None
+) -> OpenProfile:
+    """Reads one profile of a trace file, a log directory, or a URL of one, in this process.
+
+    ``run``, ``worker`` and ``span`` choose where there are several. Raises the UserErrors of tb_plugin.errors.
+
+    >>> open("samples/resnet_cpu")
+    Traceback (most recent call last):
+    ...
+    tb_plugin.errors.BadRequest: span: There are 2 spans. Choose one: 1, 2.
+    """
+    catalog = open_catalog([("", str(path_or_url))])
+    catalog.scan()
+    found = catalog.find(Place(run, worker, span), strict=True).found
+    workspace = Workspace(catalog, InlineWorkers(), open_store())
+    profile = OpenProfile(workspace, Place(found.run, found.worker, found.span), found.url)
+    _ = profile.read
+    return profile
+
+
+class OpenProfile:
+    """One profile that has been read."""
+
+    def __init__(self, workspace: Workspace, place: Place, url: str) -> None:
+        self._workspace = workspace
+        self._place = place
+        self.url = url
+        """Path or URL of the file."""
+
+    def __repr__(self) -> str:
+        return f"<profile {self.url}>"
+
+    @property
+    def run(self) -> str:
+        """The run: the directory of the file, relative to the log directory."""
+        return self._place.run or ""
+
+    @property
+    def worker(self) -> str:
+        """The worker (process, rank)."""
+        return self._place.worker or ""
+
+    @property
+    def span(self) -> str:
+        """The span: "1", "2", ... by time."""
+        return self._place.span or ""
+
+    @property
+    def read(self) -> ReadInfo:
+        """How the file was read: events kept, repaired, dropped, and why."""
+        summary = self._workspace.load(self._place).summary
+        assert summary is not None  # load() raises otherwise
+        return summary.read
+
+    @cached_property
+    def facts(self) -> dict[str, int | float | None]:
+        """All named numbers, flat.
+
+        >>> p = open("samples/resnet_cpu", span="1")
+        >>> p.facts["trace.cpu_ops"] > 0
+        True
+        """
+        numbers = self._workspace.numbers(self._place)
+        return msgspec.json.decode(numbers, type=_Numbers).facts
+
+    def operators(self, by_shape: bool = False) -> pd.DataFrame:
+        """Operators by name, or by name and input shapes.
+
+        >>> ops = open("samples/resnet_cpu", span="1").operators()
+        >>> {"name", "calls", "host_self_ns"} <= set(ops.columns)
+        True
+        """
+        return self.table("operators", "operators_by_shape" if by_shape else "operators")
+
+    def kernels(self, by_launch: bool = False) -> pd.DataFrame:
+        """Kernels by name, or by name, operator and launch properties; empty without device events."""
+        return self.table("kernels", "kernels_by_launch" if by_launch else "kernels")
+
+    def modules(self) -> pd.DataFrame:
+        """nn.Modules, per module over all its places."""
+        return self.table("modules", "modules")
+
+    def table(self, view: str, name: str, steps: str = "") -> pd.DataFrame:
+        """Any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``. Raises NotFound."""
+        import pyarrow as pa
+
+        stream = self._workspace.arrow(self._place, view, Params(table=name, limit=None), steps)
+        frame: pd.DataFrame = pa.ipc.open_stream(stream).read_all().to_pandas()
+        return frame
+
+    def events(self) -> pd.DataFrame:
+        """All duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows, -1 = none."""
+        import pandas as pd
+
+        from tb_plugin.trace import arrow
+        from tb_plugin.trace.schema import EventKind
+
+        trace = arrow.read(self._workspace.load(self._place).path)
+        kinds = pd.CategoricalDtype([kind.name.lower() for kind in sorted(EventKind)])
+        columns: dict[str, Any] = {
+            "name": trace.strings.take(trace.name).to_pandas(),
+            "category": trace.strings.take(trace.category).to_pandas(),
+            "kind": pd.Categorical.from_codes(trace.kind.astype("int64").tolist(), dtype=kinds),
+            "start_ns": trace.start_ns,
+            "dur_ns": trace.dur_ns,
+            "self_ns": trace.self_ns,
+            "process": [trace.tracks[i].process for i in trace.track.tolist()],
+            "thread": [trace.tracks[i].thread for i in trace.track.tolist()],
+            "device": trace.device,
+            "correlation": trace.correlation,
+            "external_id": trace.external_id,
+            "parent": trace.parent,
+            "operator": trace.operator,
+            "launch": trace.launch,
+        }
+        return pd.DataFrame(columns)
+
+
+class _Numbers(msgspec.Struct):
+    facts: dict[str, int | float | None]
