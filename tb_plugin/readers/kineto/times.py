@@ -1,11 +1,13 @@
 """Microsecond texts to integer nanoseconds, exactly.
 
-A float64 holds every nanosecond only below 2^43 us: there its error is under half a nanosecond, so rounding
-``value * 1000`` gives the written digits back. Epoch microseconds (1.7e15) are far beyond; those need the digits.
+A float64 holds every nanosecond only below 2^43 us: there its error is under half a nanosecond, so rounding the
+fraction (which the whole microseconds leave exactly) gives the written digits back. ``value * 1000`` would not: above
+2^42 us the product is itself rounded, to half a nanosecond. Epoch microseconds (1.7e15) are far beyond; those need the digits.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
@@ -36,7 +38,8 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
     except (struct.error, OverflowError, TypeError):
         return _one_by_one(values)
     if np.abs(floats).max() < EXACT_BELOW_US:  # False for NaN as well
-        return np.rint(floats * 1000.0).astype(np.int64), 0
+        whole_us = np.floor(floats)
+        return whole_us.astype(np.int64) * 1000 + np.rint((floats - whole_us) * 1000.0).astype(np.int64), 0
     try:
         whole = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     except struct.error:
@@ -75,7 +78,8 @@ def nanoseconds(value: Any) -> int:
     if isinstance(value, float):
         if not abs(value) < EXACT_BELOW_US:
             raise NeedsDigits
-        return round(value * 1000)
+        whole_us = math.floor(value)
+        return whole_us * 1000 + round((value - whole_us) * 1000)
     try:
         number = Decimal(str(value).strip())
         if not number.is_finite():
