@@ -232,10 +232,11 @@ def _tree(trace: TraceTable, calls: ModuleCalls, has_device: bool) -> Tree:
     order, above_of = _cut(order, parent)
     keys = _columns(has_device)
     names = [_label(trace.strings[int(i)]) for i in trace.name[calls.row[nodes.first]]]
-    rows = [{"module": names[node], **{key: int(data[key][node]) for key in keys if key != "module"}} for node in order]
+    sent: list[dict[str, Scalar]] = [
+        {"module": names[node], **{key: int(data[key][node]) for key in keys if key != "module"}} for node in order
+    ]
     widths = [key for key in TIMES if key in keys]
-    sent: list[dict[str, Scalar]] = [dict(row) for row in rows]
-    return Tree("tree", "Module tree", columns(*keys), [int(p) for p in parent], sent, "module", widths, len(nodes))
+    return Tree("tree", "Module tree", columns(*keys), above_of, sent, "module", widths, len(nodes))
 
 
 def _preorder(parent: Int64, first: Int64, second: Int64) -> list[int]:
