@@ -1,0 +1,118 @@
+# The commands of Torch Trace. CI runs these and nothing else; `make help` lists them.
+#
+# Everything that takes long leaves a file that says what it was made from, so a second run starts at once.
+# Problems that a person must solve are raised with $(error): one line, before anything is installed.
+
+PORT ?= 6006
+LOGDIR ?= samples
+PYTHON ?=
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.stamp-run
+DEV := $(VENV)/.stamp-dev
+MODULES := frontend/node_modules/.package-lock.json
+STATIC := tb_plugin/static/index.html
+SCHEMA := frontend/src/api/payloads.schema.json
+PACKAGE := pyproject.toml setup.py
+SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 2>/dev/null) \
+	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json frontend/dev/*.mjs)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+NPM_CI := npm ci --prefer-offline --no-audit --no-fund --loglevel=error
+
+# The first Python that is new enough and can make a virtual environment; looked up once, when first needed.
+PYTHON_FOUND = $(eval PYTHON_FOUND := $$(shell for p in $(or $(PYTHON),$(BIN)/python python3 python3.14 python3.13 \
+	python3.12 python3.11 python); do "$$$$p" -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	>/dev/null 2>&1 && { command -v "$$$$p"; break; }; done))$(PYTHON_FOUND)
+PYTHON_SEEN = $(or $(shell $(or $(PYTHON),python3) --version 2>/dev/null),none)
+NODE_SEEN = $(or $(shell node --version 2>/dev/null),none)
+NODE_OK = $(shell command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); \
+	console.log(a > 20 || (a == 20 && b >= 19) ? "yes" : "")' 2>/dev/null)
+PORT_FREE = $(shell $(PYTHON_FOUND) -c 'import socket, sys; socket.create_server(("127.0.0.1", int(sys.argv[1])))' \
+	$(PORT) >/dev/null 2>&1 && echo yes)
+LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo yes))
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench types golden screenshots wheel clean format preflight preflight-demo chromium
+
+help: ## What there is to do
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: preflight-demo $(RUN) $(STATIC) ## Start TensorBoard on the samples (PORT=6006 LOGDIR=samples)
+	@echo "Torch Trace: http://localhost:$(PORT)/#torch_trace   (Ctrl+C ends it)"
+	@PYTHONWARNINGS=ignore exec $(BIN)/tensorboard --logdir "$(LOGDIR)" --port $(PORT) $(ARGS)
+
+test: preflight $(DEV) $(STATIC) chromium ## Install what the tests need and run all of them
+	@cd frontend && npm test --silent
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: preflight $(DEV) $(MODULES) ## Style, types, import rules, generated files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tb_plugin.payloads.export | diff -u $(SCHEMA) - || { echo "The types are out of date: make types"; exit 1; }
+	cd frontend && npm run --silent check
+
+format: preflight $(DEV) $(MODULES) ## Let the formatters rewrite the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	cd frontend && npm run --silent format
+
+bench: preflight $(DEV) ## Speed and memory beside torch-tb-profiler 0.4.3 (ARGS="--events 1000000 --rounds 5")
+	@$(BIN)/python benchmarks/compare.py $(ARGS)
+
+types: preflight $(DEV) $(MODULES) ## Write the TypeScript types of the payloads
+	$(BIN)/python -m tb_plugin.payloads.export > $(SCHEMA)
+	cd frontend && npm run --silent types
+
+golden: preflight $(DEV) ## Write the expected answers of tests/golden anew; read the diff before a commit
+	$(BIN)/python -m tests.golden.rewrite
+
+screenshots: preflight $(DEV) $(STATIC) chromium ## Pictures of every view, light and dark, into screenshots/
+	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
+
+wheel: preflight $(VENV)/pyvenv.cfg $(STATIC) ## The wheel with the built page, into dist/
+	$(BIN)/python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir dist .
+
+clean: ## Remove everything that these commands made
+	rm -rf $(VENV) .venv-bench build dist *.egg-info tb_plugin/static frontend/node_modules screenshots \
+		.mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+preflight:
+	@$(if $(PYTHON_FOUND),:,$(error Torch Trace needs Python 3.11 or newer with venv (found: $(PYTHON_SEEN)); name one with PYTHON=/path/to/python3.11))
+	@$(if $(NODE_OK),:,$(error Torch Trace needs Node.js 20.19 or newer with npm to build its page (found: $(NODE_SEEN))))
+
+preflight-demo: preflight
+	@$(if $(PORT_FREE),:,$(error Port $(PORT) is taken; choose another one: make demo PORT=6007))
+	@$(if $(LOGDIR_OK),:,$(error There is no $(LOGDIR); name a log directory: make demo LOGDIR=path))
+
+chromium: $(DEV)
+	@$(BIN)/python -m tests.browser.chromium --install
+
+$(VENV)/pyvenv.cfg:
+	@echo "Making a virtual environment in $(VENV) ..."
+	@$(PYTHON_FOUND) -m venv $(VENV)
+
+$(RUN): $(PACKAGE) | $(VENV)/pyvenv.cfg
+	@echo "Installing the Python package ..."
+	@TORCH_TRACE_NO_FRONTEND=1 $(PIP) -e .
+	@touch $@
+
+$(DEV): $(PACKAGE) | $(VENV)/pyvenv.cfg
+	@echo "Installing the Python package and the tools that check it ..."
+	@TORCH_TRACE_NO_FRONTEND=1 $(PIP) -e '.[dev]'
+	@touch $(RUN) $@
+
+$(MODULES): frontend/package.json frontend/package-lock.json
+	@echo "Installing the packages of the page ..."
+	@cd frontend && $(NPM_CI)
+	@touch $@
+
+$(STATIC): $(MODULES) $(SOURCES)
+	@echo "Building the page ..."
+	@cd frontend && npm run --silent build -- --logLevel warn
+	@touch $@

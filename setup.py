@@ -1,0 +1,56 @@
+"""Builds the page (frontend/) into tb_plugin/static before the Python files are collected; all else is pyproject.toml."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+FRONTEND = ROOT / "frontend"
+PAGE = ROOT / "tb_plugin" / "static" / "index.html"
+SKIP = "TORCH_TRACE_NO_FRONTEND"
+
+
+def is_stale() -> bool:
+    """Whether the page is missing or older than what it is made from."""
+    if not PAGE.exists():
+        return True
+    made = PAGE.stat().st_mtime
+    sources = [p for p in (FRONTEND / "src").rglob("*") if p.is_file() and ".test." not in p.name]
+    return any(p.stat().st_mtime > made for p in sources)
+
+
+def build_page() -> None:
+    """Runs npm. Ends the build with one line when that is not possible."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SystemExit(
+            f"torch-trace-tb: npm (Node.js 20.19 or newer) is needed to build the page; set {SKIP}=1 to go without it."
+        )
+    install = [npm, "ci", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"]
+    try:
+        if not (FRONTEND / "node_modules").is_dir():
+            subprocess.run(install, cwd=FRONTEND, check=True)
+        subprocess.run([npm, "run", "--silent", "build", "--", "--logLevel", "warn"], cwd=FRONTEND, check=True)
+    except subprocess.CalledProcessError as error:
+        command = " ".join(["npm", *error.cmd[1:3]])
+        raise SystemExit(f"torch-trace-tb: the page could not be built ({command} failed, see above).") from error
+
+
+class BuildWithPage(build_py):
+    """``build_py`` with the page in it."""
+
+    def run(self) -> None:
+        """Builds the page unless it is there, or the install is editable (``make`` builds it then)."""
+        wanted = os.environ.get(SKIP) != "1" and not self.editable_mode and FRONTEND.is_dir()
+        if wanted and is_stale():
+            build_page()
+        super().run()
+
+
+setup(cmdclass={"build_py": BuildWithPage})
