@@ -107,7 +107,7 @@ class Document:
                 break
             # A second list: JSON readers let the last of equal keys win, so does this one.
             self._log.note("second_event_list", "an earlier event list was replaced by a later one", self._base)
-            self._keep_metadata(b"{" + tail.lstrip(b" \t\r\n,"), closed=False)
+            self._keep_metadata(b"{" + tail[1:].lstrip(b" \t\r\n,"), closed=False)
             self.complete = False
             self._restart()
         self._keep_metadata(b"{" + bytes(self._data[1:]).lstrip(b" \t\r\n,"), closed=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from tb_plugin.trace.schema import MISSING
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
 Int32 = npt.NDArray[np.int32]
 
 
@@ -39,6 +41,8 @@ class Interner:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.replaced = 0
+        """Texts that held bytes or characters which no text may hold."""
         self._positions: dict[str, int] = {}
         self.names = Ids(lambda value: self.text("" if value is None else as_text(value)))
         """Names and categories; a missing one is the empty text."""
@@ -59,8 +63,17 @@ class Interner:
         return position
 
     def _raw_text(self, raw: bytes) -> int:
-        value = json.loads(raw)
-        return self.text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        # Raw values were skipped over, not decoded, so their strings may still hold anything.
+        loose = raw.decode("utf-8", "replace")
+        try:
+            value = json.loads(loose, strict=False)
+        except (ValueError, RecursionError):
+            value = loose
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        clean = _SURROGATES.sub("\ufffd", text)
+        if loose.encode() != raw or clean != text:
+            self.replaced += 1
+        return self.text(clean)
 
 
 def as_text(value: Any) -> str:

@@ -95,6 +95,8 @@ class _Reading:
         flows, lonely = collector.arrows.take()
         if lonely:
             self.log.add("unpaired_flow", "note", count=lonely)
+        if collector.interner.replaced:
+            self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
         memory = collector.memory.take()
         core = collector.rows.take()
         sections = collector.rows.sections

@@ -138,6 +138,7 @@ _KEY_END = re.compile(r'"\s*:')
 # end of its array does. The looked-at key is bounded so that the search stays linear.
 _VALUE_END = re.compile(r'"(?=\s*(?:,\s*"?[^"\n,{}\[\]]{1,80}"\s*:|,?\s*\}\s*(?:[,}\]]|$)))')
 _ELEMENT_END = re.compile(r'"(?=\s*(?:,\s*["\d\[{\-]|,?\s*\]\s*(?:[,}\]]|$)))')
+_EVENT_START = re.compile(r'\{\s*"ph"\s*:\s*"')
 _BARE_KEY = re.compile(r'([A-Za-z_][\w .%]{0,80})"\s*:')
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[\s,\]}]|$)")
 _ODD_NUMBER = re.compile(r"[+-]?[\d.]+(?:[eE][+-]?\d+)?(?=[\s,\]}]|$)")
@@ -232,6 +233,8 @@ class _Walker:
         if found is None:
             raise _NoJson
         inside = self._text[start : found.start()]
+        if _EVENT_START.search(inside):
+            raise _NoJson  # two events interleaved, not a name with quotes
         if '"' in inside:
             inside = _escape_quotes(inside, self.reasons)
         if re.search(r"(?<!\\)(?:\\\\)*\\$", inside):  # a raw backslash before the closing quote

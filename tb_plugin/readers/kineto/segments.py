@@ -7,6 +7,7 @@ healed by joining the pieces again.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -20,14 +21,15 @@ from tb_plugin.readers.kineto.repair import Repaired, decode_text, mend_name_lin
 from tb_plugin.trace.report import Outcome
 
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
-_BOUNDARY = re.compile(rb"\}\s*(?:,\s*)*(?=\{\s*\"(?:" + _KEYS + rb')"\s*:)')
+# Between two events stand commas; where they were lost, the second must at least begin like one.
+_BOUNDARY = re.compile(rb"\}\s*(?:(?:,\s*)+(?=\{)|(?=\{\s*\"(?:" + _KEYS + rb')"\s*:))')
 _LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"|\}|$))')
 _RESTART = re.compile(rb'\{\s*"(?:ph|cat|name)"\s*:')
 _STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 
-JOINED = 32
+JOINED = 64
 """Pieces an event may have been cut into; decisions look ahead this far, whatever the chunk."""
-_MAX_RESTARTS = 4
+_MAX_RESTARTS = 8
 
 Decode = Callable[[bytes], Sequence[Event]]
 
@@ -88,7 +90,7 @@ class Segments:
                 return taken
             if self._close_list(start, end, taken):
                 return taken
-            position = self._join(position, taken) or self._mend(position, taken)
+            position = self._mend(position, taken) or self._join(position, taken) or self._leave_out(position, taken)
         return taken
 
     def _decoded(self, text: bytes) -> Sequence[Event] | None:
@@ -135,25 +137,35 @@ class Segments:
         return 0
 
     def _mend(self, position: int, taken: Taken) -> int:
-        """Repair one piece, or what can be saved of it, or leave it out. Returns the next position."""
+        """Repair one piece: the next position, or 0. A piece cut out of an event has open brackets and stays as it is."""
+        start, end = self._starts[position], self._ends[position]
+        text = self._text[start:end]
+        if text.strip(b" \t\r\n,") and not self._repaired_event(text, start, taken):
+            return 0
+        taken.end = self._first + end
+        return position + 1
+
+    def _leave_out(self, position: int, taken: Taken) -> int:
+        """Leave out one piece but for what can be saved of it. Returns the next position."""
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
         taken.end = self._first + end
-        if not text.strip(b" \t\r\n,"):
-            return position + 1
-        if self._repaired_event(text, start, taken):
-            return position + 1
         last = self._final and position == len(self._starts) - 1
         code = "truncated_tail" if last else "unreadable_event"
         taken.findings.append(Finding(code, "dropped", self._first + start, _example(text)))
-        restarts = [match.start() for match in _RESTART.finditer(text) if match.start() > 0]
-        for restart in restarts[-_MAX_RESTARTS:]:
-            rest = text[restart:]
-            events = self._decoded(rest)
-            if events and all(event.ph for event in events):
-                taken.events.extend(events)
-                break
+        self._salvage(text, start, taken)
         return position + 1
+
+    def _salvage(self, text: bytes, start: int, taken: Taken) -> None:
+        """Events that stand whole inside a piece that is not: between garbage, or where two writers met."""
+        starts = [match.start() for match in _RESTART.finditer(text)][-_MAX_RESTARTS:]
+        for begin, end in itertools.pairwise([*starts, len(text)]):
+            brace = text.rfind(b"}", begin, end)
+            if brace < 0 or (begin == 0 and end == len(text)):
+                continue
+            found = repaired_json(text[begin : brace + 1], self._decoded)
+            if found is not None and all(event.ph for event in found[0]):
+                taken.events.extend(found[0])
 
     def _repaired_event(self, text: bytes, start: int, taken: Taken) -> bool:
         """Add the event of ``text`` after repair; False when it cannot be repaired."""

@@ -11,6 +11,7 @@ from tb_plugin.readers.kineto.issues import IssueLog
 
 GZIP_MAGIC = b"\x1f\x8b"
 _BLOCK = 256 * 1024
+_DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
 
 
 class TextStream:
@@ -63,7 +64,7 @@ class TextStream:
             block, self._pending = self._pending, b""
             try:
                 text: bytes = self._member.decompress(block, size)
-            except igzip_lib.IsalError as error:
+            except _DAMAGED as error:
                 self._log.note("gzip_corrupt", f"the gzip stream is damaged ({error})", self.text_bytes)
                 return b""
             if text:

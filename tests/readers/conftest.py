@@ -1,3 +1,0 @@
-"""Sources for reader tests."""
-
-from __future__ import annotations
