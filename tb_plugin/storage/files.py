@@ -132,7 +132,8 @@ def parse_spec(spec: str) -> list[tuple[str, str]]:
     """``name:path,name:path`` of ``--logdir_spec`` as (name, path); the name is empty where none was given."""
     pairs = []
     for item in filter(None, (part.strip() for part in spec.split(","))):
-        named = scheme_of(item) is None and ":" in item and item[0] != "/" and not re.match(r"^[A-Za-z]:[\\/]", item)
+        # As TensorBoard reads it; a drive letter is only one on Windows.
+        named = scheme_of(item) is None and ":" in item and item[0] != "/" and not os.path.splitdrive(item)[0]
         name, _, path = item.partition(":") if named else ("", "", item)
         pairs.append((name, path))
     return pairs

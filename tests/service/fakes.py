@@ -1,0 +1,112 @@
+"""Tasks for worker processes and small traces: what the tests of service, web, cli and api share."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers import READERS
+from tb_plugin.service.catalog import ProfileCatalog
+from tb_plugin.service.discovery import Root, Scanner
+from tb_plugin.storage.files import Folder
+
+TASKS = "tests.service.fakes"
+
+
+def event(name: str, ts: int, dur: int, **more: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, **more}
+
+
+def trace_text(*names: str) -> str:
+    """A trace of one operator per name, in two profiler steps."""
+    names = names or ("aten::mm", "aten::add")
+    steps = [event(f"ProfilerStep#{i}", i * 100, 100, cat="user_annotation") for i in (5, 6)]
+    ops = [event(name, 510 + i * 100 % 200, 10) for i, name in enumerate(names)]
+    return json.dumps({"schemaVersion": 1, "traceEvents": steps + ops})
+
+
+def write_trace(path: Path, *names: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = trace_text(*names).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def catalog_of(*urls: str | Path) -> ProfileCatalog:
+    return ProfileCatalog(Scanner([Root(Folder(str(url))) for url in urls], READERS), every_seconds=0.1)
+
+
+def until(condition: Any, seconds: float = 20.0) -> bool:
+    """Waits for a condition; False when it did not come true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def echo(value: Any, *, report: Any) -> Any:
+    return value
+
+
+def pid(*, report: Any) -> int:
+    return os.getpid()
+
+
+def slow(seconds: float, *, report: Any) -> int:
+    """Reports a growing fraction while it sleeps."""
+    start = time.monotonic()
+    while (passed := time.monotonic() - start) < seconds:
+        report(passed / seconds)
+        time.sleep(0.02)
+    return os.getpid()
+
+
+def noisy(*, report: Any) -> str:
+    print("a library prints something")
+    return "quiet"
+
+
+def refuse(*, report: Any) -> None:
+    raise UnreadableTrace("It is no trace.", "x.json", "Record another.")
+
+
+def stumble(*, report: Any) -> None:
+    raise KeyError("a bug")
+
+
+def die_times(marks: str, times: int, *, report: Any) -> str:
+    """Kills its own process as the out-of-memory killer would, ``times`` times; then succeeds."""
+    folder = Path(marks)
+    died = len(list(folder.iterdir()))
+    if died < times:
+        (folder / str(died)).touch()
+        os.kill(os.getpid(), 9)
+    return f"after {died}"
+
+
+def parse(reader_id: str, paths: dict[str, str], target: str, summary_target: str, *, report: Any) -> Any:
+    """The real parse, slowed down and counted: one line in ``parses.log`` beside the first file."""
+    from tb_plugin.service import tasks
+
+    first = Path(next(iter(paths.values())))
+    with (first.parent / "parses.log").open("a") as log:
+        log.write(f"{os.getpid()}\n")
+    if "deadly" in first.name:
+        os.kill(os.getpid(), 9)
+    for step in range(200 if "slow" in first.name else 10):
+        report(step / 200)
+        time.sleep(0.05)
+    return tasks.parse(reader_id, paths, target, summary_target, report=report)
+
+
+def view(*args: Any, report: Any) -> bytes:
+    from tb_plugin.service import tasks
+
+    return tasks.view(*args, report=report)

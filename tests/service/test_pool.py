@@ -1,0 +1,188 @@
+"""Worker processes: results, errors, deaths, cancelling, fairness."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
+from tb_plugin.service.pool import InlineWorkers, Pool, WorkerBug, default_size
+from tests.service.fakes import TASKS, until
+
+
+@pytest.fixture
+def pool():
+    pool = Pool(2)
+    yield pool
+    pool.close()
+
+
+def task(name):
+    return f"{TASKS}:{name}"
+
+
+def test_result_comes_back(pool):
+    assert pool.submit(task("echo"), {"a": [1, 2]}).future.result(20) == {"a": [1, 2]}
+
+
+def test_large_result_comes_back(pool):
+    data = os.urandom(3_000_000)
+    assert pool.submit(task("echo"), data).future.result(20) == data
+
+
+def test_what_a_task_prints_does_not_disturb_the_answer(pool):
+    assert pool.submit(task("noisy")).future.result(20) == "quiet"
+
+
+def test_user_error_keeps_its_class_and_words(pool):
+    with pytest.raises(UnreadableTrace) as caught:
+        pool.submit(task("refuse")).future.result(20)
+    assert (caught.value.what, caught.value.where, caught.value.do) == (
+        "It is no trace.",
+        "x.json",
+        "Record another.",
+    )
+
+
+def test_bug_is_logged_with_its_traceback(pool, caplog):
+    with pytest.raises(WorkerBug, match="a bug"):
+        pool.submit(task("stumble")).future.result(20)
+    assert "Traceback" in caplog.text and "stumble" in caplog.text
+    assert pool.submit(task("echo"), 1).future.result(20) == 1
+
+
+def test_one_death_is_retried_and_reported(pool, tmp_path, caplog):
+    assert pool.submit(task("die_times"), str(tmp_path), 1, key="k").future.result(20) == "after 1"
+    assert "SIGKILL" in caplog.text
+
+
+def test_two_deaths_are_an_error_and_the_pool_lives_on(pool, tmp_path):
+    with pytest.raises(WorkerDied, match=r"SIGKILL"):
+        pool.submit(task("die_times"), str(tmp_path), 9).future.result(20)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert pool.submit(task("echo"), 1).future.result(20) == 1
+
+
+def test_killing_a_worker_from_outside_retries(pool):
+    job = pool.submit(task("slow"), 1.0)
+    assert until(lambda: job.fraction > 0)
+    first = job.process.pid
+    os.kill(first, 9)
+    assert job.future.result(20) != first
+
+
+def test_progress_flows_back(pool):
+    job = pool.submit(task("slow"), 0.6)
+    seen = set()
+    while not job.future.done():
+        seen.add(job.fraction)
+        time.sleep(0.02)
+    assert len(seen) > 2 and max(seen) <= 1
+
+
+def test_cancel_stops_a_running_task(pool):
+    job = pool.submit(task("slow"), 60.0)
+    assert until(lambda: job.fraction > 0)
+    pool.cancel(job)
+    with pytest.raises(Cancelled):
+        job.future.result(5)
+    assert pool.submit(task("echo"), 1).future.result(20) == 1
+
+
+def test_cancel_takes_a_waiting_task_off_the_queue():
+    pool = Pool(1)
+    try:
+        running, waiting = pool.submit(task("slow"), 60.0), pool.submit(task("echo"), 1)
+        pool.cancel(waiting)
+        with pytest.raises(Cancelled):
+            waiting.future.result(1)
+        assert not running.future.done()
+    finally:
+        pool.close()
+
+
+def test_a_parse_leaves_a_worker_for_answers(pool):
+    parses = [pool.submit(task("slow"), 30.0, heavy=True) for _ in range(2)]
+    assert pool.submit(task("echo"), 1).future.result(20) == 1
+    assert not any(job.future.done() for job in parses)
+
+
+def test_a_key_goes_back_to_its_worker(pool):
+    slow = pool.submit(task("slow"), 0.5, key="other")
+    first = pool.submit(task("pid"), key="mine").future.result(20)
+    slow.future.result(20)
+    assert {pool.submit(task("pid"), key="mine").future.result(20) for _ in range(5)} == {first}
+
+
+def test_close_ends_processes_and_jobs():
+    pool = Pool(1)
+    running, waiting = pool.submit(task("slow"), 60.0), pool.submit(task("echo"), 1)
+    assert until(lambda: running.fraction > 0)
+    process = running.process
+    pool.close()
+    for job in (running, waiting):
+        with pytest.raises(Cancelled):
+            job.future.result(5)
+    assert process.poll() is not None
+    with pytest.raises(Cancelled):
+        pool.submit(task("echo"), 1)
+
+
+def test_many_threads_use_one_pool(pool):
+    results = []
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(pool.submit(task("echo"), n).future.result(20)))
+        for n in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(results) == list(range(20))
+
+
+def test_script_without_main_guard_and_busy_worker_at_exit(tmp_path):
+    """The worker must neither run the script again nor outlive it."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "print('once', flush=True)\n"
+        "from tb_plugin.service.pool import Pool\n"
+        "import time\n"
+        "pool = Pool(2)\n"
+        f"print(pool.submit('{TASKS}:echo', 'done').future.result(20))\n"
+        f"job = pool.submit('{TASKS}:slow', 60.0)\n"
+        "while not job.fraction: time.sleep(0.01)\n"
+        "print(job.process.pid)\n"
+    )
+    env = os.environ | {"PYTHONPATH": os.getcwd()}
+    output = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, timeout=60).stdout
+    once, done, pid = output.split()
+    assert (once, done) == ("once", "done")
+    assert until(lambda: not _alive(int(pid)), 5)
+
+
+def _alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_inline_workers_run_at_once():
+    workers = InlineWorkers()
+    assert workers.submit(task("echo"), 3).future.result(0) == 3
+    with pytest.raises(UnreadableTrace):
+        workers.submit(task("refuse")).future.result(0)
+
+
+def test_size_from_the_environment(monkeypatch):
+    monkeypatch.setenv("TORCH_TRACE_WORKERS", "7")
+    assert default_size() == 7
+    monkeypatch.setenv("TORCH_TRACE_WORKERS", "nonsense")
+    assert 1 <= default_size() <= 4
