@@ -18,8 +18,8 @@ SCHEMA := frontend/src/api/payloads.schema.json
 PACKAGE := pyproject.toml setup.py
 SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 2>/dev/null) \
 	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json frontend/dev/*.mjs)
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-NPM_CI := npm ci --prefer-offline --no-audit --no-fund --loglevel=error
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+NPM_FLAGS := --prefer-offline --no-audit --no-fund --loglevel=error
 
 # The first Python that is new enough and can make a virtual environment; looked up once, when first needed.
 PYTHON_FOUND = $(eval PYTHON_FOUND := $$(shell for p in $(or $(PYTHON),$(BIN)/python python3 python3.14 python3.13 \
@@ -36,7 +36,7 @@ LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo y
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench types golden screenshots wheel clean format preflight preflight-demo chromium
+.PHONY: help demo build test check bench types golden screenshots wheel clean format preflight preflight-demo chromium
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,8 @@ help: ## What there is to do
 demo: preflight-demo $(RUN) $(STATIC) ## Start TensorBoard on the samples (PORT=6006 LOGDIR=samples)
 	@echo "Torch Trace: http://localhost:$(PORT)/#torch_trace   (Ctrl+C ends it)"
 	@PYTHONWARNINGS=ignore exec $(BIN)/tensorboard --logdir "$(LOGDIR)" --port $(PORT) $(ARGS)
+
+build: preflight $(STATIC) ## Build the page into tb_plugin/static
 
 test: preflight $(DEV) $(STATIC) chromium ## Install what the tests need and run all of them
 	@cd frontend && npm test --silent
@@ -109,7 +111,8 @@ $(DEV): $(PACKAGE) | $(VENV)/pyvenv.cfg
 
 $(MODULES): frontend/package.json frontend/package-lock.json
 	@echo "Installing the packages of the page ..."
-	@cd frontend && $(NPM_CI)
+# npm ci refuses when a registry lacks an optional package of another platform; npm install takes the same locked versions.
+	@cd frontend && { npm ci $(NPM_FLAGS) 2>/dev/null || npm install --no-save $(NPM_FLAGS); }
 	@touch $@
 
 $(STATIC): $(MODULES) $(SOURCES)

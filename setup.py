@@ -32,10 +32,14 @@ def build_page() -> None:
         raise SystemExit(
             f"torch-trace-tb: npm (Node.js 20.19 or newer) is needed to build the page; set {SKIP}=1 to go without it."
         )
-    install = [npm, "ci", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"]
+    flags = ["--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"]
     try:
-        if not (FRONTEND / "node_modules").is_dir():
-            subprocess.run(install, cwd=FRONTEND, check=True)
+        # npm ci refuses when a registry lacks an optional package of another platform; npm install takes the same
+        # locked versions.
+        if not (FRONTEND / "node_modules").is_dir() and subprocess.run(
+            [npm, "ci", *flags], cwd=FRONTEND, stderr=subprocess.DEVNULL
+        ).returncode:
+            subprocess.run([npm, "install", "--no-save", *flags], cwd=FRONTEND, check=True)
         subprocess.run([npm, "run", "--silent", "build", "--", "--logLevel", "warn"], cwd=FRONTEND, check=True)
     except subprocess.CalledProcessError as error:
         command = " ".join(["npm", *error.cmd[1:3]])
