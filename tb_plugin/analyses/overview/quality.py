@@ -83,8 +83,8 @@ def _device_events(trace: TraceTable) -> list[Notice]:
             _notice(
                 "unlaunched",
                 "medium",
-                "{unlaunched} device events have no recorded launch: they belong to no operator unless their external id "
-                "names one.",
+                "{unlaunched} of the device events came without a recorded launch: they belong to no operator unless their "
+                "external id names one.",
                 "Usual when the profiler started while work was queued, and in traces without host events. Use "
                 "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well.",
                 figure("unlaunched", int(unlaunched.sum())),
@@ -107,7 +107,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
             _notice(
                 "external_ids_disagree",
                 "info",
-                "{affected} device events carry an external id that names another operator than the one around the launch.",
+                "The external id of {affected} device events names another operator than the one around the launch.",
                 "The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids.",
                 _count(trace.external_disagreements),
             )
@@ -131,7 +131,7 @@ def _steps(trace: TraceTable) -> list[Notice]:
             _notice(
                 "steps_incomplete",
                 "low",
-                "{affected} steps at the end are left out of the step figures: their device work was cut off.",
+                "Steps left out at the end because their device work was cut off: {affected}.",
                 "Let the schedule's active phase be longer than what you need, or synchronise before the last step ends.",
                 _count(len(trace.steps.dropped), "Steps"),
             )
@@ -175,7 +175,7 @@ def _structure(trace: TraceTable) -> list[Notice]:
         _notice(
             "partial_overlaps",
             "info",
-            "{affected} host events partly overlap another of their thread, neither enclosing the other.",
+            "Host events that overlap another of their thread in part, neither enclosing the other: {affected}.",
             "Each keeps its full time, has a row of its own on the timeline, and is nested in what encloses it whole.",
             _count(crossing),
             view="timeline",
