@@ -1,0 +1,143 @@
+"""From file names to runs, workers and spans."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import fsspec
+import pytest
+
+from tb_plugin.readers import READERS
+from tb_plugin.service import discovery
+from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner, time_of
+from tb_plugin.storage.files import Folder
+from tests.service.fakes import trace_text, write_trace
+
+
+def scanner(*roots):
+    return Scanner([root if isinstance(root, Root) else Root(Folder(str(root))) for root in roots], READERS)
+
+
+def places(found):
+    return [(f.run, f.worker, f.span, f.names[0].rpartition("/")[2]) for f in found]
+
+
+def test_run_is_the_directory_or_the_logdirs_own_name(tmp_path):
+    logs = tmp_path / "logs"
+    write_trace(logs / "w.1.pt.trace.json")
+    write_trace(logs / "nested" / "a" / "w.1.pt.trace.json")
+    assert [f.run for f in scanner(logs).scan().found] == ["logs", "nested/a"]
+
+
+def test_single_file(tmp_path):
+    path = write_trace(tmp_path / "run" / "w.1.pt.trace.json.gz")
+    write_trace(tmp_path / "run" / "other.2.pt.trace.json")
+    found = scanner(path).scan().found
+    assert places(found) == [("run", "w", "1", "w.1.pt.trace.json.gz")]
+    assert found[0].url == str(path)
+
+
+def test_ten_spans_are_ordered_as_numbers(tmp_path):
+    tokens = [5, 11, 9, 100, 10, 1, 2, 3, 4, 8]
+    for token in tokens:
+        write_trace(tmp_path / f"w.{token}.pt.trace.json")
+    found = scanner(tmp_path).scan().found
+    assert [f.span for f in found] == [str(i) for i in range(1, 11)]
+    assert [f.names[0] for f in found] == [f"w.{token}.pt.trace.json" for token in sorted(tokens)]
+    assert {f.time_unix_ms for f in found} == {None}
+
+
+def test_ms_and_ns_tokens_are_ordered_by_time(tmp_path):
+    for token in ("1795200788569794381", "1795200788000", "1795200789000", "1795200788999000"):
+        write_trace(tmp_path / f"w.{token}.pt.trace.json")
+    found = scanner(tmp_path).scan().found
+    assert [f.time_unix_ms for f in found] == [1795200788000, 1795200788569, 1795200788999, 1795200789000]
+
+
+@pytest.mark.parametrize("token", [None, "7", "12345678", "9" * 30])
+def test_implausible_times(token):
+    assert time_of(token) is None
+
+
+def test_same_token_plain_and_gzip_are_two_spans(tmp_path):
+    write_trace(tmp_path / "w.7.pt.trace.json")
+    write_trace(tmp_path / "w.7.pt.trace.json.gz")
+    assert [f.span for f in scanner(tmp_path).scan().found] == ["1", "2"]
+
+
+def test_files_without_token(tmp_path):
+    for name in ("w.5.pt.trace.json", "w.pt.trace.json", "w.pt.trace.json.gz", "w.json"):
+        write_trace(tmp_path / name)
+    spans = {f.names[0]: f.span for f in scanner(tmp_path).scan().found}
+    assert spans == {
+        "w.5.pt.trace.json": "1",
+        "w.json": "default",
+        "w.pt.trace.json": "default-2",
+        "w.pt.trace.json.gz": "default-3",
+    }
+
+
+def test_any_json_that_looks_like_a_trace_is_found(tmp_path):
+    write_trace(tmp_path / "my profile.json")
+    (tmp_path / "packed.json").write_bytes(gzip.compress(trace_text().encode()))  # gzip without the name
+    (tmp_path / "config.json").write_text(json.dumps({"lr": 0.1}))
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "broken.json.gz").write_bytes(b"\x1f\x8b" + b"nonsense" * 10)
+    found = scanner(tmp_path).scan()
+    assert [f.worker for f in found.found] == ["my profile", "packed"]
+    assert {path.rpartition("/")[2]: why for path, why in found.skipped} == {
+        "config.json": NOT_A_TRACE,
+        "empty.json": "The file is empty.",
+        "broken.json.gz": "The gzip archive is damaged.",
+    }
+    assert found.files == 5
+
+
+def test_truncated_gzip_is_looked_into(tmp_path):
+    data = gzip.compress(trace_text(*(f"op{i}" for i in range(1000))).encode())
+    (tmp_path / "cut.json.gz").write_bytes(data[: len(data) // 2])
+    assert [f.worker for f in scanner(tmp_path).scan().found] == ["cut"]
+
+
+def test_sniffing_is_repeated_only_when_the_file_changes(tmp_path, monkeypatch):
+    looks = []
+    real = discovery.read_head
+    monkeypatch.setattr(discovery, "read_head", lambda folder, path: looks.append(path) or real(folder, path))
+    (tmp_path / "a.json").write_text("{")
+    scan = scanner(tmp_path)
+    assert not scan.scan().found and not scan.scan().found
+    assert looks == ["a.json"]
+    write_trace(tmp_path / "a.json")
+    assert scan.scan().found
+    assert looks == ["a.json", "a.json"]
+
+
+def test_a_zip_bomb_is_not_unpacked(tmp_path):
+    (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 50_000_000))
+    head = discovery.read_head(Folder(str(tmp_path)), "bomb.json.gz")
+    assert len(head) == discovery.HEAD_BYTES
+
+
+def test_several_roots(tmp_path):
+    write_trace(tmp_path / "x" / "w.1.pt.trace.json")
+    write_trace(tmp_path / "y" / "r" / "w.1.pt.trace.json")
+    roots = [Root(Folder(str(tmp_path / name)), name.upper()) for name in ("x", "y")]
+    missing = Root(Folder(str(tmp_path / "none")), "N")
+    found = scanner(*roots, missing).scan()
+    assert [f.run for f in found.found] == ["X", "Y/r"]
+    assert [error.where for error in found.problems] == [str(tmp_path / "none")]
+
+
+def test_memory():
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/disc/run/w.1.pt.trace.json", trace_text().encode())
+    fs.pipe("/disc/w.2.pt.trace.json", trace_text().encode())
+    try:
+        found = scanner("memory://disc").scan().found
+        assert [(f.run, f.url) for f in found] == [
+            ("disc", "memory://disc/w.2.pt.trace.json"),
+            ("run", "memory://disc/run/w.1.pt.trace.json"),
+        ]
+    finally:
+        fs.rm("/disc", recursive=True)

@@ -1,0 +1,42 @@
+"""Step selections."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import StepInfo
+from tb_plugin.service.selection import chosen_steps, window_of
+
+STEPS = [StepInfo(label, i * 10, i * 10 + 10) for i, label in enumerate(["5", "7", "8", "9", "10", "warm-up"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("", None),
+        ("  ", None),
+        ("5,7-9", ("5", "7", "8", "9")),
+        ("9,5", ("5", "9")),
+        ("6-8", ("7", "8")),
+        ("1-99999999999", ("5", "7", "8", "9", "10")),
+        ("warm-up", ("warm-up",)),
+        (" 5 , 5 ", ("5",)),
+    ],
+)
+def test_chosen(text, labels):
+    assert chosen_steps(text, STEPS) == labels
+
+
+@pytest.mark.parametrize("text", ["6", "x", "9-7", ",", "5-", "-5", "1.5"])
+def test_refused(text):
+    with pytest.raises(BadRequest):
+        chosen_steps(text, STEPS)
+
+
+def test_window():
+    assert window_of("", STEPS, None, None) == (None, None)
+    assert window_of("7-8", STEPS, None, None) == (10, 30)
+    assert window_of("7-8", STEPS, 15, 100) == (15, 30)
+    with pytest.raises(BadRequest):
+        window_of("7", STEPS, 25, None)

@@ -1,0 +1,369 @@
+"""Loading: states, one parse for many, deaths, changes, leases, the cache."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import threading
+
+import fsspec
+import pytest
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.errors import BadRequest, Cancelled, NotFound, UnreadableTrace, WorkerDied
+from tb_plugin.payloads import Profile
+from tb_plugin.service import loader
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import FileStore
+from tests.service.fakes import TASKS, catalog_of, trace_text, until, write_trace
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens a workspace over a folder; all are closed at the end."""
+    spaces = []
+
+    def make(url, workers=None, tasks=TASKS, cache="cache", scan=True):
+        workspace = Workspace(catalog_of(url), workers or Pool(2), FileStore(tmp_path / cache), tasks)
+        spaces.append(workspace)
+        if scan:
+            workspace.catalog.scan()
+        return workspace
+
+    yield make
+    for workspace in spaces:
+        workspace.close()
+
+
+def inline(opened, url, **more):
+    return opened(url, InlineWorkers(), "tb_plugin.service.tasks", **more)
+
+
+def parses(folder):
+    log = folder / "parses.log"
+    return len(log.read_text().split()) if log.exists() else 0
+
+
+def state(workspace, place=Place(), **more):
+    return workspace.profile(place, **more).state
+
+
+def test_nothing_is_parsed_unasked(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    workspace.runs()
+    assert state(workspace, start=False) == "found"
+    assert parses(tmp_path / "logs") == 0
+
+
+def test_found_loading_ready(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    first = workspace.profile(Place())
+    assert (first.state, first.views, first.read) == ("loading", [], None)
+    assert until(lambda: 0 < workspace.profile(Place()).fraction < 1)
+    assert until(lambda: state(workspace) == "ready")
+    ready = workspace.profile(Place())
+    assert ready.fraction == 1 and ready.read.events_seen == 4
+    assert [step.label for step in ready.steps] == ["5", "6"]
+    views = {view.id: view for view in ready.views}
+    assert views["overview"].available
+    assert [view for view in views if not views[view].available][-3:] == ["memory", "distributed", "diff"]
+    assert "events" not in views
+
+
+def test_twenty_threads_one_parse(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    answers = []
+
+    def ask():
+        workspace.load(Place())
+        answers.append(workspace.view(Place(), "overview", Params()))
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert parses(tmp_path / "logs") == 1
+    assert len(answers) == 20 and len(set(answers)) == 1 and isinstance(answers[0], bytes)
+
+
+def test_a_view_of_an_unloaded_profile_is_its_state(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    answer = workspace.view(Place(), "overview", Params())
+    assert isinstance(answer, Profile) and answer.state == "loading"
+
+
+def test_worker_killed_twice_is_failed_until_the_file_changes(tmp_path, opened):
+    path = write_trace(tmp_path / "logs" / "deadly.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    with pytest.raises(WorkerDied):
+        workspace.load(Place())
+    assert parses(tmp_path / "logs") == 2
+    failed = workspace.profile(Place())
+    assert failed.state == "failed" and "SIGKILL" in failed.problem.what
+    with pytest.raises(WorkerDied):
+        workspace.view(Place(), "overview", Params())
+    assert parses(tmp_path / "logs") == 2
+    span = workspace.runs().runs[0].workers[0].spans[0]
+    assert span.state == "failed" and span.problem == failed.problem
+    write_trace(path, "another")
+    workspace.catalog.scan()
+    assert state(workspace, start=False) == "found"
+
+
+def test_worker_killed_once_is_retried(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    workspace.profile(Place())
+    assert until(lambda: parses(tmp_path / "logs") == 1)
+    os.kill(int((tmp_path / "logs" / "parses.log").read_text()), 9)
+    assert until(lambda: parses(tmp_path / "logs") == 2)
+    assert state(workspace) == "loading"
+
+
+def test_half_written_file_is_read_again_when_it_is_whole(tmp_path, opened):
+    path = tmp_path / "logs" / "w.1.pt.trace.json.gz"
+    path.parent.mkdir()
+    whole = gzip.compress(trace_text(*(f"op{i}" for i in range(3000))).encode())
+    path.write_bytes(whole[: len(whole) // 3])
+    workspace = inline(opened, path.parent)
+    half = workspace.load(Place()).summary.read
+    assert not half.complete
+    path.write_bytes(whole)
+    workspace.catalog.scan()
+    read = workspace.load(Place()).summary.read
+    assert read.complete and read.events_kept > half.events_kept
+
+
+def test_unreadable_file_fails_and_recovers(tmp_path, opened):
+    path = tmp_path / "logs" / "w.1.pt.trace.json"
+    path.parent.mkdir()
+    path.write_text("nothing like a trace")
+    workspace = inline(opened, path.parent)
+    with pytest.raises(UnreadableTrace):
+        workspace.load(Place())
+    assert state(workspace) == "failed"
+    write_trace(path)
+    workspace.catalog.scan()
+    assert workspace.load(Place()).state == "ready"
+
+
+def test_file_that_cannot_be_opened(tmp_path, opened):
+    path = write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = inline(opened, path.parent)
+    path.unlink()  # between the scan and the parse; root may read any file, so no chmod here
+    with pytest.raises(Exception, match=r"storage refused|does not exist|No such file"):
+        workspace.load(Place())
+    assert state(workspace) == "failed"
+
+
+def test_new_and_vanished_files_appear_by_themselves(tmp_path, opened):
+    logs = tmp_path / "logs"
+    one = write_trace(logs / "a.1.pt.trace.json")
+    workspace = opened(logs, scan=False)
+    workspace.catalog.start()
+    assert workspace.catalog.wait_first(10)
+
+    def workers():
+        return [worker.name for run in workspace.runs().runs for worker in run.workers]
+
+    assert workers() == ["a"]
+    write_trace(logs / "b.1.pt.trace.json")
+    assert until(lambda: workers() == ["a", "b"])
+    one.unlink()
+    assert until(lambda: workers() == ["b"])
+    with pytest.raises(NotFound):
+        workspace.profile(Place(worker="a"))
+
+
+def test_vanished_file_stops_its_parse(tmp_path, opened):
+    path = write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
+    workspace = opened(path.parent)
+    entry = workspace.catalog.find(Place())
+    workspace.profile(Place())
+    assert until(lambda: entry.fraction > 0)
+    job = entry.job
+    path.unlink()
+    workspace.catalog.scan()
+    with pytest.raises(Cancelled):
+        job.future.result(5)
+
+
+def test_lease_ends_a_parse_that_nobody_asks_about(tmp_path, opened, monkeypatch):
+    monkeypatch.setattr(loader, "LEASE_SECONDS", 0.3)
+    write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs", scan=False)
+    workspace.catalog.start()
+    workspace.catalog.wait_first(10)
+    workspace.profile(Place())
+    assert until(lambda: state(workspace, start=False) == "loading" and parses(tmp_path / "logs"))
+    assert until(lambda: state(workspace, start=False) == "found", 5)
+    assert state(workspace) == "loading"
+
+
+def test_polling_keeps_the_lease(tmp_path, opened, monkeypatch):
+    monkeypatch.setattr(loader, "LEASE_SECONDS", 0.5)
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs", scan=False)
+    workspace.catalog.start()
+    workspace.catalog.wait_first(10)
+    assert until(lambda: state(workspace) == "ready")
+    assert parses(tmp_path / "logs") == 1
+
+
+def test_cache_survives_a_restart(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    opened(tmp_path / "logs").load(Place())
+    again = opened(tmp_path / "logs")
+    assert state(again) == "ready"
+    assert parses(tmp_path / "logs") == 1
+
+
+def test_evicted_columns_are_parsed_again(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    os.unlink(workspace.load(Place()).path)
+    assert isinstance(workspace.view(Place(), "overview", Params()), Profile)
+    workspace.load(Place())
+    assert parses(tmp_path / "logs") == 2
+
+
+def test_memory_files_are_copied_first(tmp_path, opened):
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/work/w.1.pt.trace.json.gz", gzip.compress(trace_text().encode()))
+    try:
+        workspace = opened("memory://work", tasks="tb_plugin.service.tasks")
+        assert workspace.load(Place()).summary.read.events_seen == 4
+        assert b"".join(workspace.original(Place()).chunks) == fs.cat("/work/w.1.pt.trace.json.gz")
+    finally:
+        fs.rm("/work", recursive=True)
+
+
+def test_remote_file_that_vanished_fails(tmp_path, opened):
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/gone/w.1.pt.trace.json", trace_text().encode())
+    workspace = opened("memory://gone")
+    fs.rm("/gone", recursive=True)
+    workspace.profile(Place())
+    assert until(lambda: state(workspace) == "failed")
+
+
+def test_places(tmp_path, opened):
+    for worker in ("a", "b"):
+        for token in (1, 2):
+            write_trace(tmp_path / "logs" / f"{worker}.{token}.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    find = workspace.catalog.find
+    assert find(Place()).key == ("logs", "a", "1")
+    assert find(Place("logs", "b", "2")).key == ("logs", "b", "2")
+    with pytest.raises(BadRequest, match="2 workers"):
+        find(Place("logs"))
+    with pytest.raises(BadRequest, match="2 spans"):
+        find(Place(worker="b"))
+    for place in (Place("x"), Place("logs", "c"), Place("logs", "a", "3"), Place("../..")):
+        with pytest.raises(NotFound):
+            find(place)
+
+
+def test_active_until_the_first_scan_finds_nothing(tmp_path, opened):
+    (tmp_path / "logs").mkdir()
+    workspace = opened(tmp_path / "logs", scan=False)
+    assert workspace.catalog.is_active
+    workspace.catalog.scan()
+    assert not workspace.catalog.is_active
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace.catalog.scan()
+    assert workspace.catalog.is_active
+
+
+def test_a_missing_logdir_is_active_and_says_so(tmp_path, opened):
+    workspace = opened(tmp_path / "none")
+    assert workspace.catalog.is_active
+    assert "does not exist" in workspace.runs().problem.what
+    with pytest.raises(NotFound):
+        workspace.profile(Place())
+
+
+def test_views_that_come_later(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = inline(opened, tmp_path / "logs")
+    for view in ("memory", "distributed", "diff", "nonsense"):
+        with pytest.raises(NotFound):
+            workspace.view(Place(), view, Params())
+
+
+def test_steps_reach_the_analysis(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json", "a", "b")
+    workspace = inline(opened, tmp_path / "logs")
+    view = json.loads(workspace.view(Place(), "operators", Params(), "5"))
+    assert view["coverage"]["steps"] == ["5"]
+    assert [row["name"] for row in view["payloads"]["operators"]["rows"]] == ["a"]
+    with pytest.raises(BadRequest):
+        workspace.view(Place(), "operators", Params(), "99")
+
+
+def test_csv_has_units_and_no_formulas(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json", "=cmd()", 'a"b,c')
+    workspace = inline(opened, tmp_path / "logs")
+    text = workspace.csv(Place(), "operators", Params(table="operators", limit=None)).decode()
+    header, *rows = text.split("\r\n")
+    assert "Host self [ns]" in header
+    assert any(row.startswith("'=cmd()") for row in rows) and any(row.startswith('"a""b,c"') for row in rows)
+    with pytest.raises(NotFound):
+        workspace.csv(Place(), "operators", Params(table="nonsense"))
+
+
+def test_window_holds_only_its_events_with_exact_times(tmp_path, opened):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": n, "pid": 1, "tid": 1, "ts": ts, "dur": 5}
+        for n, ts in (("a", "TS1"), ("b", "TS2"))
+    ]
+    text = json.dumps({"traceEvents": events})
+    text = text.replace('"TS1"', "1795200788569794.381").replace('"TS2"', "1795200788579794.382")
+    (logs / "w.1.pt.trace.json").write_text(text)
+    workspace = inline(opened, logs)
+
+    def window(*bounds):
+        data = gzip.decompress(b"".join(workspace.window(Place(), "", *bounds).chunks))
+        assert json.loads(data)["traceEvents"]
+        return data, [e["name"] for e in json.loads(data)["traceEvents"] if e["ph"] == "X"]
+
+    data, names = window(None, None)
+    assert names == ["a", "b"]
+    assert b'"ts":1795200788569794.381' in data and b'"ts":1795200788579794.382' in data
+    assert window(0, 1000)[1] == ["a"]
+    assert window(10_000_001, None)[1] == ["b"]
+
+
+def test_scan_errors_do_not_end_the_thread(tmp_path, opened, caplog, monkeypatch):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs", scan=False)
+    real, calls = workspace.catalog._scanner.scan, []
+
+    def scan():
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("once")
+        return real()
+
+    monkeypatch.setattr(workspace.catalog._scanner, "scan", scan)
+    workspace.catalog.start()
+    assert until(lambda: workspace.catalog.entries())
+    assert "once" in caplog.text
+
+
+def test_close_ends_the_thread(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs", scan=False)
+    workspace.catalog.start()
+    workspace.close()
+    assert not [t for t in threading.enumerate() if t is workspace.catalog._thread]
