@@ -1,5 +1,6 @@
 """Bytes and JSON: the damages people reported (user-demand section 4 A), one test each. One bad event costs itself."""
 
+# ruff: noqa: E501, UP031  raw events and kernel names stay on one line, and JSON is full of braces
 from __future__ import annotations
 
 import gzip

@@ -2,7 +2,8 @@
 
 A float64 holds every nanosecond only below 2^43 us: there its error is under half a nanosecond, so rounding the
 fraction (which the whole microseconds leave exactly) gives the written digits back. ``value * 1000`` would not: above
-2^42 us the product is itself rounded, to half a nanosecond. Epoch microseconds (1.7e15) are far beyond; those need the digits.
+2^42 us the product is itself rounded, to half a nanosecond. Epoch microseconds (1.7e15) are far beyond; those need
+the digits.
 """
 
 from __future__ import annotations

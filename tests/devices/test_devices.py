@@ -1,0 +1,157 @@
+"""Vendor facts: names seen in real traces and on vendors' pages, and what they must not be taken for."""
+
+# ruff: noqa: E501, UP031  raw events and kernel names stay on one line, and JSON is full of braces
+from __future__ import annotations
+
+import pytest
+
+from tb_plugin.devices import (
+    DEVICES,
+    describe,
+    is_collective_kernel,
+    is_collective_operator,
+    is_matrix_eligible,
+    kind_of,
+    uses_matrix_unit,
+)
+from tb_plugin.trace.schema import EventKind
+
+
+@pytest.mark.parametrize(
+    ("category", "kind"),
+    [("Kernel", EventKind.KERNEL), ("cuda_driver", EventKind.RUNTIME), ("XPU_DRIVER", EventKind.RUNTIME), ("overhead", EventKind.OVERHEAD),
+     ("mtia_runtime", EventKind.RUNTIME), ("hpu_op", EventKind.KERNEL), ("whatever", EventKind.UNKNOWN), ("", EventKind.UNKNOWN)],
+)  # fmt: skip
+def test_kinds(category, kind):
+    assert kind_of(category) is kind
+
+
+def test_no_two_families_disagree_about_a_category():
+    seen: dict[str, EventKind] = {}
+    for family in DEVICES:
+        for category, kind in family.categories.items():
+            assert category == category.lower()
+            assert seen.setdefault(category, kind) is kind
+
+
+@pytest.mark.parametrize("name", [
+    "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)",
+    "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)",
+    "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+    "ncclAllReduceRingLLKernel_sum_f32(ncclWorkElem)",
+    "void multimem_all_reduce_kernel<c10::BFloat16>()",
+    "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(...)",
+    "oneccl_allreduce_pcie", "hcom_allReduce__123_0_1",
+])  # fmt: skip
+def test_collective_kernels(name):
+    assert is_collective_kernel(name)
+    assert not uses_matrix_unit(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gemm",
+        "void at::native::reduce_kernel<128, 4>",
+        "all_reduce_in_my_dreams",
+        "aten::broadcast_tensors",
+        "occlusion_kernel",
+    ],
+)
+def test_other_kernels(name):
+    assert not is_collective_kernel(name)
+
+
+@pytest.mark.parametrize("name", ["nccl:all_reduce", "nccl:_all_gather_base", "gloo:barrier", "c10d::allreduce_", "record_param_comms", "mpi:send", "ucc:alltoall",
+                                  "xccl:all_reduce", "hccl:all_gather", "_c10d_functional::all_reduce"])  # fmt: skip
+def test_collective_operators(name):
+    assert is_collective_operator(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["aten::add", "nccl", "DistributedDataParallel.forward", "my nccl:all_reduce", "_c10d_functional::wait_tensor"],
+)
+def test_other_operators(name):
+    assert not is_collective_operator(name)
+
+
+@pytest.mark.parametrize("name", [
+    "volta_fp16_s884cudnn_fp16_256x64_ldg8_relu_f2f_exp_small_nhwc2nchw_tn_v1",
+    "turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_stages_32x1_tn",
+    "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn",
+    "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4>(x)",
+    "void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x2_tn_align8>(x)",
+    "sm80_xmma_wgrad_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize64x64x64_stage4_warpsize2x2x1_g1_tensor16x8x8_execute_kernel__5x_cudnn",
+    "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x64x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas",
+    "nvjet_tst_128x64_64x8_1x2_h_bz_TNT", "nvjet_sm100_tst_mma_128x256x16_2_64x5_1x2_h_bz_TNT",
+    "void cutlass::device_kernel<cutlass3x_sm90_tensorop_s64x128x16gemm_bf16>()",
+    "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4>>(Flash_fwd_params)",
+    "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)",
+    "Cijk_Alik_Bljk_SB_Bias_AS_SAV_UserArgs_MT64x16x32_MI16x16x1_SN_LDSB0", "Cijk_Ailk_Bljk_BBS_BH_MT64x64x64_MI16x16x16x1_SN_1LDSB0",
+    "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt128x128x32_wt32x32x8_ws1x1",
+    "_ZN2ck16tensor_operation6device12_GLOBAL__N_139kernel_grouped_conv_fwd_xdl_cshuffle_v3INS", "attn_fwd",
+])  # fmt: skip
+def test_matrix_kernels(name):
+    assert uses_matrix_unit(name)
+
+
+@pytest.mark.parametrize("name", [
+    "volta_sgemm_128x64_nn", "ampere_sgemm_32x128_tn", "void cutlass::Kernel<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(x)",
+    "SubTensorOpWithScalar1d", "void cudnn::cnn::wgrad_alg0_engine<float, 128, 5, 5, 3, 3, 3, false, 512>(int)", "batched_transpose_16x32_half",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>", "Cijk_Ailk_Bljk_SB_MT64x64x16_SE_K1", "Memset (Device)",
+    "cudnn_infer_volta_scudnn_128x64_3dconv_fprop_medium_nn_v1", "igemm_fwd_gtc_nchw_fp32",
+    "void flash_bwd_dot_do_o_kernel<true, Flash_bwd_kernel_traits<64>>(Flash_bwd_params)",
+    "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256ELi16ELb0ELb0ELb1ELi1EEEvPT0_",
+])  # fmt: skip
+def test_kernels_without_matrix_unit(name):
+    assert not uses_matrix_unit(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "aten::mm",
+        "aten::mm.out",
+        "MmBackward0",
+        "aten::convolution_backward",
+        "aten::_scaled_dot_product_flash_attention",
+        "aten::_flash_attention_forward",
+    ],
+)
+def test_eligible_operators(name):
+    assert is_matrix_eligible(name)
+
+
+@pytest.mark.parametrize("name", ["aten::add", "mm", "aten::mmm", "autograd::engine::evaluate_function: MmBackward0"])
+def test_operators_that_are_not_eligible(name):
+    assert not is_matrix_eligible(name)
+
+
+NV = {"computeMajor": 8, "computeMinor": 6}
+
+
+@pytest.mark.parametrize(
+    ("properties", "vendor", "matrix"),
+    [
+        ({"name": "Tesla V100-DGXS-32GB", "computeMajor": 7, "computeMinor": 0}, "cuda", True),
+        ({"name": "Tesla P100", "computeMajor": 6, "computeMinor": 0}, "cuda", False),
+        ({"name": "NVIDIA GeForce GTX 1660 Ti", "computeMajor": 7, "computeMinor": 5}, "cuda", False),
+        ({"name": "NVIDIA A10G", **NV}, "cuda", True),
+        ({"name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4}, "rocm", True),
+        ({"name": "AMD Instinct MI250X/MI250", "computeMajor": 9, "computeMinor": 0}, "rocm", True),
+        ({"name": "AMD Instinct MI50", "computeMajor": 9, "computeMinor": 0}, "rocm", False),
+        ({"name": "AMD Radeon Graphics", "computeMajor": 9, "computeMinor": 0}, "rocm", None),
+        ({"name": "Intel(R) Data Center GPU Max 1550", "maxComputeUnits": 512}, "xpu", True),
+        ({"name": "mystery"}, "", None),
+        ({}, "", None),
+    ],
+)
+def test_devices(properties, vendor, matrix):
+    device = describe("0", properties, frozenset())
+    assert (device.vendor, device.has_matrix_unit) == (vendor, matrix)
+
+
+def test_the_trace_keys_speak_when_a_device_does_not():
+    assert describe("0", {}, frozenset({"hip_runtime_version"})).vendor == "rocm"
+    assert describe("0", {}, frozenset({"cuda_runtime_version"})).vendor == "cuda"
