@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace import links, tree
+from tb_plugin.trace.order import kinds, plausible, sort
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind
 from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
@@ -29,17 +29,6 @@ from tb_plugin.trace.table import (
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
-
-FAR = 2**62
-"""A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
-
-CONTAINERS_FIRST = np.array([8, 4, 1, 3, 2, 5, 6, 6, 6, 7, 6, 8, 0], np.uint8)
-"""Order of kinds (by EventKind) with equal bounds: what usually encloses comes first."""
-
-MARKER_NAME = re.compile(
-    r"ProfilerStep#|enumerate\(Data(?:Loader|Pipe)\)#|Optimizer\.|(?:Distributed)?DataParallel\.forward$"
-)
-"""Names of ranges that PyTorch up to 1.11 wrote with the category of operators; they are not operators."""
 
 Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs)
 
@@ -63,15 +52,15 @@ class _Rows:
 
 def assemble(raw: RawTrace) -> TraceTable:
     """The model of a raw trace. Times become relative to the first kept event; n log n in the number of rows."""
-    kept, quarantined = _plausible(raw)
-    order = kept[_sorted(raw, kept)]
+    kept, quarantined = plausible(raw)
+    order = kept[sort(raw, kept)]
     origin = _origin(raw, order)
     tracks, track = _tracks(raw, order)
     start = raw.start_ns[order] - origin
     rows = _Rows(
         start=start,
         end=start + raw.dur_ns[order],
-        kind=_kinds(raw)[order],
+        kind=kinds(raw)[order],
         track=track,
         name=raw.name[order],
         correlation=raw.correlation[order],
@@ -87,6 +76,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     launch, operator, disagreements = _device_links(rows, operator, op_parent)
     python_parent = _python(rows)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
+    drawn = _drawn(rows)
     return TraceTable(
         start_ns=rows.start,
         dur_ns=rows.end - rows.start,
@@ -106,8 +96,8 @@ def assemble(raw: RawTrace) -> TraceTable:
         python_parent=python_parent,
         forward=_forward(raw, rows, operators, tracks, origin),
         self_ns=self_ns,
-        overlaps=overlaps,
-        depth=_drawn_depth(rows),
+        overlaps=overlaps | drawn.overlaps,
+        depth=drawn.depth,
         strings=raw.strings,
         tracks=tracks,
         devices=raw.devices,
@@ -124,50 +114,6 @@ def assemble(raw: RawTrace) -> TraceTable:
         base_time_ns=raw.base_time_ns,
         external_disagreements=disagreements,
     )
-
-
-def _kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
-    """Kinds in which ranges that old profilers wrote as operators (steps, data loader, optimizer) are annotations."""
-    marker = raw.strings.where(lambda text: MARKER_NAME.match(text) is not None)[raw.name]
-    kind = raw.kind.copy()
-    kind[marker & (kind == EventKind.OPERATOR)] = EventKind.ANNOTATION
-    return kind
-
-
-def _plausible(raw: RawTrace) -> tuple[Int64, Int64]:
-    """Positions of the rows to keep and of those whose times cannot be right."""
-    if not len(raw.start_ns):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    # Quarters keep the difference of two int64 inside int64.
-    median = int(np.median(raw.start_ns // 4))
-    far = (np.abs(raw.start_ns // 4 - median) > FAR // 4) | (raw.dur_ns > FAR) | (raw.dur_ns < 0)
-    unset = np.isin(raw.kind, DEVICE_WORK) & (raw.start_ns == 0) & (raw.dur_ns == 0)
-    bad = far | unset
-    return np.flatnonzero(~bad), np.flatnonzero(bad)
-
-
-def _sorted(raw: RawTrace, kept: Int64) -> Int64:
-    """Order by (start, longest first), ties by what encloses, then by id, name and text: not by place in the file."""
-    start = raw.start_ns[kept]
-    order = np.argsort(start, kind="stable")
-    ordered = start[order]
-    tie = np.concatenate(([False], ordered[1:] == ordered[:-1]))
-    tied = np.flatnonzero(tie | np.concatenate((tie[1:], [False]))) if len(tie) else np.empty(0, np.int64)
-    if len(tied):
-        rows = kept[order[tied]]
-        ident = _identity(raw, rows)
-        texts, name = np.unique(raw.name[rows], return_inverse=True)
-        rank = np.argsort(np.argsort(np.array(raw.strings.take(texts).to_pylist(), dtype=object).astype(str)))
-        keys = (raw.correlation[rows], rank[name], ident, CONTAINERS_FIRST[raw.kind[rows]], -raw.dur_ns[rows])
-        order[tied] = order[tied][np.lexsort((*keys, ordered[tied]))]
-    return order
-
-
-def _identity(raw: RawTrace, rows: Int64) -> Int64:
-    """Numbers that the profiler gave in order of start: the external id, for Python calls the Python id."""
-    ident = raw.external_id.copy()
-    ident[raw.python.row] = raw.python.python_id
-    return ident[rows]
 
 
 def _origin(raw: RawTrace, order: Int64) -> int:
@@ -319,9 +265,21 @@ def _forward(raw: RawTrace, rows: _Rows, operators: OperatorArgs, tracks: tuple[
     return forward
 
 
-def _drawn_depth(rows: _Rows) -> npt.NDArray[np.int16]:
-    """Row of each event within its group on the timeline: annotations with operators, Python calls, device work."""
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Where rows are drawn on their track, and which host rows cross another of their group."""
+
+    depth: npt.NDArray[np.int16]
+    overlaps: Bool
+
+
+def _drawn(rows: _Rows) -> _Drawn:
+    """Rows within the groups of the timeline: annotations with operators, Python calls, device work, the rest.
+
+    Kernels of one stream may overlap by design (programmatic launches), so device rows are not flagged.
+    """
     depth = np.zeros(len(rows.start), np.int16)
+    overlaps = np.zeros(len(rows.start), np.bool_)
     groups = (
         (EventKind.ANNOTATION, EventKind.OPERATOR, EventKind.RUNTIME),
         (EventKind.PYTHON, EventKind.MODULE),
@@ -330,10 +288,13 @@ def _drawn_depth(rows: _Rows) -> npt.NDArray[np.int16]:
         (EventKind.SYNC,),
         (EventKind.OVERHEAD, EventKind.UNKNOWN, EventKind.WINDOW),
     )
-    for kinds in groups:
+    for i, kinds in enumerate(groups):
         members = rows.of(*kinds)
-        depth[members] = tree.nest(rows.track[members], rows.start[members], rows.end[members]).depth
-    return depth
+        nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
+        depth[members] = nesting.depth
+        if i < 2:
+            overlaps[members] = nesting.overlaps
+    return _Drawn(depth, overlaps)
 
 
 def _memory(memory: MemoryEvents, origin: int) -> MemoryEvents:

@@ -1,0 +1,68 @@
+"""Which rows of a raw trace to believe, what they are, and their order: by time, never by place in the file."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.table import RawTrace
+
+Int64 = npt.NDArray[np.int64]
+
+FAR = 2**62
+"""A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
+
+CONTAINERS_FIRST = np.array([8, 4, 1, 3, 2, 5, 6, 6, 6, 7, 6, 8, 0], np.uint8)
+"""Order of kinds (by EventKind) with equal bounds: what usually encloses comes first."""
+
+MARKER_NAME = re.compile(
+    r"ProfilerStep#|enumerate\(Data(?:Loader|Pipe)\)#|Optimizer\.|(?:Distributed)?DataParallel\.forward$"
+)
+"""Names of ranges that PyTorch up to 1.11 wrote with the category of operators; they are not operators."""
+
+
+def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
+    """Kinds in which ranges that old profilers wrote as operators (steps, data loader, optimizer) are annotations."""
+    marker = raw.strings.where(lambda text: MARKER_NAME.match(text) is not None)[raw.name]
+    kind = raw.kind.copy()
+    kind[marker & (kind == EventKind.OPERATOR)] = EventKind.ANNOTATION
+    return kind
+
+
+def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
+    """Positions of the rows to keep and of those whose times cannot be right."""
+    if not len(raw.start_ns):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    # Quarters keep the difference of two int64 inside int64.
+    median = int(np.median(raw.start_ns // 4))
+    far = (np.abs(raw.start_ns // 4 - median) > FAR // 4) | (raw.dur_ns > FAR) | (raw.dur_ns < 0)
+    unset = np.isin(raw.kind, DEVICE_WORK) & (raw.start_ns == 0) & (raw.dur_ns == 0)
+    bad = far | unset
+    return np.flatnonzero(~bad), np.flatnonzero(bad)
+
+
+def sort(raw: RawTrace, kept: Int64) -> Int64:
+    """Order by (start, longest first), ties by what encloses, then by id, name and text: not by place in the file."""
+    start = raw.start_ns[kept]
+    order = np.argsort(start, kind="stable")
+    ordered = start[order]
+    tie = np.concatenate(([False], ordered[1:] == ordered[:-1]))
+    tied = np.flatnonzero(tie | np.concatenate((tie[1:], [False]))) if len(tie) else np.empty(0, np.int64)
+    if len(tied):
+        rows = kept[order[tied]]
+        ident = _identity(raw, rows)
+        texts, name = np.unique(raw.name[rows], return_inverse=True)
+        rank = np.argsort(np.argsort(np.array(raw.strings.take(texts).to_pylist(), dtype=object).astype(str)))
+        keys = (raw.correlation[rows], rank[name], ident, CONTAINERS_FIRST[raw.kind[rows]], -raw.dur_ns[rows])
+        order[tied] = order[tied][np.lexsort((*keys, ordered[tied]))]
+    return order
+
+
+def _identity(raw: RawTrace, rows: Int64) -> Int64:
+    """Numbers that the profiler gave in order of start: the external id, for Python calls the Python id."""
+    ident = raw.external_id.copy()
+    ident[raw.python.row] = raw.python.python_id
+    return ident[rows]
