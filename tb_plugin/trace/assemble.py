@@ -288,7 +288,7 @@ def _drawn(rows: _Rows) -> _Drawn:
         (EventKind.SYNC,),
         (EventKind.OVERHEAD, EventKind.UNKNOWN, EventKind.WINDOW),
     )
-    for i, kinds in enumerate(groups):
+    for i, chosen in enumerate(groups):
         members = rows.of(*chosen)
         nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
         depth[members] = nesting.depth
@@ -320,7 +320,7 @@ def _steps(raw: RawTrace, rows: _Rows, launch: Int32) -> Steps:
         steps = steps[rows.track[steps] == np.bincount(rows.track[steps]).argmax()]
         labels = [_label(raw.strings[int(name)]) for name in rows.name[steps]]
         return find_steps(labels, rows.start[steps], rows.end[steps], device_work)
-    for kinds in ((EventKind.OPERATOR,), (EventKind.ANNOTATION, EventKind.RUNTIME), DEVICE_WORK, tuple(EventKind)):
+    for chosen in ((EventKind.OPERATOR,), (EventKind.ANNOTATION, EventKind.RUNTIME), DEVICE_WORK, tuple(EventKind)):
         members = rows.of(*chosen)
         if len(members):
             return whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
