@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
@@ -21,8 +20,7 @@ SCAN_SECONDS = 5.0
 """Pause between scans; with the time of a scan itself a change shows within ten seconds."""
 _MAX_SKIPPED = 1000
 
-Which = Literal["run", "worker", "span"]
-_PARTS: tuple[Which, ...] = ("run", "worker", "span")
+_PARTS = ("run", "worker", "span")
 
 
 class Entry:
@@ -163,8 +161,11 @@ class ProfileCatalog:
             raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
         if place == Place() and not strict:
             return entries[0]
+        entries = self.matching(place)
         for which in _PARTS:
-            entries = _narrow(entries, which, getattr(place, which))
+            names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
+            if len(names) > 1:
+                raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         return entries[0]
 
     def matching(self, place: Place) -> list[Entry]:
@@ -172,8 +173,10 @@ class ProfileCatalog:
         entries = self.entries()
         for which in _PARTS:
             wanted = getattr(place, which)
-            if wanted is not None:
-                entries = _narrow(entries, which, wanted)
+            names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
+            if wanted is not None and wanted not in names:
+                raise NotFound(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+            entries = [entry for entry in entries if wanted in (None, getattr(entry.found, which))]
         return entries
 
     def payload(self) -> Catalog:
@@ -226,17 +229,6 @@ def _natural(found: Found) -> tuple[str, str, bool, int, str]:
     """Spans as numbers: 2 before 10; those without a number last."""
     number = int(found.span) if found.span.isdigit() else 0
     return (found.run, found.worker, not found.span.isdigit(), number, found.span)
-
-
-def _narrow(entries: list[Entry], which: Which, wanted: str | None) -> list[Entry]:
-    names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
-    if wanted is None:
-        if len(names) > 1:
-            raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
-        return entries
-    if wanted not in names:
-        raise NotFound(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
-    return [entry for entry in entries if getattr(entry.found, which) == wanted]
 
 
 def _few(names: list[str]) -> str:

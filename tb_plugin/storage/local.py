@@ -62,6 +62,9 @@ def _place(
 ) -> None:
     """Sorts one directory entry into files, directories to enter, and links to enter last."""
     relative = f"{parent}/{entry.name}" if parent else entry.name
+    if (shown := _shown(relative)) != relative:
+        unlisted.append(Unlisted(shown, "The name is not valid UTF-8."))
+        return
     try:
         if entry.is_dir():
             (links if entry.is_symlink() else plain).append(relative)
@@ -73,6 +76,11 @@ def _place(
     # Pipes and sockets would block whoever opens them.
     if stat.S_ISREG(status.st_mode):
         files.append(StoredFile(relative, status.st_size, fingerprint(status)))
+
+
+def _shown(name: str) -> str:
+    """A name with what is no text in it replaced; it could not travel in JSON or in a URL."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _reason(error: OSError) -> str:

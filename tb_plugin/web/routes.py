@@ -172,7 +172,7 @@ def _body(request: Request, body: bytes, content_type: str, status: int = 200) -
     response.headers["Vary"] = "Accept-Encoding"
     if status == 200:
         response.set_etag(hashlib.blake2b(body, digest_size=12).hexdigest(), weak=True)
-        if (response.get_etag()[0] or "") in request.if_none_match:
+        if request.if_none_match.contains_weak(response.get_etag()[0] or ""):
             response.status_code = 304
             return response
     if len(body) >= _GZIP_FROM_BYTES and _takes_gzip(request):
@@ -204,7 +204,7 @@ def _static(request: Request, name: str) -> Response:
     if asset is None:
         raise NotFound("There is no such file or route.", request.path, "docs/http.md lists the routes.")
     tag = f'W/"{asset.etag}"'
-    if asset.etag in request.if_none_match:
+    if request.if_none_match.contains_weak(asset.etag):
         return Response(status=304, headers=_headers() | {"ETag": tag})
     # Respond writes the content security policy that TensorBoard expects on HTML.
     response: Response = http_util.Respond(

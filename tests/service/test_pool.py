@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -159,7 +160,7 @@ def test_script_without_main_guard_and_busy_worker_at_exit(tmp_path):
         "while not job.fraction: time.sleep(0.01)\n"
         "print(job.process.pid)\n"
     )
-    env = os.environ | {"PYTHONPATH": os.getcwd()}
+    env = os.environ | {"PYTHONPATH": str(Path.cwd())}
     output = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, timeout=60).stdout
     once, done, pid = output.split()
     assert (once, done) == ("once", "done")

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import threading
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -47,8 +48,8 @@ def parses(folder):
     return len(log.read_text().split()) if log.exists() else 0
 
 
-def state(workspace, place=Place(), **more):
-    return workspace.profile(place, **more).state
+def state(workspace, **more):
+    return workspace.profile(Place(), **more).state
 
 
 def test_nothing_is_parsed_unasked(tmp_path, opened):
@@ -229,7 +230,7 @@ def test_cache_survives_a_restart(tmp_path, opened):
 def test_evicted_columns_are_parsed_again(tmp_path, opened):
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = opened(tmp_path / "logs")
-    os.unlink(workspace.load(Place()).path)
+    Path(workspace.load(Place()).path).unlink()
     assert isinstance(workspace.view(Place(), "overview", Params()), Profile)
     workspace.load(Place())
     assert parses(tmp_path / "logs") == 2

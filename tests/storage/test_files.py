@@ -89,6 +89,14 @@ def test_pipes_are_no_files(tmp_path):
     assert paths(Folder(str(tmp_path))) == []
 
 
+def test_a_name_that_is_no_text_is_reported(tmp_path):
+    put(tmp_path / "ü.json")
+    (tmp_path / os.fsdecode(b"a\xff.json")).write_bytes(b"{}")
+    listing = Folder(str(tmp_path)).list()
+    assert [file.path for file in listing.files] == ["ü.json"]
+    assert [entry.path for entry in listing.unlisted] == ["a\ufffd.json"]
+
+
 def test_unreadable_directory_is_reported(tmp_path, monkeypatch):
     put(tmp_path / "good" / "a.json")
     put(tmp_path / "bad" / "b.json")

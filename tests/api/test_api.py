@@ -1,0 +1,62 @@
+"""The Python API on samples, and its doctests."""
+
+from __future__ import annotations
+
+import doctest
+import sys
+
+import pytest
+
+import tb_plugin
+from tb_plugin import api
+from tb_plugin.errors import BadRequest, NotFound
+from tests.service.fakes import write_trace
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_doctests():
+    result = doctest.testmod(api, optionflags=doctest.IGNORE_EXCEPTION_DETAIL)
+    assert result.attempted > 5 and result.failed == 0
+
+
+def test_tables(tmp_path):
+    write_trace(tmp_path / "w.1.pt.trace.json", "aten::mm", "aten::add")
+    profile = tb_plugin.open(tmp_path)
+    operators = profile.operators()
+    assert set(operators["name"]) == {"aten::mm", "aten::add"}
+    assert operators["host_self_ns"].tolist() == [10_000, 10_000]
+    assert len(profile.operators(by_shape=True)) == 2
+    assert profile.kernels().empty
+    assert profile.table("overview", "steps")["total_ns"].tolist() == [100_000, 100_000]
+    assert profile.facts["trace.cpu_ops"] == 2
+    assert profile.read.complete
+    with pytest.raises(NotFound):
+        profile.table("operators", "nonsense")
+
+
+def test_events(tmp_path):
+    write_trace(tmp_path / "w.1.pt.trace.json", "aten::mm", "aten::add")
+    events = tb_plugin.open(tmp_path / "w.1.pt.trace.json").events()
+    ops = events[events.kind == "operator"]
+    assert ops.name.tolist() == ["aten::mm", "aten::add"]
+    assert ops.start_ns.tolist() == [10_000, 110_000] and ops.dur_ns.tolist() == [10_000, 10_000]
+
+
+def test_what_cannot_be_opened(tmp_path):
+    with pytest.raises(NotFound):
+        tb_plugin.open(tmp_path / "none")
+    for name in ("a", "b"):
+        write_trace(tmp_path / f"{name}.1.pt.trace.json")
+    with pytest.raises(BadRequest):
+        tb_plugin.open(tmp_path)
+    assert tb_plugin.open(tmp_path, worker="b").worker == "b"
+
+
+def test_unknown_attribute():
+    with pytest.raises(AttributeError):
+        _ = tb_plugin.nonsense
+    assert "tb_plugin.api" in sys.modules

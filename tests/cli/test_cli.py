@@ -1,0 +1,168 @@
+"""The command line: exit codes, the JSON that other programs read, and text for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from tb_plugin import cli
+from tests.service.fakes import trace_text, write_trace
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+TABLES = {"steps", "operators", "operators_by_shape", "kernels", "kernels_by_launch", "modules"}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def logs(tmp_path):
+    logs = tmp_path / "logs"
+    write_trace(logs / "a" / "w.1.pt.trace.json.gz")
+    write_trace(logs / "b" / "w.1.pt.trace.json")
+    (logs / "config.json").write_text('{"lr": 0.1}')
+    return logs
+
+
+def report(capsys, *arguments):
+    code = cli.main(["report", *map(str, arguments), "--format", "json"])
+    text = capsys.readouterr().out
+    return code, json.loads(text, parse_constant=pytest.fail) if text else None
+
+
+def test_json_of_one_profile(capsys, logs):
+    code, document = report(capsys, logs / "a" / "w.1.pt.trace.json.gz")
+    assert code == 0
+    assert set(document) == {"schema_version", "profiles", "groups", "failed"}
+    assert (document["schema_version"], document["groups"], document["failed"]) == (1, [], [])
+    (profile,) = document["profiles"]
+    assert set(profile) == {"run", "worker", "span", "path", "read", "facts", "tables"}
+    assert (profile["run"], profile["worker"], profile["span"]) == ("a", "w", "1")
+    assert profile["path"] == str(logs / "a" / "w.1.pt.trace.json.gz")
+    assert profile["read"]["events_seen"] == 4
+    assert profile["facts"]["trace.cpu_ops"] == 2
+    assert all(isinstance(value, (int, float, type(None))) for value in profile["facts"].values())
+    assert set(profile["tables"]) >= TABLES
+    assert {row["name"] for row in profile["tables"]["operators"]} == {"aten::mm", "aten::add"}
+    assert profile["tables"]["kernels"] == []
+
+
+def test_several_profiles_run_in_the_pool(capsys, logs):
+    code, document = report(capsys, logs)
+    assert code == 0
+    assert [profile["run"] for profile in document["profiles"]] == ["a", "b"]
+
+
+def test_choice(capsys, logs):
+    assert [p["run"] for p in report(capsys, logs, "--run", "b")[1]["profiles"]] == ["b"]
+    assert report(capsys, logs, "--run", "none")[0] == 3
+    assert report(capsys, logs, "--worker", "w", "--span", "2")[0] == 3
+
+
+def test_view_and_steps(capsys, logs):
+    _, document = report(capsys, logs / "a", "--view", "operators", "--steps", "5")
+    (profile,) = document["profiles"]
+    assert set(profile["tables"]) <= {"operators", "operators_by_shape", "stacks"}
+    assert [row["name"] for row in profile["tables"]["operators"]] == ["aten::mm"]
+
+
+def test_all_rows_come(capsys, tmp_path):
+    write_trace(tmp_path / "x.json", *(f"op{i}" for i in range(1500)))
+    _, document = report(capsys, tmp_path / "x.json")
+    assert len(document["profiles"][0]["tables"]["operators"]) == 1500
+
+
+def test_one_bad_file_among_good_ones(capsys, logs):
+    (logs / "b" / "w.1.pt.trace.json").write_text("no trace")
+    code, document = report(capsys, logs)
+    assert code == 0
+    assert [profile["run"] for profile in document["profiles"]] == ["a"]
+    (failed,) = document["failed"]
+    assert failed["path"].endswith("b/w.1.pt.trace.json") and failed["reason"]
+
+
+def test_a_json_that_is_no_trace_is_named(capsys, logs):
+    code, document = report(capsys, logs / "config.json")
+    assert (code, document["profiles"]) == (3, [])
+    assert document["failed"] == [
+        {"path": str(logs / "config.json"), "reason": "It does not look like a profiler trace."}
+    ]
+
+
+def test_exit_codes(capsys, logs, tmp_path):
+    assert cli.main(["report", str(tmp_path / "none")]) == 3
+    assert "does not exist" in capsys.readouterr().err
+    assert cli.main(["report", str(logs), "--view", "none"]) == 2
+    assert cli.main(["report", str(logs), "--steps", "99"]) == 2
+    assert cli.main(["report", "nosuch://x"]) == 3
+    (tmp_path / "empty").mkdir()
+    assert cli.main(["doctor", str(tmp_path / "empty")]) == 3
+    for usage in ([], ["report"], ["nonsense"], ["report", "x", "--format", "xml"], ["report", "x", "--top", "0"]):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(usage)
+        assert caught.value.code == 2
+
+
+def test_url(capsys):
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/cli/w.1.pt.trace.json", trace_text().encode())
+    try:
+        code, document = report(capsys, "memory://cli")
+        assert code == 0 and document["profiles"][0]["path"] == "memory://cli/w.1.pt.trace.json"
+    finally:
+        fs.rm("/cli", recursive=True)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_text_for_people(capsys, logs, form):
+    write_trace(logs / "a" / "w.1.pt.trace.json.gz", "[bold]|op|\x1b[31m")
+    assert cli.main(["report", str(logs), "--format", form, "--top", "3"]) == 0
+    text = capsys.readouterr().out
+    assert "Operators" in text and "aten::mm" in text
+    assert "bold" in text and "\x1b[31m" not in text
+    assert ("| --- |" in text) == (form == "markdown")
+
+
+def test_doctor(capsys, logs):
+    cut = (logs / "b" / "w.1.pt.trace.json").read_text()
+    (logs / "b" / "w.1.pt.trace.json").write_text(cut[:-20])
+    assert cli.main(["doctor", str(logs)]) == 0
+    text = capsys.readouterr().out
+    assert "3 files, 2 profiles" in text
+    assert "INCOMPLETE" in text
+    assert "config.json" in text and "does not look like a profiler trace" in text
+
+
+def test_doctor_names_what_cannot_be_read(capsys, logs):
+    (logs / "b" / "w.1.pt.trace.json").write_text("no trace")
+    cli.main(["doctor", str(logs)])
+    out = capsys.readouterr().out
+    assert "b/w.1.pt.trace.json" in out[out.index("Not taken") :]
+
+
+def test_module_and_closed_pipe(logs):
+    command = f"{sys.executable} -m tb_plugin report {logs / 'a'} --top 1000 | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, env=os.environ | {})
+    assert done.stderr == ""
+
+
+def test_progress_stays_off_a_pipe(logs):
+    command = [sys.executable, "-m", "tb_plugin", "report", str(logs), "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stderr == "" and json.loads(done.stdout)["profiles"]
+
+
+@pytest.mark.parametrize("sample", sorted({p.parent.name for p in SAMPLES.glob("*/*.pt.trace.json*")}))
+def test_samples(capsys, sample):
+    code, document = report(capsys, SAMPLES / sample)
+    assert code == 0 and not document["failed"]
+    for profile in document["profiles"]:
+        assert profile["facts"]["trace.cpu_ops"] > 0

@@ -1,0 +1,40 @@
+"""The terminal's formatter passes the same cases as the page's."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from tb_plugin.format import column_scale, fill, format_number, format_time, format_value, printable, scale_for
+
+CASES = json.loads((Path(__file__).resolve().parents[1] / "format_cases.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['unit']}-{case['value']}-{case.get('column_max', '')}")
+def test_case(case):
+    scale = scale_for(case["unit"], case["column_max"]) if "column_max" in case else None
+    assert format_value(case["value"], case["unit"], scale, UTC) == case["text"]
+
+
+def test_a_column_has_one_unit():
+    scale = column_scale("ns", [1_500_000, None, 20, float("nan")])
+    assert [format_number(v, scale) for v in (1_500_000, None, 20, float("nan"))] == ["1.50", "–", "<0.001", "–"]
+
+
+def test_halves_go_up_as_in_the_browser():
+    assert [format_value(v, "number") for v in (1.125, 1.005, 10.25)] == ["1.13", "1.01", "10.3"]
+
+
+def test_time_before_1970():
+    assert format_time(-1000, UTC) == "1969-12-31 23:59:59"
+
+
+def test_templates():
+    assert fill("{a} of {b} {c} {}", {"a": "1", "b": "2"}) == "1 of 2 {c} {}"
+
+
+def test_control_characters_do_not_reach_the_terminal():
+    assert printable("a\x1b[31m\nb") == "a\ufffd[31m\ufffdb"

@@ -1,0 +1,254 @@
+"""HTTP: every route's answer, its errors, caching and compression. docs/http.md is the contract."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+
+import pytest
+from werkzeug.test import Client
+
+from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import FileStore
+from tb_plugin.web import static
+from tb_plugin.web.routes import BASE, Routes
+from tests.service.fakes import TASKS, catalog_of, until, write_trace
+
+ROUTES = ["runs", "profile", "view/overview", "table/operators/operators", "download/original", "download/window"]
+
+
+@pytest.fixture
+def logs(tmp_path):
+    logs = tmp_path / "logs"
+    write_trace(logs / "a" / "w.1.pt.trace.json", *(f"op{i}" for i in range(150)))
+    write_trace(logs / "b" / "w.1.pt.trace.json")
+    (tmp_path / "secret.json").write_text("{}")
+    return logs
+
+
+@pytest.fixture
+def client(logs, tmp_path):
+    workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))
+    yield Client(Routes(lambda: workspace))
+    workspace.close()
+
+
+def get(client, route, **more):
+    return client.get(BASE + route, **more)
+
+
+def error_of(response):
+    assert response.content_type == "application/json"
+    body = response.get_json()
+    assert set(body) == {"error"} and set(body["error"]) == {"what", "where", "do"}
+    assert body["error"]["what"]
+    return body["error"]
+
+
+def test_runs(client):
+    response = get(client, "runs")
+    assert response.status_code == 200 and response.content_type == "application/json"
+    body = response.get_json()
+    assert body["kind"] == "catalog" and not body["scanning"]
+    assert [run["name"] for run in body["runs"]] == ["a", "b"]
+
+
+def test_profile_and_view(client):
+    assert get(client, "profile?start=0").status_code == 202
+    profile = get(client, "profile?run=a")
+    assert profile.status_code == 200 and profile.get_json()["state"] == "ready"
+    view = get(client, "view/overview?run=a").get_json()
+    assert view["kind"] == "view" and view["id"] == "overview"
+
+
+def test_not_loaded_yet_is_202(logs, tmp_path):
+    workspace = Workspace(catalog_of(logs), Pool(1), FileStore(tmp_path / "cache"), TASKS)
+    client = Client(Routes(lambda: workspace))
+    try:
+        for route in ("view/overview", "table/operators/operators", "table/operators/operators?format=csv"):
+            response = get(client, route)
+            assert (response.status_code, response.get_json()["state"]) == (202, "loading")
+        assert until(lambda: get(client, "profile").status_code == 200)
+        assert get(client, "view/overview").status_code == 200
+    finally:
+        workspace.close()
+
+
+def test_table_is_sorted_filtered_and_paged(client):
+    url = "table/operators/operators?run=a"
+    table = get(client, f"{url}&sort=name&desc=0&offset=2&limit=3").get_json()
+    assert [row["name"] for row in table["rows"]] == ["op10", "op100", "op101"]
+    assert (table["total_rows"], table["matched_rows"], table["offset"], table["limit"]) == (150, 150, 2, 3)
+    assert get(client, f"{url}&search=OP14").get_json()["matched_rows"] == 11
+    assert get(client, f"{url}&search=/^op14$/").get_json()["matched_rows"] == 1
+    assert get(client, f"{url}&where=name:op7").get_json()["matched_rows"] == 1
+    assert get(client, url).get_json()["limit"] == 100
+
+
+def test_csv(client):
+    response = get(client, "table/operators/operators?run=a&format=csv&search=op14")
+    assert response.content_type == "text/csv; charset=utf-8"
+    assert response.headers["Content-Disposition"].startswith('attachment; filename="operators-operators.csv"')
+    assert response.text.count("\r\n") == 12
+
+
+def test_original_is_the_stored_file(client, logs):
+    response = get(client, "download/original?run=a", headers={"Accept-Encoding": "gzip"})
+    assert response.data == (logs / "a" / "w.1.pt.trace.json").read_bytes()
+    assert int(response.headers["Content-Length"]) == len(response.data)
+    assert "Content-Encoding" not in response.headers
+    assert 'filename="w.1.pt.trace.json"' in response.headers["Content-Disposition"]
+
+
+def test_window_with_and_without_gzip(client):
+    packed = get(client, "download/window?run=b&steps=5", headers={"Accept-Encoding": "gzip"})
+    plain = get(client, "download/window?run=b&steps=5")
+    assert packed.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
+    assert gzip.decompress(packed.data) == plain.data
+    names = {event["name"] for event in json.loads(plain.data)["traceEvents"] if event["ph"] == "X"}
+    assert names == {"ProfilerStep#5", "aten::mm"}
+
+
+@pytest.mark.parametrize(
+    ("route", "status"),
+    [
+        ("profile?run=none", 404),
+        ("profile?worker=none", 404),
+        ("profile?span=7", 404),
+        ("profile?worker=w", 400),
+        ("profile?start=maybe", 400),
+        ("view/none?run=a", 404),
+        ("view/memory?run=a", 404),
+        ("view/", 404),
+        ("view/overview?run=a&steps=99", 400),
+        ("table/operators?run=a", 404),
+        ("table/operators/none?run=a", 404),
+        ("table/operators/operators/more?run=a", 404),
+        ("table/operators/operators?run=a&limit=0", 400),
+        ("table/operators/operators?run=a&limit=1001", 400),
+        ("table/operators/operators?run=a&limit=1_0", 400),
+        ("table/operators/operators?run=a&offset=-1", 400),
+        ("table/operators/operators?run=a&offset=" + "9" * 40, 400),
+        ("table/operators/operators?run=a&desc=yes", 400),
+        ("table/operators/operators?run=a&sort=none", 400),
+        ("table/operators/operators?run=a&where=name", 400),
+        ("table/operators/operators?run=a&search=/(/", 400),
+        ("table/operators/operators?run=a&format=xml", 400),
+        ("download/window?run=a&start_ns=x", 400),
+        ("download/window?run=a&start_ns=5&end_ns=5", 400),
+        ("download/other?run=a", 404),
+        ("download/original?run=none", 404),
+        ("nonsense", 404),
+        ("", 404),
+        ("assets/none.js", 404),
+    ],
+)
+def test_errors_have_one_shape(client, route, status):
+    response = get(client, route)
+    assert response.status_code == status
+    error_of(response)
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_unreadable_trace_is_422(client, logs):
+    (logs / "b" / "w.1.pt.trace.json").write_text("no trace")
+    (logs / "b" / "w.1.pt.trace.json").touch()
+    assert get(client, "profile?run=b").get_json()["state"] == "failed"
+    response = get(client, "view/overview?run=b")
+    assert response.status_code == 422
+    error_of(response)
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        "../../../secret.json",
+        "%2e%2e/%2e%2e/secret.json",
+        "assets/../../plugin.py",
+        "assets/..%2f..%2fplugin.py",
+        "assets//etc/passwd",
+        "__init__.py",
+        "download/original?run=../secret.json",
+        "download/original?run=a&worker=../../secret",
+        "view/..%2foverview",
+    ],
+)
+def test_nothing_outside_is_readable(client, route):
+    response = get(client, route)
+    assert response.status_code == 404
+    error_of(response)
+
+
+@pytest.mark.parametrize("route", [*ROUTES, "index.html"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_only_get(client, route, method):
+    response = client.open(BASE + route, method=method)
+    assert response.status_code == 405 and response.headers["Allow"] == "GET, HEAD"
+    error_of(response)
+
+
+@pytest.mark.parametrize("route", [f"{route}?run=a" for route in ROUTES] + ["index.html", "index.js"])
+def test_head_has_no_body(client, route):
+    full, head = get(client, route), client.head(BASE + route)
+    assert (head.status_code, head.data) == (full.status_code, b"")
+
+
+@pytest.mark.parametrize("route", ["runs", "profile?run=a", "view/overview?run=a", "table/operators/operators?run=a"])
+def test_etag(client, route):
+    get(client, "profile?run=a")
+    first = get(client, route)
+    tag = first.headers["ETag"]
+    again = get(client, route, headers={"If-None-Match": tag})
+    if route != "runs":  # its time of the last scan may move
+        assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", tag)
+    assert get(client, route, headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+def test_gzip_only_when_accepted(client):
+    url = "table/operators/operators?run=a"
+    plain = get(client, url)
+    packed = get(client, url, headers={"Accept-Encoding": "br, gzip;q=0.5"})
+    refused = get(client, url, headers={"Accept-Encoding": "gzip;q=0"})
+    assert "Content-Encoding" not in plain.headers and "Content-Encoding" not in refused.headers
+    assert packed.headers["Content-Encoding"] == "gzip" and packed.headers["Vary"] == "Accept-Encoding"
+    assert gzip.decompress(packed.data) == plain.data == refused.data
+
+
+def test_a_bug_is_500_and_logged(client, caplog, monkeypatch):
+    monkeypatch.setattr(Workspace, "runs", lambda self: 1 / 0)
+    response = get(client, "runs")
+    assert response.status_code == 500
+    assert "ZeroDivisionError" in caplog.text and "Zero" not in response.text
+    error_of(response)
+
+
+def test_page_that_was_not_built(client, monkeypatch, tmp_path):
+    monkeypatch.setattr(static, "BUNDLE", tmp_path / "none")
+    monkeypatch.setattr(static.find_asset, "__defaults__", (tmp_path / "none",))
+    page, entry = get(client, "index.html"), get(client, "index.js")
+    assert "make build" in page.text and "Content-Security-Policy" in page.headers
+    assert entry.content_type.startswith("text/javascript") and "export function render" in entry.text
+
+
+def test_bundle(client, monkeypatch, tmp_path):
+    bundle = tmp_path / "static"
+    (bundle / "assets").mkdir(parents=True)
+    (bundle / "index.html").write_text("<p>page</p>")
+    (bundle / "assets" / "app-1f2e.js").write_text("export {}")
+    (bundle / "assets" / "link.js").symlink_to(tmp_path / "secret.json")
+    monkeypatch.setattr(static.find_asset, "__defaults__", (bundle,))
+    page, asset = get(client, "index.html"), get(client, "assets/app-1f2e.js")
+    assert page.text == "<p>page</p>" and "no-cache" in page.headers["Cache-Control"]
+    assert asset.headers["Cache-Control"] == "private, max-age=31536000, immutable"
+    assert get(client, "index.html", headers={"If-None-Match": page.headers["ETag"]}).status_code == 304
+    assert get(client, "assets/link.js").status_code == 404
+    for response in (page, asset):
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_names_from_outside_are_quoted_in_headers(client, logs):
+    (logs / "a" / "w.1.pt.trace.json").rename(logs / "a" / 'w"ü;.1.pt.trace.json')
+    value = get(client, "download/original?run=a").headers["Content-Disposition"]
+    assert re.fullmatch(r"attachment; filename=\"[\w.-]+\"; filename\*=UTF-8''[\w.%-]+", value)
