@@ -1,0 +1,81 @@
+"""Costs of a command: CPU time and memory of its whole process tree (Linux)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SAMPLE_SECONDS = 0.02
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """``largest_bytes`` is the peak of the largest process, ``tree_bytes`` the peak of the sum over the tree."""
+
+    cpu_s: float
+    wall_s: float
+    largest_bytes: int
+    tree_bytes: int
+    output: str
+
+
+def measure(command: Sequence[str], environment: Mapping[str, str]) -> Cost:
+    """Runs a command to its end. Raises RuntimeError with its output when it fails."""
+    begin = time.monotonic()
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment}
+    )
+    watch = _Watch(process.pid)
+    watch.start()
+    assert process.stdout is not None
+    output = process.stdout.read()
+    # Usage of the process and of all descendants that were waited for.
+    _, status, usage = os.wait4(process.pid, 0)
+    wall_s = time.monotonic() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    watch.stop()
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{output[-4000:]}")
+    return Cost(usage.ru_utime + usage.ru_stime, wall_s, usage.ru_maxrss * 1024, watch.peak_bytes, output)
+
+
+class _Watch(threading.Thread):
+    """Samples the resident memory of a process tree."""
+
+    def __init__(self, root: int) -> None:
+        super().__init__(daemon=True)
+        self.peak_bytes = 0
+        self._root = root
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        while not self._done.wait(SAMPLE_SECONDS):
+            self.peak_bytes = max(self.peak_bytes, sum(_resident(pid) for pid in _tree(self._root)))
+
+    def stop(self) -> None:
+        self._done.set()
+        self.join()
+
+
+def _tree(root: int) -> list[int]:
+    found = [root]
+    for pid in found:
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                found += [int(child) for child in path.read_text().split()]
+            except OSError:  # ended meanwhile
+                continue
+    return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0

@@ -1,0 +1,34 @@
+"""One run of ours: directory -> every default payload, as TensorBoard's server does it. Prints sizes as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.pool import Pool
+from tb_plugin.service.workspace import Workspace, open_catalog
+from tb_plugin.storage.cache import open_store
+
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules")
+
+
+def main(folder: str) -> None:
+    workspace = Workspace(open_catalog([("", folder)]), Pool(), open_store())
+    try:
+        workspace.catalog.scan()
+        entry = workspace.load(Place())
+        sizes = {}
+        for view in VIEWS:
+            answer = workspace.view(Place(), view, Params())
+            assert isinstance(answer, bytes)
+            sizes[view] = len(answer)
+        assert entry.summary is not None
+        print(json.dumps({"events": entry.summary.read.events_seen, "bytes": sizes}))
+    finally:
+        workspace.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

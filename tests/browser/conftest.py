@@ -1,0 +1,68 @@
+"""One TensorBoard and one Chromium for all browser tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+playwright_api = pytest.importorskip("playwright.sync_api", reason="make test installs Playwright")
+
+from playwright.sync_api import Browser, sync_playwright  # noqa: E402
+
+from tests.browser import harness  # noqa: E402
+
+Open = Callable[..., harness.Tab]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests carry their marker, so that ``pytest -m 'not browser'`` leaves them out."""
+    for item in items:
+        if Path(str(item.fspath)).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not harness.STATIC.exists():
+        pytest.fail("The page is not built: run make test.")
+    with sync_playwright() as playwright, harness.chromium(playwright) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
+    """Starts a TensorBoard on a log directory, once per directory and options."""
+    cache = tmp_path_factory.mktemp("cache")
+    running: dict[tuple[str, ...], str] = {}
+    with ExitStack() as stack:
+
+        def start(logdir: Path, *options: str) -> str:
+            key = (str(logdir), *options)
+            if key not in running:
+                running[key] = stack.enter_context(harness.tensorboard(logdir, cache, *options))
+            return running[key]
+
+        yield start
+
+
+@pytest.fixture
+def open_tab(browser: Browser, serve: Callable[..., str]) -> Iterator[Open]:
+    """Opens tabs; when the test is over, none of them may have had a fault."""
+    tabs: list[harness.Tab] = []
+    with ExitStack() as stack:
+
+        def start(
+            logdir: Path = harness.SAMPLES, *options: str, size: tuple[int, int] = (1440, 900), refusals: bool = False
+        ) -> harness.Tab:
+            tab = stack.enter_context(harness.tab(browser, serve(logdir, *options), size))
+            if not refusals:
+                tab.refusals = tab.faults
+            tabs.append(tab)
+            return tab
+
+        yield start
+        faults = [fault for tab in tabs for fault in tab.faults]
+        assert not faults, "\n".join(faults)

@@ -1,0 +1,207 @@
+"""What a browser test needs: a TensorBoard of its own, a Chromium without a way out, and a page that reports its faults.
+
+Nothing here sleeps. The page says when it is done: ``document.documentElement.dataset.state`` is ``busy`` while anything
+is under way and ``idle`` when the picture is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Route
+
+from tests.browser.chromium import ADVICE, FLAGS, find
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "samples"
+V100 = ROOT.parent / "shared" / "data" / "kineto"
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+STATIC = ROOT / "tb_plugin" / "static" / "index.html"
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules")
+PLUGIN = "torch_trace"
+PATIENCE_MS = 60_000
+START_SECONDS = 60
+_ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
+_HTTP_STATUS = re.compile(r"the server responded with a status of 4\d\d")
+# Two frames without a change of mind: an answer that starts the next question does not count as the end.
+_SETTLED = """
+() => new Promise((answer) => {
+  const idle = () => document.documentElement.dataset.state === 'idle'
+  let calm = 0
+  const look = () => {
+    calm = idle() ? calm + 1 : 0
+    if (calm > 3) answer(true)
+    else requestAnimationFrame(look)
+  }
+  look()
+})
+"""
+_REPORT_CSP = """
+document.addEventListener('securitypolicyviolation', (event) =>
+  console.error(`CSP violation: ${event.violatedDirective} ${event.blockedURI}`))
+"""
+
+
+@contextmanager
+def tensorboard(logdir: Path, cache: Path, *options: str) -> Iterator[str]:
+    """A TensorBoard on a free port of the loopback interface; gives its address, with a slash at the end."""
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0"]
+    environment = {**os.environ, "TORCH_TRACE_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"}
+    process = subprocess.Popen(
+        [*command, *options], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    lines: queue.Queue[str | None] = queue.Queue()
+    threading.Thread(target=_pump, args=(process, lines), daemon=True).start()
+    try:
+        yield _address(lines)
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _pump(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.put(line)
+    lines.put(None)
+
+
+def _address(lines: queue.Queue[str | None]) -> str:
+    seen = []
+    while (line := lines.get(timeout=START_SECONDS)) is not None:
+        seen.append(line)
+        if found := _ADDRESS.search(line):
+            return found.group(1).rstrip("/") + "/"
+    raise RuntimeError("TensorBoard ended at once:\n" + "".join(seen))
+
+
+@contextmanager
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    """The system's Chromium, with every outside host out of reach."""
+    path = find()
+    if path is None:
+        raise RuntimeError(ADVICE)
+    browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+class Tab:
+    """One page of TensorBoard. ``faults`` collects what must not happen."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self.address = address
+        self.faults: list[str] = []
+        self.refusals: list[str] = []
+        """Answers of 4xx: a fault unless a test provokes them."""
+        context.route("**/*", self._guard)
+        context.add_init_script(_REPORT_CSP)
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error.message}"))
+        self.page.on("crash", lambda: self.faults.append("the page crashed"))
+
+    def open(self, **state: str) -> Frame:
+        """Loads TensorBoard afresh with the plugin's state in the address, and waits until the picture is complete."""
+        self.page.goto("about:blank")
+        self.page.goto(self.address + fragment(**state))
+        return self.settle()
+
+    def open_alone(self, **state: str) -> Frame:
+        """The plugin's own page without TensorBoard around it."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.address}data/plugin/{PLUGIN}/index.html{fragment(**state)}")
+        return self.settle()
+
+    def frame(self) -> Frame:
+        """The plugin's frame, once it has gone to its own page."""
+        for _ in range(2000):
+            for frame in self.page.frames:
+                if urlsplit(frame.url).path.endswith(f"/{PLUGIN}/index.html"):
+                    return frame
+            self.page.wait_for_timeout(10)  # lets the events of the browser in; the loop is what waits
+        raise AssertionError(f"no frame of the plugin among {[frame.url for frame in self.page.frames]}")
+
+    def settle(self) -> Frame:
+        """Waits until the page is done."""
+        frame = self.frame()
+        frame.wait_for_function(_SETTLED, timeout=PATIENCE_MS)
+        return frame
+
+    def set_dark(self) -> Frame:
+        """Does what TensorBoard's own switch does."""
+        self.page.evaluate("document.body.classList.add('dark-mode')")
+        frame = self.frame()
+        frame.wait_for_function("document.documentElement.dataset.mantineColorScheme === 'dark'")
+        return self.settle()
+
+    def state(self) -> dict[str, str]:
+        """The plugin's part of the address."""
+        tokens = urlsplit(self.page.url).fragment.split("&")
+        pairs = (token.partition("=") for token in tokens if token.startswith(f"p.{PLUGIN}."))
+        return {key.removeprefix(f"p.{PLUGIN}."): value for key, _, value in pairs}
+
+    def overflow(self) -> int:
+        """Pixels by which the page is wider than its frame."""
+        width: int = self.frame().evaluate(
+            "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - document.documentElement.clientWidth"
+        )
+        return width
+
+    def axe(self) -> list[str]:
+        """Serious and critical findings of axe-core."""
+        frame = self.frame()
+        # addScriptTag is blocked by TensorBoard's CSP; evaluate is not.
+        frame.evaluate(AXE.read_text(encoding="utf-8"))
+        result: dict[str, Any] = frame.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{found['id']}: {found['help']} ({node['html'][:160]})"
+            for found in result["violations"]
+            if found["impact"] in ("serious", "critical")
+            for node in found["nodes"][:3]
+        ]
+
+    def _guard(self, route: Route) -> None:
+        if urlsplit(route.request.url).hostname in ("127.0.0.1", "localhost"):
+            route.continue_()
+        else:
+            self.faults.append(f"outside request: {route.request.url}")
+            route.abort()
+
+    def _heard(self, message: Any) -> None:
+        if message.type != "error":
+            return
+        text = f"console: {message.text} ({message.location.get('url', '')})"
+        (self.refusals if _HTTP_STATUS.search(text) else self.faults).append(text)
+
+
+def fragment(**state: str) -> str:
+    """The hash of TensorBoard's address for a state of the plugin."""
+    return "#" + "&".join([PLUGIN, *(f"p.{PLUGIN}.{key}={quote(value)}" for key, value in state.items())])
+
+
+@contextmanager
+def tab(browser: Browser, address: str, size: Sequence[int] = (1440, 900)) -> Iterator[Tab]:
+    """A tab in a browser profile of its own."""
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
+    try:
+        yield Tab(context, address)
+    finally:
+        context.close()

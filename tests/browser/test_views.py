@@ -1,0 +1,123 @@
+"""Every view of every kind of profile, as a person sees it: nothing missing, nothing failing, nothing fetched outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import Open
+from tests.browser.harness import SAMPLES, V100, VIEWS, tensorboard
+
+PROFILES = {
+    "gpu": (SAMPLES, {"run": "synthetic_gpu"}),
+    "first_span": (SAMPLES, {"run": "resnet_cpu", "span": "1"}),
+    "second_span": (SAMPLES, {"run": "resnet_cpu", "span": "2"}),
+    "no_steps": (SAMPLES, {"run": "no_steps_cpu"}),
+    "stacks": (SAMPLES, {"run": "transformer_cpu"}),
+    "v100": (V100, {"run": "resnet50_num_workers_0", "span": "1"}),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_view_of_a_profile(open_tab: Open, name: str, view: str) -> None:
+    logdir, place = PROFILES[name]
+    if not logdir.exists():
+        pytest.skip(f"{logdir} is not on this machine")
+    tab = open_tab(logdir)
+    frame = tab.open(view=view, **place)
+    assert len(frame.inner_text("body")) > 100
+    assert frame.get_attribute("html", "lang") == "en"
+    # What the link said is what the page shows.
+    assert tab.state()["view"] == view
+    assert tab.state()["run"] == place["run"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_small_window(open_tab: Open, view: str) -> None:
+    tab = open_tab(size=(1000, 700))
+    tab.open(run="synthetic_gpu", view=view)
+    assert tab.overflow() <= 0
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_serious_finding_of_axe(open_tab: Open, view: str, dark: bool) -> None:
+    tab = open_tab()
+    tab.open(run="synthetic_gpu", view=view)
+    if dark:
+        tab.set_dark()
+    assert tab.axe() == []
+
+
+def test_dark_mode_follows_tensorboard(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_gpu", view="overview")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = frame.evaluate(background)
+    frame = tab.set_dark()
+    assert frame.evaluate(background) != light
+
+
+def test_a_link_survives_a_reload(open_tab: Open) -> None:
+    tab = open_tab()
+    tab.open(run="resnet_cpu", span="2", view="operators", search="conv")
+    before = tab.state()
+    tab.page.reload()
+    frame = tab.settle()
+    assert tab.state() == before
+    assert before["search"] == "conv"
+    rows = frame.locator("[role=row], tbody tr").all_inner_texts()
+    assert any("conv" in row for row in rows)
+
+
+def test_back_returns_to_the_view_before(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_gpu", view="overview")
+    navigation = frame.get_by_role("navigation").first
+    for title in ("Operators", "Kernels"):
+        navigation.get_by_text(title, exact=True).click()
+        tab.page.wait_for_url(f"**view={title.lower()}**")
+        tab.settle()
+    tab.page.go_back()
+    tab.page.wait_for_url("**view=operators**")
+    tab.settle()
+    assert tab.state()["view"] == "operators"
+
+
+def test_a_first_answer_without_a_click(open_tab: Open) -> None:
+    frame = open_tab().open()
+    assert len(frame.inner_text("body")) > 200
+
+
+def test_behind_a_path_prefix(open_tab: Open) -> None:
+    tab = open_tab(SAMPLES, "--path_prefix", "/deep/er")
+    assert tab.address.endswith("/deep/er/")
+    frame = tab.open(run="synthetic_gpu", view="kernels")
+    assert len(frame.inner_text("body")) > 200
+
+
+def test_nothing_found_says_what_was_looked_at(open_tab: Open, tmp_path: Path) -> None:
+    (tmp_path / "notes.json").write_text('{"learning_rate": 0.1}')
+    frame = open_tab(tmp_path).open_alone()
+    text = frame.inner_text("body")
+    assert str(tmp_path) in text
+    assert "notes.json" in text
+
+
+def test_a_broken_file_says_so(open_tab: Open, tmp_path: Path) -> None:
+    (tmp_path / "worker0.pt.trace.json").write_text('{"schemaVersion": 1, "deviceProperties": []}')
+    frame = open_tab(tmp_path, refusals=True).open_alone()
+    assert "worker0.pt.trace.json" in frame.inner_text("body")
+
+
+def test_an_unknown_run_says_so(open_tab: Open) -> None:
+    frame = open_tab(refusals=True).open(run="no_such_run", view="overview")
+    assert "no_such_run" in frame.inner_text("body")
+
+
+def test_tensorboard_ends_without_leftovers(tmp_path: Path) -> None:
+    """Guards the other tests: a TensorBoard that does not end would hold its port and its workers."""
+    with tensorboard(tmp_path, tmp_path / "cache") as address:
+        assert address.startswith("http://127.0.0.1:")
