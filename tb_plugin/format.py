@@ -184,8 +184,8 @@ class TextPrinter(Printer):
     """Tables as a terminal shows them; plain text when stdout is a file."""
 
     def __init__(self) -> None:
-        # A file or a pipe has no width to respect: names must not be cut there.
-        self._console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+        # A file or a pipe has no width to respect: names must not be folded there.
+        self._console = Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
 
     def heading(self, text: str, level: int) -> None:
         """Bold; views are set apart by an empty line."""
