@@ -36,9 +36,10 @@ def build_page() -> None:
     try:
         # npm ci refuses when a registry lacks an optional package of another platform; npm install takes the same
         # locked versions.
-        if not (FRONTEND / "node_modules").is_dir() and subprocess.run(
-            [npm, "ci", *flags], cwd=FRONTEND, stderr=subprocess.DEVNULL
-        ).returncode:
+        if (
+            not (FRONTEND / "node_modules").is_dir()
+            and subprocess.run([npm, "ci", *flags], cwd=FRONTEND, stderr=subprocess.DEVNULL).returncode
+        ):
             subprocess.run([npm, "install", "--no-save", *flags], cwd=FRONTEND, check=True)
         subprocess.run([npm, "run", "--silent", "build", "--", "--logLevel", "warn"], cwd=FRONTEND, check=True)
     except subprocess.CalledProcessError as error:

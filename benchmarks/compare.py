@@ -57,7 +57,10 @@ def _options() -> argparse.Namespace:
 
 def _peer_python() -> str:
     python = PEER_VENV / "bin" / "python"
-    if not python.exists() or subprocess.run([python, "-c", "import torch_tb_profiler"], capture_output=True).returncode:
+    if (
+        not python.exists()
+        or subprocess.run([python, "-c", "import torch_tb_profiler"], capture_output=True).returncode
+    ):
         print(f"Installing {PEER} into {PEER_VENV.name} ...", flush=True)
         subprocess.run([sys.executable, "-m", "venv", PEER_VENV], check=True)
         pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]

@@ -42,7 +42,9 @@ def test_tensorboard_finds_the_plugin() -> None:
 
 def test_the_command_exists() -> None:
     assert entry_points("console_scripts") == {"torch-trace": "tb_plugin.cli:main"}
-    answer = subprocess.run([sys.executable, "-m", "tb_plugin", "--version"], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-m", "tb_plugin", "--version"], capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == f"torch-trace {tb_plugin.__version__}"
 
 
