@@ -1,6 +1,6 @@
 """Vendor facts: names seen in real traces and on vendors' pages, and what they must not be taken for."""
 
-# ruff: noqa: E501, UP031  raw events and kernel names stay on one line, and JSON is full of braces
+# ruff: noqa: E501  raw events and kernel names stay on one line, and JSON is full of braces
 from __future__ import annotations
 
 import pytest

@@ -1,6 +1,6 @@
 """Schema drift (user-demand section 4 B) and meaning (4 C): what became of each event."""
 
-# ruff: noqa: E501, UP031  raw events and kernel names stay on one line, and JSON is full of braces
+# ruff: noqa: E501  raw events and kernel names stay on one line, and JSON is full of braces
 from __future__ import annotations
 
 import numpy as np

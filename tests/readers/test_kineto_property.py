@@ -1,6 +1,6 @@
 """Whatever the damage: no exception but UnreadableTrace, and the same answer for every chunk size."""
 
-# ruff: noqa: E501, UP031  raw events and kernel names stay on one line, and JSON is full of braces
+# ruff: noqa: UP031  raw events and kernel names stay on one line, and JSON is full of braces
 from __future__ import annotations
 
 import json

@@ -1,6 +1,5 @@
 """Real traces: they read without an issue, agree with independent counts, and do not depend on how they are cut."""
 
-# ruff: noqa: E501, UP031  raw events and kernel names stay on one line, and JSON is full of braces
 from __future__ import annotations
 
 import gzip

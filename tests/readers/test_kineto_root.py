@@ -1,6 +1,6 @@
 """The root of a file: every form the event list comes in, and files that are no trace."""
 
-# ruff: noqa: E501, UP031  raw events and kernel names stay on one line, and JSON is full of braces
+# ruff: noqa: UP031  raw events and kernel names stay on one line, and JSON is full of braces
 from __future__ import annotations
 
 import json
