@@ -17,6 +17,7 @@ export type Unit = Metric['unit']
 export type Scalar = Figure['value']
 export type Payload = View['payloads'][string]
 export type Kind = Payload['kind']
+export type Severity = Notice['severity']
 `
 
 if (process.argv.includes('--check')) {

@@ -1,0 +1,146 @@
+// The frame: what is open, in which state, and the view inside.
+import { Alert, MantineProvider } from '@mantine/core'
+import { useEffect, useMemo, useState } from 'react'
+import type { Query } from '../api/client'
+import type { Catalog, Problem, Profile, SpanInfo } from '../api/payloads'
+import { resolveAddress, useCatalog, useProfile } from '../state/data'
+import { DEFAULT_VIEW, openProfile, useRoute } from '../state/route'
+import { viewOf } from '../views'
+import { Bones } from '../widgets/basics'
+import { ProblemPanel } from '../widgets/problem'
+import { Boundary } from './boundary'
+import { HelpModal } from './help'
+import { Nav } from './nav'
+import { QualityDrawer } from './quality'
+import { useScheme } from './scheme'
+import { useShortcuts } from './shortcuts'
+import { EmptyPanel, FailedPanel, LoadingPanel } from './states'
+import { theme } from './theme'
+import { TopBar } from './topbar'
+
+export function App() {
+  const scheme = useScheme()
+  return (
+    <MantineProvider theme={theme} forceColorScheme={scheme}>
+      <Frame />
+    </MantineProvider>
+  )
+}
+
+function Frame() {
+  const route = useRoute()
+  const { catalog, problem: offline, refresh } = useCatalog()
+  const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
+  const span = catalog?.runs
+    .find((run) => run.name === address?.run)
+    ?.workers.find((worker) => worker.name === address?.worker)
+    ?.spans.find((item) => item.id === address?.span)
+  const { profile, problem, since, reload } = useProfile(address, span?.state ?? '')
+  const [quality, setQuality] = useState(false)
+  const [help, setHelp] = useState(false)
+  useShortcuts(profile, () => setHelp(true))
+  useEffect(() => {
+    // The reload button of TensorBoard.
+    const onMessage = (event: MessageEvent) => {
+      if (event.source === window.parent && event.origin === window.location.origin) refresh()
+    }
+    window.addEventListener('message', onMessage)
+    return () => window.removeEventListener('message', onMessage)
+  }, [refresh])
+  const view = route.view ?? DEFAULT_VIEW
+  const steps = route.steps ?? ''
+  const key = address ? JSON.stringify(address) : ''
+  const base = useMemo<Query>(() => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps }), [key, steps])
+  useEffect(() => {
+    const title = profile?.views.find((item) => item.id === view)?.title ?? view
+    document.title = address ? `${title} · ${address.run} · Torch Trace` : 'Torch Trace'
+  }, [view, profile, address])
+
+  return (
+    <div className="tt-app">
+      <a className="tt-skip" href="#main" onClick={skip}>
+        Skip to the view
+      </a>
+      <TopBar catalog={catalog} address={address} profile={profile} steps={steps} onQuality={() => setQuality(true)} onHelp={() => setHelp(true)} />
+      <Nav views={profile?.views ?? []} active={view} onActive={() => document.getElementById('main')?.scrollTo(0, 0)} />
+      <main id="main" tabIndex={-1} aria-label={profile?.views.find((item) => item.id === view)?.title ?? 'View'}>
+        {offline && catalog && (
+          <Alert color="orange" variant="light" className="tt-offline" role="status">
+            {offline.what} {offline.do}
+          </Alert>
+        )}
+        <Boundary key={`${key} ${view}`}>
+          {catalog === null ? (
+            offline ? (
+              <ProblemPanel problem={offline} />
+            ) : (
+              <Bones height={300} />
+            )
+          ) : address === null ? (
+            <NoProfile catalog={catalog} wanted={[route.run, route.worker, route.span].filter(Boolean).join(' / ')} />
+          ) : (
+            <Body view={view} profile={profile} problem={problem} span={span ?? null} since={since} base={base} reload={reload} />
+          )}
+        </Boundary>
+      </main>
+      {profile?.state === 'ready' && <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} base={base} />}
+      <HelpModal open={help} onClose={() => setHelp(false)} />
+    </div>
+  )
+}
+
+function skip(event: React.MouseEvent): void {
+  // The hash is TensorBoard's: focus moves, the address stays.
+  event.preventDefault()
+  document.getElementById('main')?.focus()
+}
+
+function Body(props: {
+  view: string
+  profile: Profile | null
+  problem: Problem | null
+  span: SpanInfo | null
+  since: number
+  base: Query
+  reload: () => void
+}) {
+  const { view, profile, problem, span, since, base, reload } = props
+  if (!profile) return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} since={since} />
+  if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} />
+  if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} since={since} />
+  const info = profile.views.find((item) => item.id === view)
+  if (info && !info.available) {
+    return (
+      <div className="tt-empty">
+        <h2>{info.title}</h2>
+        <p>{info.why}</p>
+        {info.enable && (
+          <p>
+            To enable it: <code>{info.enable}</code>
+          </p>
+        )}
+      </div>
+    )
+  }
+  const View = viewOf(view)
+  return <View id={view} profile={profile} base={base} />
+}
+
+function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: string }) {
+  if (catalog.problem) return <ProblemPanel problem={catalog.problem} />
+  if (catalog.runs.length === 0) return <EmptyPanel catalog={catalog} />
+  return (
+    <ProblemPanel
+      problem={{
+        what: `There is no profile ${wanted} in the log directory.`,
+        where: catalog.logdir,
+        do: 'It may have been moved or deleted, or the link is of another log directory. Choose another run above.',
+      }}
+      action={
+        <button type="button" className="tt-link" onClick={() => openProfile({ run: '', worker: '', span: '' })}>
+          Open the first profile
+        </button>
+      }
+    />
+  )
+}

@@ -1,0 +1,64 @@
+// The keyboard's card.
+import { Kbd, Modal } from '@mantine/core'
+
+const KEYS: [string, [string[], string][]][] = [
+  [
+    'Everywhere',
+    [
+      [['?'], 'This help'],
+      [['/'], 'Search'],
+      [['1', '…', '8'], 'Open a view'],
+      [['['], 'Step before'],
+      [[']'], 'Step after'],
+    ],
+  ],
+  [
+    'Timeline',
+    [
+      [['W', 'S'], 'Zoom in, out (wheel)'],
+      [['A', 'D'], 'Move (drag, arrow keys)'],
+      [['↑', '↓'], 'Scroll (Shift + wheel)'],
+      [['0'], 'Whole trace'],
+      [['Shift', 'drag'], 'Measure a range'],
+      [['Esc'], 'Clear the selection'],
+    ],
+  ],
+  [
+    'Tables and trees',
+    [
+      [['↑', '↓'], 'Row before, after'],
+      [['Enter'], 'Open a row'],
+      [['C'], 'Copy the row'],
+      [['←', '→'], 'Close, open a branch'],
+      [['double click'], 'Copy the exact value'],
+    ],
+  ],
+]
+
+export function HelpModal({ open, onClose }: { open: boolean; onClose: () => void }) {
+  return (
+    <Modal opened={open} onClose={onClose} title="Keyboard shortcuts" size="lg" transitionProps={{ duration: 100 }}>
+      <div className="tt-keys">
+        {KEYS.map(([title, keys]) => (
+          <section key={title}>
+            <h3 className="tt-h3">{title}</h3>
+            <dl>
+              {keys.map(([names, text]) => (
+                <div key={text}>
+                  <dt>
+                    {names.map((name) => (
+                      <Kbd key={name} size="xs">
+                        {name}
+                      </Kbd>
+                    ))}
+                  </dt>
+                  <dd>{text}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Modal>
+  )
+}

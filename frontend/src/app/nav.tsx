@@ -1,0 +1,65 @@
+// The views. One that does not apply is listed, greyed, and says why and what would enable it.
+import { Popover, Tooltip } from '@mantine/core'
+import type { ViewInfo } from '../api/payloads'
+import { openView } from '../state/route'
+import { NavIcon } from '../widgets/icons'
+
+/** Shown before the profile is read, so that the page does not jump. */
+const EXPECTED: ViewInfo[] = ['Overview', 'Timeline', 'Operators', 'Kernels', 'Modules'].map((title) => ({
+  id: title.toLowerCase(),
+  title,
+  available: true,
+  why: '',
+  enable: '',
+}))
+
+export function Nav({ views, active, onActive }: { views: readonly ViewInfo[]; active: string; onActive: () => void }) {
+  const shown = views.length > 0 ? views : EXPECTED
+  return (
+    <nav className="tt-nav" aria-label="Views">
+      {shown.map((view) =>
+        view.available ? (
+          <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className="tt-nav-tip">
+            <button
+              type="button"
+              className={view.id === active ? 'tt-on' : undefined}
+              aria-current={view.id === active ? 'page' : undefined}
+              onClick={() => {
+                openView(view.id)
+                onActive()
+              }}
+            >
+              <NavIcon view={view.id} />
+              <span>{view.title}</span>
+            </button>
+          </Tooltip>
+        ) : (
+          <Unavailable key={view.id} view={view} />
+        ),
+      )}
+    </nav>
+  )
+}
+
+function Unavailable({ view }: { view: ViewInfo }) {
+  const text = (
+    <div className="tt-help">
+      <b>{view.title}</b>
+      <div>{view.why || 'This view does not apply to this trace.'}</div>
+      {view.enable && <div className="tt-help-foot">To enable it: {view.enable}</div>}
+    </div>
+  )
+  return (
+    <Popover position="right-start" width={300} withinPortal>
+      <Popover.Target>
+        <Tooltip label={text} position="right">
+          <button type="button" className="tt-off" aria-disabled="true">
+            <NavIcon view={view.id} />
+            <span>{view.title}</span>
+          </button>
+        </Tooltip>
+      </Popover.Target>
+      <Popover.Dropdown>{text}</Popover.Dropdown>
+    </Popover>
+  )
+}

@@ -1,0 +1,105 @@
+// The (i) drawer: what was repaired, dropped or missing in the trace, and what that means for the numbers.
+import { Drawer } from '@mantine/core'
+import type { Query } from '../api/client'
+import type { IssueInfo, Profile, ReadInfo } from '../api/payloads'
+import { format } from '../lib/format'
+import { useView } from '../state/data'
+import { followLink } from '../state/links'
+import { Bones, CopyIconButton } from '../widgets/basics'
+import { NoticeList } from '../widgets/notices'
+import { ProblemPanel } from '../widgets/problem'
+
+export function QualityDrawer(props: { open: boolean; onClose: () => void; profile: Profile; base: Query }) {
+  const { open, onClose, profile, base } = props
+  const resource = useView('overview', base, open)
+  const quality = resource.data?.payloads.data_quality
+  return (
+    <Drawer opened={open} onClose={onClose} position="right" size={520} title="About this trace" transitionProps={{ duration: 120 }} classNames={{ title: 'tt-drawer-title' }}>
+      <h3 className="tt-h3">What the numbers stand on</h3>
+      {resource.problem && <ProblemPanel problem={resource.problem} />}
+      {!resource.data && !resource.problem && <Bones height={120} />}
+      {quality?.kind === 'notices' && (
+        <NoticeList
+          notices={quality.notices}
+          onLink={(link) => {
+            onClose()
+            followLink(link)
+          }}
+          none="Nothing about the trace changes what the numbers mean."
+        />
+      )}
+      {profile.read && <ReadFacts read={profile.read} />}
+    </Drawer>
+  )
+}
+
+const COUNTS: [keyof ReadInfo, string, string][] = [
+  ['events_seen', 'Seen', 'All events of the file'],
+  ['events_kept', 'Kept', 'Events behind the numbers'],
+  ['events_repaired', 'Repaired', 'Kept after a repair'],
+  ['events_dropped', 'Dropped', 'Could not be used'],
+  ['events_quarantined', 'Quarantined', 'Times that cannot be right: counted, shown, in no window'],
+  ['events_unknown', 'Unknown', 'Categories that this version does not know'],
+  ['events_other', 'Other', 'Metadata, flows and counters'],
+]
+
+function ReadFacts({ read }: { read: ReadInfo }) {
+  return (
+    <>
+      <h3 className="tt-h3">How the file was read</h3>
+      <dl className="tt-list">
+        <div>
+          <dt>Format</dt>
+          <dd>{read.format}</dd>
+        </div>
+        <div>
+          <dt>File size</dt>
+          <dd>
+            {format(read.file_bytes, 'bytes')}
+            {read.text_bytes > read.file_bytes && <em>{format(read.text_bytes, 'bytes')} of text</em>}
+          </dd>
+        </div>
+        <div>
+          <dt>Complete</dt>
+          <dd>{read.complete ? 'yes' : 'no: the file ends early'}</dd>
+        </div>
+        {COUNTS.map(([key, title, definition]) => (
+          <div key={key}>
+            <dt title={definition}>{title}</dt>
+            <dd className="tt-num">{Number(read[key]).toLocaleString('en-US')}</dd>
+          </div>
+        ))}
+      </dl>
+      {read.issues.length > 0 && (
+        <>
+          <h3 className="tt-h3">Irregularities</h3>
+          <ul className="tt-issues">
+            {read.issues.map((issue) => (
+              <Issue key={`${issue.code} ${issue.outcome}`} issue={issue} />
+            ))}
+          </ul>
+        </>
+      )}
+    </>
+  )
+}
+
+function Issue({ issue }: { issue: IssueInfo }) {
+  return (
+    <li>
+      <div>
+        <b>{issue.count.toLocaleString('en-US')}</b> {issue.outcome} · {issue.text}
+      </div>
+      <div className="tt-mute">
+        <code>{issue.code}</code>
+        {issue.first_offset !== null && <> · first at byte {issue.first_offset.toLocaleString('en-US')}</>}
+      </div>
+      {issue.examples.slice(0, 3).map((example) => (
+        <div key={example} className="tt-example">
+          <code>{example}</code>
+          <CopyIconButton text={example} label="Copy example" />
+        </div>
+      ))}
+    </li>
+  )
+}

@@ -1,0 +1,73 @@
+// Which steps the numbers are about: all, one, or several.
+import { Checkbox, Popover, ScrollArea, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import type { StepInfo } from '../api/payloads'
+import { format } from '../lib/format'
+import { parseSteps, writeSteps } from '../lib/steps'
+import { setRoute } from '../state/route'
+import { ChevronDown } from '../widgets/icons'
+
+const FILTER_FROM = 12
+
+export function StepsPicker({ all, value }: { all: readonly StepInfo[]; value: string }) {
+  const [filter, setFilter] = useState('')
+  const labels = all.map((step) => step.label)
+  const chosen = parseSteps(value, labels)
+  const text = value === '' ? (all.length === 0 ? 'none recorded' : `all ${all.length}`) : value
+  if (all.length === 0) {
+    return (
+      <div className="tt-pick tt-pick-label" title="The trace holds no ProfilerStep: call profiler.step() once an iteration.">
+        <small>Steps</small>
+        <span>{text}</span>
+      </div>
+    )
+  }
+  const set = (next: ReadonlySet<string>) => setRoute({ steps: next.size === 0 ? '' : writeSteps(next, labels) }, true)
+  const toggle = (label: string) => {
+    const next = new Set(chosen)
+    if (!next.delete(label)) next.add(label)
+    set(next)
+  }
+  const found = all.filter((step) => step.label.includes(filter.trim()))
+  return (
+    <Popover position="bottom-start" withinPortal trapFocus onClose={() => setFilter('')}>
+      <Popover.Target>
+        <button type="button" className={value ? 'tt-pick tt-pick-set' : 'tt-pick'} aria-label={`Steps: ${text}`}>
+          <small>Steps</small>
+          <span title={text}>
+            {text}
+            <ChevronDown />
+          </span>
+        </button>
+      </Popover.Target>
+      <Popover.Dropdown p={8}>
+        {all.length >= FILTER_FROM && (
+          <TextInput
+            size="xs"
+            mb={6}
+            placeholder="Filter, or 5,7-9 and Enter"
+            aria-label="Filter steps"
+            value={filter}
+            onChange={(event) => setFilter(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              const typed = parseSteps(filter, labels)
+              if (event.key === 'Enter' && typed.size > 0) set(typed)
+            }}
+          />
+        )}
+        <Checkbox size="xs" p={4} label="Whole trace" checked={value === ''} onChange={() => set(new Set())} />
+        <ScrollArea.Autosize mah={340} type="auto">
+          {found.map((step) => (
+            <div className="tt-step" key={step.label}>
+              <Checkbox size="xs" label={`Step ${step.label}`} checked={chosen.has(step.label)} onChange={() => toggle(step.label)} />
+              <span className="tt-num tt-mute">{format(step.end_ns - step.start_ns, 'ns')}</span>
+              <button type="button" className="tt-link" onClick={() => set(new Set([step.label]))}>
+                only
+              </button>
+            </div>
+          ))}
+        </ScrollArea.Autosize>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}

@@ -1,0 +1,8 @@
+// Mounts the page.
+import '@mantine/core/styles.css'
+import './app/app.css'
+import { createRoot } from 'react-dom/client'
+import { App } from './app/app'
+
+const root = document.getElementById('root')
+if (root) createRoot(root).render(<App />)

@@ -1,0 +1,27 @@
+// What the page shows now that the Export menu of the frame needs to know.
+import { useSyncExternalStore } from 'react'
+
+export interface Current {
+  /** Address of the shown table as CSV, and its title. */
+  csv: { url: string; title: string } | null
+  /** Window of the timeline. */
+  window: { start: number; end: number } | null
+}
+
+let current: Current = { csv: null, window: null }
+const listeners = new Set<() => void>()
+
+export function setCurrent(change: Partial<Current>): void {
+  current = { ...current, ...change }
+  for (const listener of listeners) listener()
+}
+
+export function useCurrent(): Current {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => current,
+  )
+}

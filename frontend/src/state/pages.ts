@@ -1,0 +1,86 @@
+// Rows of a server-side table: fetched page by page as they come into sight.
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { ApiError, getTable, type Query } from '../api/client'
+import type { Problem, Table } from '../api/payloads'
+import type { Pages, Row, TableQuery } from '../lib/pages'
+import { problemOf } from './data'
+
+const LIMIT = 200
+const RETRY_MS = 700
+
+interface Loaded {
+  key: string
+  table: Table | null
+  rows: Row[]
+  problem: Problem | null
+}
+
+const EMPTY: Loaded = { key: '', table: null, rows: [], problem: null }
+
+function merge(old: Loaded, key: string, table: Table): Loaded {
+  const rows = old.key === key ? old.rows.slice() : []
+  table.rows.forEach((row, i) => {
+    rows[table.offset + i] = row
+  })
+  return { key, table, rows, problem: null }
+}
+
+export function usePages(view: string, table: string, base: Query, query: TableQuery, enabled = true): Pages {
+  const ask: Query = useMemo(
+    () => ({ ...base, sort: query.sort, desc: query.sort ? (query.desc ? 1 : 0) : null, search: query.search, where: query.where }),
+    [base, query],
+  )
+  const key = enabled ? JSON.stringify([view, table, ask]) : ''
+  const [loaded, setLoaded] = useState<Loaded>(EMPTY)
+  const pending = useRef(new Set<number>())
+  const current = useRef({ key, abort: new AbortController() })
+
+  const fetchPage = useCallback(
+    async (index: number) => {
+      if (pending.current.has(index)) return
+      pending.current.add(index)
+      const { abort, key: mine } = current.current
+      try {
+        let answer = await getTable(view, table, { ...ask, offset: index * LIMIT, limit: LIMIT }, abort.signal)
+        while (answer.state === 'loading' && !abort.signal.aborted) {
+          await new Promise((done) => setTimeout(done, RETRY_MS))
+          answer = await getTable(view, table, { ...ask, offset: index * LIMIT, limit: LIMIT }, abort.signal)
+        }
+        if (abort.signal.aborted || answer.state !== 'ready') return
+        const page = answer.data
+        setLoaded((old) => merge(old, mine, page))
+      } catch (error) {
+        if (abort.signal.aborted) return
+        setLoaded((old) => ({ ...old, key: mine, problem: problemOf(error), rows: old.key === mine ? old.rows : [] }))
+        if (error instanceof ApiError && error.status === 0) window.setTimeout(() => pending.current.delete(index), 5000)
+      }
+    },
+    [view, table, ask],
+  )
+
+  useEffect(() => {
+    const abort = new AbortController()
+    current.current = { key, abort }
+    pending.current = new Set()
+    if (key !== '') fetchPage(0)
+    return () => abort.abort()
+  }, [key, fetchPage])
+
+  const want = useCallback(
+    (from: number, to: number) => {
+      for (let page = Math.floor(from / LIMIT); page <= Math.floor(to / LIMIT); page++) fetchPage(page)
+    },
+    [fetchPage],
+  )
+  const fresh = loaded.key === key
+  // Another table has other columns: nothing of the old one may be shown under its name.
+  const usable = fresh || (loaded.table?.name === table && key !== '')
+  return {
+    table: usable ? loaded.table : null,
+    count: usable ? (loaded.table?.matched_rows ?? 0) : 0,
+    row: (index) => (usable ? loaded.rows[index] : undefined),
+    want,
+    busy: !fresh && key !== '',
+    problem: fresh ? loaded.problem : null,
+  }
+}

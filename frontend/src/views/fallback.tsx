@@ -1,0 +1,22 @@
+// A view this page does not know: each payload drawn by its kind, in the server's order.
+import { useView } from '../state/data'
+import { followLink } from '../state/links'
+import { Bones } from '../widgets/basics'
+import { PayloadCard } from '../widgets/payload'
+import { ViewFrame } from './parts/frame'
+import type { ViewProps } from './view'
+
+export function Fallback({ id, base }: ViewProps) {
+  const resource = useView(id, base)
+  return (
+    <ViewFrame resource={resource} bones={<Bones height={400} />} steps={String(base.steps ?? '')}>
+      {(view) => (
+        <div className="tt-column">
+          {Object.entries(view.payloads).map(([name, payload]) => (
+            <PayloadCard key={name} payload={payload} onLink={followLink} />
+          ))}
+        </div>
+      )}
+    </ViewFrame>
+  )
+}

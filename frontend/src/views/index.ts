@@ -1,0 +1,19 @@
+// One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
+import type { ComponentType } from 'react'
+import { Fallback } from './fallback'
+import { Kernels } from './kernels'
+import { Modules } from './modules'
+import { Operators } from './operators'
+import { Overview } from './overview'
+import { TimelineView } from './timeline'
+import type { ViewProps } from './view'
+
+const VIEWS: Record<string, ComponentType<ViewProps>> = {
+  overview: Overview,
+  timeline: TimelineView,
+  operators: Operators,
+  kernels: Kernels,
+  modules: Modules,
+}
+
+export const viewOf = (id: string): ComponentType<ViewProps> => VIEWS[id] ?? Fallback

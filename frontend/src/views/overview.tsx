@@ -1,0 +1,185 @@
+// Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
+import { SegmentedControl } from '@mantine/core'
+import { useMemo, useState } from 'react'
+import type { Breakdown, Figures, Link, Notices, Payload, Series, Severity, View } from '../api/payloads'
+import { useView } from '../state/data'
+import { followLink } from '../state/links'
+import { setRoute, useRoute } from '../state/route'
+import { Bones, Card } from '../widgets/basics'
+import { BreakdownBar, BreakdownTable } from '../widgets/breakdown'
+import { Chart, SeriesTable } from '../widgets/chart'
+import { FigureList, Headline } from '../widgets/figures'
+import { NoticeList, Sentence } from '../widgets/notices'
+import { PayloadCard } from '../widgets/payload'
+import { ViewFrame } from './parts/frame'
+import type { ViewProps } from './view'
+
+const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', 'configuration', 'data_quality'])
+
+const bones = (
+  <div className="tt-overview">
+    <div className="tt-span12">
+      <Bones height={78} />
+    </div>
+    <div className="tt-span8">
+      <Bones height={330} />
+    </div>
+    <div className="tt-span4">
+      <Bones height={330} />
+    </div>
+    <div className="tt-span8">
+      <Bones height={200} />
+    </div>
+    <div className="tt-span4">
+      <Bones height={200} />
+    </div>
+  </div>
+)
+
+function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Extract<Payload, { kind: K }> | null {
+  const found = view.payloads[name]
+  return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
+}
+
+export function Overview({ base }: ViewProps) {
+  const resource = useView('overview', base)
+  return (
+    <ViewFrame resource={resource} bones={bones} steps={String(base.steps ?? '')}>
+      {(view) => <Page view={view} />}
+    </ViewFrame>
+  )
+}
+
+function Page({ view }: { view: View }) {
+  const headline = pick(view, 'headline', 'figures')
+  const steps = pick(view, 'steps', 'series')
+  const average = pick(view, 'average_step', 'breakdown')
+  const advice = pick(view, 'recommendations', 'notices')
+  const configuration = pick(view, 'configuration', 'figures')
+  const names = Object.keys(view.payloads)
+  const times = names.flatMap((name) => (name.startsWith('device_time') ? (pick(view, name, 'breakdown') ?? []) : []))
+  const devices = names.flatMap((name) =>
+    name.startsWith('device_') && !name.startsWith('device_time') ? (pick(view, name, 'figures') ?? []) : [],
+  )
+  const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
+  return (
+    <div className="tt-overview">
+      {headline && <HeadlineCard headline={headline} advice={advice} />}
+      {steps && <StepsCard series={steps} wide={!average} />}
+      {average && <AverageCard payload={average} wide={!steps} />}
+      {advice && (
+        <Card className="tt-span8" title={advice.title} subtitle={advice.notices.length > 0 ? String(advice.notices.length) : undefined}>
+          <NoticeList notices={advice.notices} onLink={followLink} none="No rule found anything to improve in this trace." />
+        </Card>
+      )}
+      <SideCards devices={devices} configuration={configuration} />
+      {times.map((payload) => (
+        <TimeCard key={payload.name} payload={payload} />
+      ))}
+      {rest.map((name) => (
+        <div key={name} className="tt-span12">
+          <PayloadCard payload={view.payloads[name]} onLink={followLink} />
+        </div>
+      ))}
+    </div>
+  )
+}
+
+function HeadlineCard({ headline, advice }: { headline: Figures; advice: Notices | null }) {
+  const first = advice?.notices[0]
+  const alarms = useMemo(() => {
+    const out = new Map<string, Severity>()
+    for (const notice of advice?.notices ?? []) {
+      if (notice.measure && (notice.severity === 'high' || notice.severity === 'medium') && !out.has(notice.measure)) out.set(notice.measure, notice.severity)
+    }
+    return out
+  }, [advice])
+  return (
+    <Card className="tt-span12 tt-headline-card" label="Headline">
+      <Headline figures={headline.figures} alarms={alarms} />
+      {first && (
+        <p className={`tt-say tt-say-${first.severity}`}>
+          <Sentence notice={first} text={first.text} />{' '}
+          {first.evidence && <LinkButton link={first.evidence} />}
+        </p>
+      )}
+    </Card>
+  )
+}
+
+const LinkButton = ({ link }: { link: Link }) => (
+  <button type="button" className="tt-link" onClick={() => followLink(link)}>
+    {link.text || 'Show evidence'}
+  </button>
+)
+
+function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
+  const route = useRoute()
+  const [form, setForm] = useState('chart')
+  const selected = useMemo(() => new Set((route.steps ?? '').split(',').filter(Boolean)), [route.steps])
+  const choose = (label: string) => setRoute({ steps: selected.has(label) && selected.size === 1 ? '' : label }, true)
+  const atIndex = (x: string) => choose(String(series.x[Number(x)] ?? x))
+  // Ranges such as 7-9 light no single bar; only labels that are bars dim the others.
+  const lit = useMemo(() => new Set([...selected].filter((label) => series.x.some((x) => String(x) === label))), [selected, series])
+  return (
+    <Card
+      className={wide ? 'tt-span12' : 'tt-span8'}
+      title={series.title}
+      subtitle={[series.subtitle, 'click a bar to choose its step'].filter(Boolean).join(' · ')}
+      actions={
+        <SegmentedControl
+          size="xs"
+          value={form}
+          onChange={setForm}
+          aria-label="Form of the steps"
+          data={[
+            { value: 'chart', label: 'Chart' },
+            { value: 'table', label: 'Table' },
+          ]}
+        />
+      }
+    >
+      <div className="tt-steps">
+        {form === 'chart' ? (
+          <Chart series={series} height="100%" selected={lit} onBar={atIndex} />
+        ) : (
+          <SeriesTable series={series} onPick={choose} pick="Choose this step" />
+        )}
+      </div>
+    </Card>
+  )
+}
+
+function AverageCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
+  return (
+    <Card className={wide ? 'tt-span12' : 'tt-span4'} title={payload.title} subtitle={payload.subtitle}>
+      <BreakdownTable payload={payload} onLink={followLink} of="% of step" />
+    </Card>
+  )
+}
+
+function SideCards({ devices, configuration }: { devices: Figures[]; configuration: Figures | null }) {
+  if (devices.length === 0 && !configuration) return null
+  return (
+    <div className={devices.length > 2 ? 'tt-span12 tt-cards' : 'tt-span4 tt-column'}>
+      {devices.map((device) => (
+        <Card key={device.name} title={device.title} subtitle={device.subtitle}>
+          <FigureList figures={device.figures} />
+        </Card>
+      ))}
+      {configuration && (
+        <Card title={configuration.title} subtitle={configuration.subtitle}>
+          <FigureList figures={configuration.figures} />
+        </Card>
+      )}
+    </div>
+  )
+}
+
+function TimeCard({ payload }: { payload: Breakdown }) {
+  return (
+    <Card className="tt-span12" title={payload.title} subtitle={payload.subtitle}>
+      <BreakdownBar payload={payload} onLink={followLink} />
+    </Card>
+  )
+}

@@ -1,0 +1,180 @@
+// An opened row: call stacks, how long its events take, and each of them with its way into the timeline.
+import { Button } from '@mantine/core'
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Column, Payload, Table } from '../../api/payloads'
+import { columnScale, isNumeric } from '../../lib/format'
+import type { Row } from '../../lib/pages'
+import { useView } from '../../state/data'
+import { showInTimeline } from '../../state/links'
+import { usePages } from '../../state/pages'
+import { setPrefs, usePrefs } from '../../state/prefs'
+import { Bones, useCopied, Value } from '../../widgets/basics'
+import { Chart } from '../../widgets/chart'
+import { FigureList } from '../../widgets/figures'
+import { ProblemPanel } from '../../widgets/problem'
+import { EditorSetting, StackFrames } from '../../widgets/stack'
+import { rowText } from '../../widgets/table'
+import { TimelineIcon } from '../../widgets/icons'
+
+/** Columns of a row that the events view can filter by. */
+const EVENT_KEYS = new Set(['name', 'kind', 'operator', 'input_shape', 'module', 'grid', 'block', 'category'])
+const MOST_STACKS = 5
+const MOST_INSTANCES = 100
+
+const whereOf = (row: Row, table: Table) =>
+  table.row_key.filter((key) => EVENT_KEYS.has(key)).map((key) => `${key}:${row[key] ?? ''}`)
+
+export function RowDetail(props: { row: Row; table: Table; base: Query; stacks: boolean; extra?: Record<string, string> }) {
+  const { row, table, base, stacks, extra } = props
+  const where = useMemo(
+    () => [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
+    [row, table, extra],
+  )
+  const events = useView('events', { ...base, where })
+  const [copied, copy] = useCopied()
+  const payloads = events.data?.payloads ?? {}
+  const name = String(row[table.name_column] ?? '')
+  return (
+    <div className="tt-detail-grid">
+      <div className="tt-detail-name">
+        <span className="tt-mono">{name}</span>
+        <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
+          {copied ? 'Copied' : 'Copy row'}
+        </Button>
+      </div>
+      {events.problem && <ProblemPanel problem={events.problem} />}
+      {!events.data && !events.problem && <Bones height={170} />}
+      {events.data && <Distribution distribution={payloads.distribution} summary={payloads.summary} />}
+      {payloads.instances?.kind === 'table' && <Instances table={payloads.instances} />}
+      {stacks && <Stacks where={whereOf(row, table).filter((item) => /^(name|input_shape):/.test(item))} base={base} />}
+    </div>
+  )
+}
+
+function Distribution({ distribution, summary }: { distribution?: Payload; summary?: Payload }) {
+  return (
+    <div className="tt-detail-block">
+      <h3>Distribution</h3>
+      <div className="tt-distribution">
+        {distribution?.kind === 'series' && distribution.x.length > 0 && <Chart series={distribution} height={168} compact />}
+        {summary?.kind === 'figures' && <FigureList figures={summary.figures} />}
+      </div>
+    </div>
+  )
+}
+
+const firstNumber = (row: Row, keys: readonly string[]): number | null => {
+  for (const key of keys) if (typeof row[key] === 'number') return row[key]
+  return null
+}
+
+export function Instances({ table }: { table: Table }) {
+  const columns = table.columns.filter((column) => !column.hidden && column.metric.key !== 'event' && column.metric.key !== table.name_column)
+  const scales = new Map(columns.map(({ metric }) => [metric.key, columnScale(metric.unit, table.rows.map((row) => row[metric.key] ?? null))]))
+  const rows = table.rows.slice(0, MOST_INSTANCES)
+  return (
+    <div className="tt-detail-block">
+      <h3>
+        Events
+        <small>
+          {table.matched_rows > rows.length
+            ? `${rows.length} of ${table.matched_rows.toLocaleString('en-US')}`
+            : table.matched_rows.toLocaleString('en-US')}
+          {table.sort && `, by ${table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title.toLowerCase()}`}
+        </small>
+      </h3>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard */}
+      <div className="tt-scroll tt-instances" tabIndex={0}>
+        <table className="tt-table">
+          <thead>
+            <tr>
+              {columns.map((column) => (
+                <InstanceHead key={column.metric.key} column={column} symbol={scales.get(column.metric.key)?.symbol ?? ''} />
+              ))}
+              <th scope="col">
+                <span className="tt-sr">Show</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row, i) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
+              <tr key={i}>
+                {columns.map(({ metric }) => (
+                  <td key={metric.key} className={isNumeric(metric.unit) ? undefined : 'tt-left'}>
+                    <Value value={row[metric.key] ?? null} unit={metric.unit} scale={scales.get(metric.key)} bare={isNumeric(metric.unit)} />
+                  </td>
+                ))}
+                <td>
+                  <ShowButton row={row} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  )
+}
+
+const InstanceHead = ({ column, symbol }: { column: Column; symbol: string }) => (
+  <th scope="col" className={isNumeric(column.metric.unit) ? undefined : 'tt-left'} title={column.metric.definition}>
+    {column.metric.title}
+    {symbol && ` (${symbol})`}
+  </th>
+)
+
+function ShowButton({ row }: { row: Row }) {
+  const start = firstNumber(row, ['start_ns', 'start'])
+  const dur = firstNumber(row, ['dur_ns', 'duration_ns', 'duration'])
+  const event = firstNumber(row, ['event', 'row'])
+  if (start === null) return null
+  return (
+    <button type="button" className="tt-link tt-icon-link" title="Show in timeline" aria-label="Show in timeline" onClick={() => showInTimeline(event, start, dur ?? 0)}>
+      <TimelineIcon />
+    </button>
+  )
+}
+
+function Stacks({ where, base }: { where: string[]; base: Query }) {
+  const prefs = usePrefs()
+  const key = where.join('\u0000')
+  const steady = useMemo(() => base, [JSON.stringify(base)])
+  const query = useMemo(() => ({ sort: '', desc: true, search: '', where: key.split('\u0000') }), [key])
+  const pages = usePages('operators', 'stacks', steady, query)
+  const { table } = pages
+  const column = table?.columns.find(({ metric }) => metric.key === 'call_stack' || metric.key === 'stack')
+  if (pages.problem) return <ProblemPanel problem={pages.problem} />
+  if (!table) return <Bones height={120} />
+  const rows = table.rows.slice(0, MOST_STACKS)
+  const shown = table.columns.filter(({ metric, hidden }) => !hidden && isNumeric(metric.unit) && /calls|self/.test(metric.key) && metric.unit !== 'ratio')
+  return (
+    <div className="tt-detail-block tt-detail-stacks">
+      <h3>
+        Call stacks
+        <small>{pages.count > rows.length ? `${rows.length} of ${pages.count}` : pages.count}</small>
+        <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
+      </h3>
+      {pages.count === 0 && (
+        <p className="tt-none">
+          The trace holds no call stacks for this operator. Record them with <code>profile(with_stack=True)</code>.
+        </p>
+      )}
+      {column &&
+        rows.map((row, i) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
+          <div key={i} className="tt-stack-box">
+            <div className="tt-stack-facts">
+              {shown.map(({ metric }) => (
+                <span key={metric.key}>
+                  <span className="tt-mute">{metric.title}</span> <Value value={row[metric.key] ?? null} unit={metric.unit} />
+                </span>
+              ))}
+            </div>
+            <StackFrames stack={String(row[column.metric.key] ?? '')} editor={prefs.editor} />
+          </div>
+        ))}
+    </div>
+  )
+}

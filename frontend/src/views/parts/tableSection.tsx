@@ -1,0 +1,187 @@
+// The table half of a view: search, grouping, filters, columns, and the rows themselves. All of it lives in the URL.
+import { ActionIcon, Checkbox, Popover, SegmentedControl, TextInput, Tooltip } from '@mantine/core'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { type Query, tableCsvUrl } from '../../api/client'
+import type { Table } from '../../api/payloads'
+import { shortenMiddle } from '../../lib/names'
+import type { Row, TableQuery } from '../../lib/pages'
+import { parseSearch } from '../../lib/search'
+import { setCurrent } from '../../state/current'
+import { joinList, splitList, type Values } from '../../state/hash'
+import { usePages } from '../../state/pages'
+import { setRoute, useRoute } from '../../state/route'
+import { CloseIcon, ColumnsIcon, SearchIcon } from '../../widgets/icons'
+import { DataTable, isShown } from '../../widgets/table'
+import type { NameStyle } from '../../widgets/tableCells'
+
+const DEBOUNCE_MS = 300
+
+export interface Group {
+  table: string
+  label: string
+}
+
+export function queryOf(route: Values): TableQuery {
+  return { sort: route.sort ?? '', desc: route.desc !== '0', search: route.search ?? '', where: splitList(route.where) }
+}
+
+export function SearchBox({ value, onChange, placeholder }: { value: string; onChange: (value: string) => void; placeholder: string }) {
+  const [text, setText] = useState(value)
+  const timer = useRef(0)
+  useEffect(() => setText(value), [value])
+  useEffect(() => () => window.clearTimeout(timer.current), [])
+  const search = parseSearch(text)
+  const change = (next: string) => {
+    setText(next)
+    window.clearTimeout(timer.current)
+    if (parseSearch(next).kind === 'bad') return
+    timer.current = window.setTimeout(() => onChange(next), DEBOUNCE_MS)
+  }
+  return (
+    <TextInput
+      className="tt-search"
+      size="sm"
+      type="search"
+      data-search
+      leftSection={<SearchIcon />}
+      placeholder={placeholder}
+      aria-label={placeholder}
+      value={text}
+      error={search.kind === 'bad' ? search.reason : null}
+      onChange={(event) => change(event.currentTarget.value)}
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') change('')
+        if (event.key === 'Enter' && search.kind !== 'bad') onChange(text)
+      }}
+    />
+  )
+}
+
+export function TableSection(props: {
+  view: string
+  base: Query
+  groups: readonly Group[]
+  nameStyle?: NameStyle
+  placeholder: string
+  detail: (row: Row, table: Table) => ReactNode
+}) {
+  const { view, base, groups, nameStyle, placeholder, detail } = props
+  const route = useRoute()
+  const group = groups.find((item) => item.table === route.group) ?? groups[0]
+  const { sort, desc, search, where } = route
+  const query = useMemo(() => queryOf({ sort: sort ?? '', desc: desc ?? '', search: search ?? '', where: where ?? '' }), [sort, desc, search, where])
+  const pages = usePages(view, group.table, base, query)
+  const { table } = pages
+  const shown = route.cols ? route.cols.split(',') : null
+
+  useEffect(() => {
+    const url = tableCsvUrl(view, group.table, {
+      ...base,
+      sort: query.sort,
+      desc: query.sort ? (query.desc ? 1 : 0) : null,
+      search: query.search,
+      where: query.where,
+    })
+    setCurrent({ csv: { url, title: group.label } })
+    return () => setCurrent({ csv: null })
+  }, [view, group, base, query])
+
+  return (
+    <section className="tt-table-section" aria-label={group.label}>
+      <div className="tt-toolbar">
+        {groups.length > 1 && (
+          <SegmentedControl
+            size="sm"
+            aria-label="Group rows by"
+            value={group.table}
+            onChange={(next) => setRoute({ group: next === groups[0].table ? '' : next, sort: '', desc: '', cols: '', row: '' }, true)}
+            data={groups.map((item) => ({ value: item.table, label: item.label }))}
+          />
+        )}
+        <SearchBox value={query.search} onChange={(next) => setRoute({ search: next, row: '' })} placeholder={placeholder} />
+        <Chips where={query.where} table={table} />
+        <span className="tt-count tt-mute">
+          {table &&
+            (pages.count === table.total_rows
+              ? `${table.total_rows.toLocaleString('en-US')} rows`
+              : `${pages.count.toLocaleString('en-US')} of ${table.total_rows.toLocaleString('en-US')} rows`)}
+        </span>
+        {table && <ColumnChooser table={table} shown={shown} />}
+      </div>
+      <DataTable
+        pages={pages}
+        query={query}
+        onSort={(key, descending) => setRoute({ sort: key, desc: descending ? '1' : '0' })}
+        shown={shown}
+        nameStyle={nameStyle}
+        open={route.row}
+        onOpen={(row) => setRoute({ row })}
+        detail={detail}
+        onClear={() => setRoute({ search: '', where: '' }, true)}
+        label={group.label}
+      />
+    </section>
+  )
+}
+
+function Chips({ where, table }: { where: readonly string[]; table: Table | null }) {
+  return (
+    <>
+      {where.map((item) => {
+        const at = item.indexOf(':')
+        const column = table?.columns.find(({ metric }) => metric.key === item.slice(0, at))
+        const value = item.slice(at + 1)
+        return (
+          <span className="tt-chip" key={item} title={value}>
+            <span className="tt-mute">{column?.metric.title ?? item.slice(0, at)}:</span>{' '}
+            <span className="tt-mono">{shortenMiddle(value, 36)}</span>
+            <ActionIcon
+              size="xs"
+              variant="subtle"
+              color="gray"
+              aria-label={`Remove filter ${value}`}
+              onClick={() => setRoute({ where: joinList(where.filter((other) => other !== item)), row: '' }, true)}
+            >
+              <CloseIcon />
+            </ActionIcon>
+          </span>
+        )
+      })}
+    </>
+  )
+}
+
+function ColumnChooser({ table, shown }: { table: Table; shown: readonly string[] | null }) {
+  const columns = table.columns.filter((column) => column.metric.key !== table.name_column)
+  const toggle = (key: string) => {
+    const now = columns.filter((column) => isShown(column, shown)).map((column) => column.metric.key)
+    const next = now.includes(key) ? now.filter((item) => item !== key) : [...now, key]
+    const usual = columns.filter((column) => !column.hidden).map((column) => column.metric.key)
+    const same = next.length === usual.length && usual.every((item) => next.includes(item))
+    setRoute({ cols: same ? '' : next.join(',') })
+  }
+  return (
+    <Popover position="bottom-end" withinPortal trapFocus>
+      <Popover.Target>
+        <Tooltip label="Choose columns">
+          <ActionIcon variant="default" size="lg" aria-label="Choose columns">
+            <ColumnsIcon />
+          </ActionIcon>
+        </Tooltip>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <div className="tt-columns">
+          {columns.map((column) => (
+            <Checkbox
+              key={column.metric.key}
+              size="xs"
+              label={column.metric.title}
+              checked={isShown(column, shown)}
+              onChange={() => toggle(column.metric.key)}
+            />
+          ))}
+        </div>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}

@@ -1,0 +1,307 @@
+// Timeline: every event of a window. The server sends what the pixels can show; zooming asks for more.
+import { Button, Checkbox, Modal, Popover } from '@mantine/core'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { type Query, windowUrl } from '../api/client'
+import type { Figures, Timeline, View } from '../api/payloads'
+import type { Range } from '../canvas/timelineDraw'
+import { format } from '../lib/format'
+import { matcher } from '../lib/search'
+import { setCurrent } from '../state/current'
+import { useView } from '../state/data'
+import { usePrefs } from '../state/prefs'
+import { setRoute, useRoute } from '../state/route'
+import { Bones, Card, CopyIconButton } from '../widgets/basics'
+import { FigureList } from '../widgets/figures'
+import { CloseIcon, DownloadIcon } from '../widgets/icons'
+import { ProblemPanel } from '../widgets/problem'
+import { StackFrames } from '../widgets/stack'
+import { TimelineCanvas, type TimelineHandle, TimelineText } from '../widgets/timeline'
+import { SearchBox } from './parts/tableSection'
+import type { ViewProps } from './view'
+
+const DEBOUNCE_MS = 160
+const STRIP_WIDTH = 900
+
+const timelineOf = (view: View | null): Timeline | null => {
+  const payload = view?.payloads.timeline
+  return payload?.kind === 'timeline' ? payload : null
+}
+
+/** What to load for a window: half of it more on both sides, so that small moves need nothing new. */
+function askFor(view: Range, whole: Range, pixels: number): Query {
+  const span = view.end - view.start
+  const start = Math.max(whole.start, Math.floor(view.start - span / 2))
+  const end = Math.min(whole.end, Math.ceil(view.end + span / 2))
+  return { start_ns: start, end_ns: end, width: Math.round((pixels * (end - start)) / span) }
+}
+
+export function TimelineView({ base }: ViewProps) {
+  const route = useRoute()
+  const { steps, ...profile } = base
+  const [pixels] = useState(() => Math.max(600, window.innerWidth - 400))
+  const [view, setView] = useState<Range | null>(() => rangeOf(route.start_ns, route.end_ns))
+  const [ask, setAsk] = useState<Query>(() => (view ? { start_ns: view.start, end_ns: view.end, width: pixels } : { width: pixels }))
+  const resource = useView('timeline', { ...base, ...ask })
+  const data = timelineOf(resource.data)
+  const first = useView('timeline', { ...profile, start_ns: 0, end_ns: data?.window_end_ns ?? 0, width: STRIP_WIDTH }, data !== null)
+  const whole = timelineOf(first.data)
+  const timer = useRef(0)
+  const handle = useRef<TimelineHandle>(null)
+  const latest = useRef(data)
+  latest.current = data
+
+  const load = useCallback((next: Range) => {
+    const shown = latest.current
+    if (!shown) return
+    const width = handle.current?.plotWidth() ?? 1200
+    const span = next.end - next.start
+    const covered = shown.start_ns <= Math.max(shown.window_start_ns, next.start) && shown.end_ns >= Math.min(shown.window_end_ns, next.end)
+    // Fine enough and all there: nothing to ask.
+    if (covered && shown.resolution_ns <= (span / width) * 1.3 + 1) return
+    setAsk(askFor(next, { start: shown.window_start_ns, end: shown.window_end_ns }, width))
+  }, [])
+
+  const onView = useCallback(
+    (next: Range) => {
+      window.clearTimeout(timer.current)
+      timer.current = window.setTimeout(() => {
+        setView(next)
+        setRoute({ start_ns: String(next.start), end_ns: String(next.end) })
+        load(next)
+      }, DEBOUNCE_MS)
+    },
+    [load],
+  )
+  // Back, a link or a pasted URL: the window follows.
+  useEffect(() => {
+    const wanted = rangeOf(route.start_ns, route.end_ns)
+    if (!wanted) return
+    setView((old) => (old && old.start === wanted.start && old.end === wanted.end ? old : wanted))
+    load(wanted)
+  }, [route.start_ns, route.end_ns, load])
+  const shownWindow = view ?? (data ? { start: data.start_ns, end: data.end_ns } : null)
+  const windowKey = shownWindow ? `${shownWindow.start} ${shownWindow.end}` : ''
+  useEffect(() => {
+    const [start, end] = windowKey.split(' ').map(Number)
+    if (windowKey) setCurrent({ window: { start, end } })
+    return () => setCurrent({ window: null })
+  }, [windowKey])
+
+  if (!data) return resource.problem ? <ProblemPanel problem={resource.problem} /> : <Bones height="calc(100vh - 90px)" />
+  return (
+    <Page data={data} whole={whole} view={view} base={base} busy={resource.busy} problem={resource.problem} shown={shownWindow ?? { start: 0, end: 1 }} onView={onView} handle={handle} />
+  )
+}
+
+function rangeOf(start: string | undefined, end: string | undefined): Range | null {
+  const range = { start: Number(start), end: Number(end) }
+  return start !== undefined && end !== undefined && range.end > range.start ? range : null
+}
+
+function Page(props: {
+  data: Timeline
+  whole: Timeline | null
+  view: Range | null
+  shown: Range
+  base: Query
+  busy: boolean
+  problem: { what: string; where: string; do: string } | null
+  onView: (view: Range) => void
+  handle: React.RefObject<TimelineHandle | null>
+}) {
+  const { data, whole, view, shown, base, busy, problem, onView, handle } = props
+  const route = useRoute()
+  const search = route.search ?? ''
+  const matches = useMemo(() => matcher(search), [search])
+  const found = useMemo(() => (matches ? countMatches(data, matches) : 0), [data, matches])
+  const [collapsed, setCollapsed] = useState<ReadonlySet<number>>(new Set())
+  const [help, setHelp] = useState(false)
+  const [text, setText] = useState(false)
+  const range = rangeOf(route.from_ns, route.to_ns)
+  const event = route.event === undefined ? null : Number(route.event)
+  const { steps: _, ...profile } = base
+  const pick = (next: number | null, bucket: Range | null) => {
+    if (bucket) handle.current?.show({ start: bucket.start - (bucket.end - bucket.start) * 0.1, end: bucket.end + (bucket.end - bucket.start) * 0.1 })
+    else setRoute({ event: next === null ? '' : String(next) })
+  }
+  return (
+    <div className="tt-page-timeline">
+      <div className="tt-toolbar">
+        <SearchBox value={search} onChange={(next) => setRoute({ search: next })} placeholder="Search names, text or /regex/" />
+        {matches && <span className="tt-count tt-mute">{found.toLocaleString('en-US')} in sight</span>}
+        <TracksMenu data={data} collapsed={collapsed} onCollapse={setCollapsed} />
+        <Button.Group>
+          <Button size="sm" variant="default" aria-label="Zoom in" onClick={() => handle.current?.zoom(0.5)}>
+            +
+          </Button>
+          <Button size="sm" variant="default" aria-label="Zoom out" onClick={() => handle.current?.zoom(2)}>
+            −
+          </Button>
+          <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>
+            Whole trace
+          </Button>
+        </Button.Group>
+        <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
+          {text ? 'As picture' : 'As text'}
+        </Button>
+        <Button size="sm" variant="default" onClick={() => setHelp(true)}>
+          Open in Perfetto
+        </Button>
+      </div>
+      {problem && <ProblemPanel problem={problem} />}
+      <section className="tt-card tt-timeline-card" aria-busy={busy} aria-label="Timeline">
+        {text ? (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard
+          <div className="tt-scroll tt-fill" tabIndex={0}>
+            <TimelineText data={data} />
+          </div>
+        ) : (
+          <TimelineCanvas
+            data={data}
+            whole={whole}
+            view={view}
+            matches={matches}
+            selected={event}
+            range={range}
+            collapsed={collapsed}
+            onView={onView}
+            onPick={pick}
+            onRange={(next) => setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })}
+            onCollapse={setCollapsed}
+            handle={handle}
+          />
+        )}
+        <footer className="tt-timeline-foot">
+          <span>
+            {format(shown.end - shown.start, 'ns')} in sight
+            {busy && ' · loading…'}
+          </span>
+          <span className="tt-hint">wheel or W S zoom · drag or A D move · shift + drag measures · shift + wheel scrolls</span>
+        </footer>
+      </section>
+      {range && (
+        <div className="tt-measure">
+          Measured <b>{format(range.end - range.start, 'ns')}</b>
+          <Button size="compact-xs" variant="default" onClick={() => handle.current?.show(range)}>
+            Zoom to it
+          </Button>
+          <Button size="compact-xs" variant="default" component="a" href={windowUrl({ ...profile, start_ns: range.start, end_ns: range.end })} download>
+            Export it
+          </Button>
+          <Button size="compact-xs" variant="subtle" onClick={() => setRoute({ from_ns: '', to_ns: '' })}>
+            Clear
+          </Button>
+        </div>
+      )}
+      {event !== null && <EventPanel event={event} base={profile} onClose={() => setRoute({ event: '' })} />}
+      <PerfettoModal open={help} onClose={() => setHelp(false)} url={windowUrl({ ...profile, start_ns: shown.start, end_ns: shown.end })} span={shown.end - shown.start} />
+    </div>
+  )
+}
+
+function countMatches(data: Timeline, matches: (name: string) => boolean): number {
+  const hit = data.names.map(matches)
+  let sum = 0
+  for (let i = 0; i < data.name.length; i++) if (hit[data.name[i]]) sum += data.count[i]
+  return sum
+}
+
+function TracksMenu({ data, collapsed, onCollapse }: { data: Timeline; collapsed: ReadonlySet<number>; onCollapse: (next: ReadonlySet<number>) => void }) {
+  const toggle = (track: number) => {
+    const next = new Set(collapsed)
+    if (!next.delete(track)) next.add(track)
+    onCollapse(next)
+  }
+  return (
+    <Popover position="bottom-end" withinPortal trapFocus>
+      <Popover.Target>
+        <Button size="sm" variant="default">
+          Tracks
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <div className="tt-columns">
+          <Button.Group>
+            <Button size="compact-xs" variant="default" onClick={() => onCollapse(new Set())}>
+              Open all
+            </Button>
+            <Button size="compact-xs" variant="default" onClick={() => onCollapse(new Set(data.tracks.keys()))}>
+              Close all
+            </Button>
+          </Button.Group>
+          {data.tracks.map((track, i) => (
+            <Checkbox
+              key={`${track.title} ${track.subtitle} ${i}`}
+              size="xs"
+              checked={!collapsed.has(i)}
+              onChange={() => toggle(i)}
+              label={track.subtitle ? `${track.title} · ${track.subtitle}` : track.title}
+            />
+          ))}
+        </div>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}
+
+const isStack = (figures: Figures) => figures.figures.length > 0 && figures.name === 'stack'
+
+function EventPanel({ event, base, onClose }: { event: number; base: Query; onClose: () => void }) {
+  const prefs = usePrefs()
+  const resource = useView('events', { ...base, event })
+  const payloads = Object.values(resource.data?.payloads ?? {})
+  const blocks = payloads.flatMap((payload) => (payload.kind === 'figures' ? payload : []))
+  const main = blocks.find((block) => block.name === 'event') ?? blocks[0]
+  const name = main?.title ?? `Event ${event}`
+  return (
+    <Card
+      className="tt-event"
+      title={<span className="tt-mono">{name}</span>}
+      subtitle={main?.subtitle}
+      actions={
+        <span className="tt-row">
+          <CopyIconButton text={name} label="Copy name" />
+          <button type="button" className="tt-link tt-icon-link" aria-label="Close details" onClick={onClose}>
+            <CloseIcon />
+          </button>
+        </span>
+      }
+    >
+      {resource.problem && <ProblemPanel problem={resource.problem} />}
+      {!resource.data && !resource.problem && <Bones height={120} />}
+      <div className={resource.busy ? 'tt-event-grid tt-stale' : 'tt-event-grid'}>
+        {blocks.map((block) => (
+          <div key={block.name} className={isStack(block) ? 'tt-event-wide' : undefined}>
+            {block !== main && <h3>{block.title}</h3>}
+            {isStack(block)
+              ? block.figures.map((figure) => <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />)
+              : <FigureList figures={block.figures} />}
+          </div>
+        ))}
+      </div>
+    </Card>
+  )
+}
+
+function PerfettoModal({ open, onClose, url, span }: { open: boolean; onClose: () => void; url: string; span: number }) {
+  return (
+    <Modal opened={open} onClose={onClose} title="Open this window in Perfetto" transitionProps={{ duration: 100 }}>
+      <ol className="tt-ol">
+        <li>
+          Download the window in sight ({format(span, 'ns')}) as a Chrome trace. Its events are complete: nothing is merged.
+        </li>
+        <li>
+          Open{' '}
+          <a href="https://ui.perfetto.dev" target="_blank" rel="noreferrer noopener">
+            ui.perfetto.dev
+          </a>{' '}
+          and drop the file there. Perfetto works in your browser; the trace is not uploaded.
+        </li>
+      </ol>
+      <Button component="a" href={url} download leftSection={<DownloadIcon />}>
+        Download the window
+      </Button>
+    </Modal>
+  )
+}
+

@@ -1,0 +1,153 @@
+// Small pieces that every view uses: cards, values, metric help, copy.
+import { ActionIcon, Skeleton, Tooltip, useComputedColorScheme } from '@mantine/core'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import type { Metric, Scalar, Unit } from '../api/payloads'
+import { DARK, LIGHT, type Theme } from '../canvas/surface'
+import { exact, format, formatNumber, type Scale } from '../lib/format'
+import { CheckIcon, CopyIcon } from './icons'
+
+export const useTheme = (): Theme => (useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark' ? DARK : LIGHT)
+
+export function Card(props: {
+  title?: ReactNode
+  subtitle?: ReactNode
+  actions?: ReactNode
+  className?: string
+  children: ReactNode
+  label?: string
+}) {
+  const { title, subtitle, actions, className, children, label } = props
+  return (
+    <section className={`tt-card ${className ?? ''}`} aria-label={label ?? (typeof title === 'string' ? title : undefined)}>
+      {title !== undefined && (
+        <header className="tt-card-head">
+          <h2>
+            {title}
+            {subtitle && (
+              <small title={typeof subtitle === 'string' ? subtitle : undefined}>{subtitle}</small>
+            )}
+          </h2>
+          {actions}
+        </header>
+      )}
+      {children}
+    </section>
+  )
+}
+
+const UNITS: Partial<Record<Unit, string>> = {
+  ns: 'time',
+  bytes: 'bytes (1 KiB = 1,024 bytes)',
+  bytes_per_second: 'bytes per second (1 GB = 10⁹ bytes)',
+  count: 'count',
+  ratio: 'per cent',
+  number: 'number',
+}
+
+/** What a metric is; shown on hover and focus of its name. */
+export function MetricHelp({ metric }: { metric: Metric }) {
+  const unit = UNITS[metric.unit]
+  return (
+    <div className="tt-help">
+      <b>{metric.title}</b>
+      {metric.definition && <div>{metric.definition}</div>}
+      {(unit || metric.window) && (
+        <div className="tt-help-foot">
+          {unit && <>Unit: {unit}</>}
+          {unit && metric.window && ' · '}
+          {metric.window && <>Window: {metric.window}</>}
+        </div>
+      )}
+    </div>
+  )
+}
+
+export function MetricName({ metric, children }: { metric: Metric; children?: ReactNode }) {
+  return (
+    <Tooltip label={<MetricHelp metric={metric} />}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the definition must be reachable by keyboard */}
+      <span className="tt-metric" tabIndex={0}>
+        {children ?? metric.title}
+      </span>
+    </Tooltip>
+  )
+}
+
+/** A number with its unit; the exact value on hover. */
+export function Value(props: { value: Scalar; unit: Unit; scale?: Scale; bare?: boolean }) {
+  const { value, unit, scale, bare } = props
+  const text = bare && scale ? formatNumber(value, scale) : format(value, unit, scale)
+  const plain = unit === 'text' || unit === 'code'
+  return (
+    <span className={unit === 'code' ? 'tt-mono' : 'tt-num'} title={plain ? String(value ?? '') : exact(value, unit)}>
+      {text}
+    </span>
+  )
+}
+
+/** Copies text; also where the page is no secure context and the clipboard API is missing. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    if (navigator.clipboard) {
+      await navigator.clipboard.writeText(text)
+      return true
+    }
+  } catch {
+    // Refused: try the old way.
+  }
+  const area = document.createElement('textarea')
+  area.value = text
+  area.style.position = 'fixed'
+  area.style.opacity = '0'
+  document.body.append(area)
+  area.select()
+  let done = false
+  try {
+    done = document.execCommand('copy')
+  } catch {
+    done = false
+  }
+  area.remove()
+  return done
+}
+
+export function useCopied(): [boolean, (text: string) => void] {
+  const [copied, setCopied] = useState(false)
+  const timer = useRef(0)
+  useEffect(() => () => window.clearTimeout(timer.current), [])
+  const copy = (text: string) => {
+    copyText(text).then((done) => {
+      if (!done) window.prompt('Copy:', text)
+      setCopied(true)
+      window.clearTimeout(timer.current)
+      timer.current = window.setTimeout(() => setCopied(false), 1500)
+    })
+  }
+  return [copied, copy]
+}
+
+export function CopyIconButton({ text, label }: { text: string; label: string }) {
+  const [copied, copy] = useCopied()
+  return (
+    <Tooltip label={copied ? 'Copied' : label}>
+      <ActionIcon
+        size="sm"
+        variant="subtle"
+        color="gray"
+        aria-label={label}
+        onClick={(event) => {
+          event.stopPropagation()
+          copy(text)
+        }}
+      >
+        {copied ? <CheckIcon /> : <CopyIcon />}
+      </ActionIcon>
+    </Tooltip>
+  )
+}
+
+export function Swatch({ color, idle }: { color: string; idle?: boolean }) {
+  return <i className={idle ? 'tt-swatch tt-idle' : 'tt-swatch'} style={idle ? undefined : { background: color }} />
+}
+
+export const Bones = ({ height }: { height: number | string }) => <Skeleton height={height} radius="md" />

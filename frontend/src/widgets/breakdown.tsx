@@ -1,0 +1,221 @@
+// Parts of a total: one bar, a table with bars, or a donut with a legend that carries values.
+import { Tooltip } from '@mantine/core'
+import { useState } from 'react'
+import type { Breakdown, Link, Part } from '../api/payloads'
+import { categoryColor } from '../lib/color'
+import { columnScale, format, formatNumber } from '../lib/format'
+import { shortenMiddle, shortKernel } from '../lib/names'
+import { MetricHelp, MetricName, Swatch, Value } from './basics'
+
+export type OnLink = (link: Link) => void
+
+const share = (part: Part, total: number) => (total > 0 ? part.value / total : 0)
+const isIdle = (part: Part) => part.category === 'idle'
+
+export function BreakdownBar({ payload, onLink }: { payload: Breakdown; onLink: OnLink }) {
+  const shown = payload.parts.filter((part) => part.value > 0)
+  return (
+    <div>
+      <div className="tt-strip" role="img" aria-label={describe(payload)}>
+        {shown.map((part) => (
+          <Tooltip key={part.metric.key} label={<MetricHelp metric={part.metric} />}>
+            <b
+              className={isIdle(part) ? 'tt-idle' : undefined}
+              style={{ flexGrow: part.value, background: isIdle(part) ? undefined : categoryColor(part.category) }}
+            />
+          </Tooltip>
+        ))}
+      </div>
+      <ul className="tt-key">
+        {payload.parts.map((part) => (
+          <li key={part.metric.key}>
+            <Swatch color={categoryColor(part.category)} idle={isIdle(part)} />
+            <PartName part={part} onLink={onLink} />
+            <b>
+              <Value value={part.value} unit={payload.unit} /> · {format(share(part, payload.total), 'ratio')}
+            </b>
+          </li>
+        ))}
+        <li className="tt-key-total">
+          Total{' '}
+          <b>
+            <Value value={payload.total} unit={payload.unit} />
+          </b>
+        </li>
+      </ul>
+    </div>
+  )
+}
+
+function PartName({ part, onLink }: { part: Part; onLink: OnLink }) {
+  const { link } = part
+  if (!link) return <MetricName metric={part.metric} />
+  return (
+    <Tooltip label={<MetricHelp metric={part.metric} />}>
+      <button type="button" className="tt-link tt-part" onClick={() => onLink(link)}>
+        {part.metric.title}
+      </button>
+    </Tooltip>
+  )
+}
+
+export const describe = (payload: Breakdown) =>
+  `${payload.title}: ${payload.parts
+    .map((part) => `${part.metric.title} ${format(part.value, payload.unit)}, ${format(share(part, payload.total), 'ratio')}`)
+    .join('; ')}. Total ${format(payload.total, payload.unit)}.`
+
+export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; onLink: OnLink; of: string }) {
+  const scale = columnScale(payload.unit, [payload.total])
+  const largest = Math.max(...payload.parts.map((part) => share(part, payload.total)), 1e-9)
+  return (
+    <table className="tt-table">
+      <thead>
+        <tr>
+          <th scope="col">Category</th>
+          <th scope="col">{scale.symbol || 'Value'}</th>
+          <th scope="col" className="tt-share-head">
+            {of}
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {payload.parts.map((part) => (
+          <tr key={part.metric.key}>
+            <th scope="row">
+              <Swatch color={categoryColor(part.category)} idle={isIdle(part)} />
+              <PartName part={part} onLink={onLink} />
+            </th>
+            <td>
+              <Value value={part.value} unit={payload.unit} scale={scale} bare />
+            </td>
+            <td className="tt-share">
+              <span className="tt-share-bar">
+                <i
+                  style={{
+                    width: `${(share(part, payload.total) / largest) * 100}%`,
+                    background: categoryColor(part.category),
+                  }}
+                />
+              </span>
+              <span className="tt-num">{formatNumber(share(part, payload.total), columnScale('ratio', [1]))}</span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+      <tfoot>
+        <tr>
+          <th scope="row">Total</th>
+          <td>
+            <Value value={payload.total} unit={payload.unit} scale={scale} bare />
+          </td>
+          <td className="tt-num">{payload.total > 0 ? '100.0' : '–'}</td>
+        </tr>
+      </tfoot>
+    </table>
+  )
+}
+
+/** One ring segment between two fractions of a turn. */
+function arc(from: number, to: number, outer: number, inner: number): string {
+  const end = Math.min(to, from + 0.99999)
+  const point = (turn: number, r: number) => {
+    const angle = turn * 2 * Math.PI - Math.PI / 2
+    return `${(50 + r * Math.cos(angle)).toFixed(3)} ${(50 + r * Math.sin(angle)).toFixed(3)}`
+  }
+  const large = end - from > 0.5 ? 1 : 0
+  return `M${point(from, outer)}A${outer} ${outer} 0 ${large} 1 ${point(end, outer)}L${point(end, inner)}A${inner} ${inner} 0 ${large} 0 ${point(from, inner)}Z`
+}
+
+export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink: OnLink; active?: string }) {
+  const [hover, setHover] = useState('')
+  const scale = columnScale(payload.unit, payload.parts.map((part) => part.value))
+  const focus = hover || active || ''
+  let at = 0
+  const slices = payload.parts.map((part) => {
+    const from = at
+    at += share(part, payload.total)
+    return { part, from, to: at }
+  })
+  const chosen = payload.parts.find((part) => part.metric.key === focus)
+  return (
+    <div className="tt-donut">
+      <svg viewBox="0 0 100 100" role="img" aria-label={describe(payload)}>
+        {slices
+          .filter(({ part }) => part.value > 0)
+          .map(({ part, from, to }) => (
+            // biome-ignore lint/a11y/noStaticElementInteractions: the legend's buttons do the same by keyboard
+            <path
+              key={part.metric.key}
+              d={arc(from, to, 49, 32)}
+              fill={categoryColor(part.category)}
+              className={focus && focus !== part.metric.key ? 'tt-dim' : undefined}
+              style={{ cursor: part.link ? 'pointer' : undefined }}
+              onMouseEnter={() => setHover(part.metric.key)}
+              onMouseLeave={() => setHover('')}
+              onClick={() => part.link && onLink(part.link)}
+            />
+          ))}
+        <text x="50" y="49" className="tt-donut-value">
+          {chosen ? format(share(chosen, payload.total), 'ratio') : format(payload.total, payload.unit)}
+        </text>
+        <text x="50" y="59" className="tt-donut-note">
+          {chosen ? 'of total' : 'total'}
+        </text>
+      </svg>
+      <ul className="tt-legend">
+        {payload.parts.map((part) => (
+          <LegendItem
+            key={part.metric.key}
+            part={part}
+            value={formatNumber(part.value, scale)}
+            symbol={scale.symbol}
+            ratio={format(share(part, payload.total), 'ratio')}
+            onHover={setHover}
+            onLink={onLink}
+            active={active === part.metric.key}
+          />
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+function LegendItem(props: {
+  part: Part
+  value: string
+  symbol: string
+  ratio: string
+  onHover: (key: string) => void
+  onLink: OnLink
+  active: boolean
+}) {
+  const { part, value, symbol, ratio, onHover, onLink, active } = props
+  const { link } = part
+  const name = shortenMiddle(shortKernel(part.metric.title), 60)
+  return (
+    <li onMouseEnter={() => onHover(part.metric.key)} onMouseLeave={() => onHover('')} className={active ? 'tt-active' : undefined}>
+      <Swatch color={categoryColor(part.category)} />
+      {link ? (
+        <button
+          type="button"
+          className="tt-legend-name"
+          title={part.metric.title}
+          aria-pressed={active}
+          onClick={() => onLink(link)}
+          onFocus={() => onHover(part.metric.key)}
+          onBlur={() => onHover('')}
+        >
+          {name}
+        </button>
+      ) : (
+        <span className="tt-legend-name" title={part.metric.definition || part.metric.title}>
+          {name}
+        </span>
+      )}
+      <span className="tt-num">
+        {value} {symbol}
+      </span>
+      <span className="tt-num tt-mute">{ratio}</span>
+    </li>
+  )
+}

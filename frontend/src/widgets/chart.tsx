@@ -1,0 +1,135 @@
+// The frame of a chart: loads the library once, draws, redraws on size and theme, and offers the numbers as a table.
+import { type ReactNode, useEffect, useMemo, useRef } from 'react'
+import type { Series } from '../api/payloads'
+import { formatNumber } from '../lib/format'
+import { useTheme, Value } from './basics'
+import { chartOption, chartScale, totalsOf, xLabels } from './chartOption'
+
+type Library = typeof import('./echarts')
+type Instance = ReturnType<Library['init']>
+
+let library: Promise<Library> | null = null
+const loadLibrary = () => {
+  library ??= import('./echarts')
+  return library
+}
+
+export function Chart(props: {
+  series: Series
+  height: number | string
+  selected?: ReadonlySet<string>
+  compact?: boolean
+  onBar?: (x: string) => void
+}) {
+  const { series, height, selected, compact = false, onBar } = props
+  const theme = useTheme()
+  const frame = useRef<HTMLDivElement>(null)
+  const chart = useRef<Instance | null>(null)
+  const handler = useRef(onBar)
+  handler.current = onBar
+  const option = useMemo(
+    () => chartOption(series, { theme, selected: selected ?? new Set(), compact }),
+    [series, theme, selected, compact],
+  )
+  const latest = useRef(option)
+  latest.current = option
+
+  useEffect(() => {
+    let gone = false
+    const observer = new ResizeObserver(() => chart.current?.resize())
+    loadLibrary().then(({ init }) => {
+      const node = frame.current
+      if (gone || !node) return
+      const instance = init(node)
+      chart.current = instance
+      instance.setOption(latest.current)
+      // The whole column of a bar is the target, not only its coloured part.
+      instance.getZr().on('click', (event: { offsetX: number; offsetY: number }) => {
+        const point = [event.offsetX, event.offsetY]
+        if (!handler.current || event.offsetY > node.clientHeight - 20) return
+        const at = instance.convertFromPixel({ xAxisIndex: 0 }, event.offsetX)
+        const inside = instance.containPixel({ gridIndex: 0 }, point) || event.offsetY > node.clientHeight - 44
+        if (inside && typeof at === 'number') handler.current(String(at))
+      })
+      observer.observe(node)
+    })
+    return () => {
+      gone = true
+      observer.disconnect()
+      chart.current?.dispose()
+      chart.current = null
+    }
+  }, [])
+  useEffect(() => {
+    chart.current?.setOption(option, { notMerge: true })
+  }, [option])
+
+  return <div ref={frame} className="tt-chart" style={{ height }} role="img" aria-label={summary(series)} />
+}
+
+/** The chart in one sentence, for those who cannot see it. */
+function summary(series: Series): string {
+  const scale = chartScale(series)
+  const values = series.style === 'stacked_bars' ? totalsOf(series) : (series.lines[0]?.values ?? [])
+  const { labels } = xLabels(series)
+  const list = values.slice(0, 12).map((value, i) => `${labels[i]}: ${formatNumber(value, scale)} ${scale.symbol}`)
+  const more = values.length > 12 ? `, and ${values.length - 12} more` : ''
+  return `${series.title} by ${series.x_metric.title}: ${list.join(', ')}${more}.`
+}
+
+/** The same numbers as a table. */
+export function SeriesTable({ series, onPick, pick }: { series: Series; onPick?: (x: string) => void; pick?: string }): ReactNode {
+  const scale = chartScale(series)
+  const { labels, scale: xScale } = xLabels(series)
+  const totals = totalsOf(series)
+  const stacked = series.style === 'stacked_bars'
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard
+    <div className="tt-scroll" tabIndex={0}>
+      <table className="tt-table">
+        <thead>
+          <tr>
+            <th scope="col">
+              {series.x_metric.title}
+              {xScale.symbol && ` (${xScale.symbol})`}
+            </th>
+            {series.lines.map((line) => (
+              <th scope="col" key={line.metric.key}>
+                {line.metric.title}
+                {scale.symbol && ` (${scale.symbol})`}
+              </th>
+            ))}
+            {stacked && <th scope="col">Total</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {labels.map((label, i) => (
+            <tr key={label}>
+              <th scope="row">
+                {onPick ? (
+                  <button type="button" className="tt-link" title={pick} onClick={() => onPick(String(series.x[i]))}>
+                    {label}
+                  </button>
+                ) : (
+                  label
+                )}
+              </th>
+              {series.lines.map((line) => (
+                <td key={line.metric.key}>
+                  <Value value={line.values[i] ?? null} unit={line.metric.unit} scale={scale} bare />
+                </td>
+              ))}
+              {stacked && (
+                <td>
+                  <b>
+                    <Value value={totals[i]} unit={scale.unit} scale={scale} bare />
+                  </b>
+                </td>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

@@ -1,0 +1,169 @@
+// A series payload as a chart: stacked bars, lines or a histogram. All texts are set as text, never as markup.
+import type { EChartsCoreOption } from 'echarts/core'
+import type { Line, Series } from '../api/payloads'
+import type { Theme } from '../canvas/surface'
+import { categoryColor } from '../lib/color'
+import { columnScale, format, formatNumber, type Scale } from '../lib/format'
+
+export interface ChartLook {
+  theme: Theme
+  selected: ReadonlySet<string>
+  compact: boolean
+}
+
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
+
+export const totalsOf = (series: Series): number[] =>
+  series.x.map((_, i) => series.lines.reduce((sum, line) => sum + (line.values[i] ?? 0), 0))
+
+/** One unit for the whole chart. */
+export function chartScale(series: Series): Scale {
+  const unit = series.lines[0]?.metric.unit ?? 'number'
+  const values = series.style === 'stacked_bars' ? totalsOf(series) : series.lines.flatMap((line) => line.values)
+  return columnScale(unit, values)
+}
+
+/** Labels of x in one unit; a histogram's bins are named by their lower edge. */
+export function xLabels(series: Series): { labels: string[]; scale: Scale } {
+  const scale = columnScale(series.x_metric.unit, series.x.map((x) => (typeof x === 'number' ? x : null)))
+  return { labels: series.x.map((x) => formatNumber(x, scale)), scale }
+}
+
+const label = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
+
+function cell(row: HTMLElement, text: string, className: string): void {
+  const item = document.createElement('span')
+  item.className = className
+  item.textContent = text
+  row.append(item)
+}
+
+/** The hover table of one x: every part, largest first as stacked, and the total. */
+export function tooltipNode(series: Series, index: number, scale: Scale): HTMLElement {
+  const root = document.createElement('div')
+  root.className = 'tt-tip'
+  const { labels, scale: xScale } = xLabels(series)
+  const head = document.createElement('div')
+  head.className = 'tt-tip-head'
+  const unit = xScale.symbol ? ` ${xScale.symbol}` : ''
+  head.textContent =
+    series.style === 'histogram' && index + 1 < labels.length
+      ? `${labels[index]} to ${labels[index + 1]}${unit}`
+      : `${series.x_metric.title} ${labels[index]}${unit}`
+  root.append(head)
+  const total = totalsOf(series)[index]
+  const stacked = series.style === 'stacked_bars'
+  const row = (title: string, color: string | null, value: number | null, strong: boolean) => {
+    const line = document.createElement('div')
+    line.className = strong ? 'tt-tip-row tt-strong' : 'tt-tip-row'
+    const swatch = document.createElement('i')
+    swatch.className = 'tt-swatch'
+    if (color) swatch.style.background = color
+    else swatch.style.visibility = 'hidden'
+    line.append(swatch)
+    cell(line, title, 'tt-tip-name')
+    cell(line, format(value, scale.unit, scale), 'tt-num')
+    if (stacked) cell(line, total > 0 && value !== null ? format(value / total, 'ratio') : '', 'tt-num tt-mute')
+    root.append(line)
+  }
+  for (const line of stacked ? [...series.lines].reverse() : series.lines) {
+    row(line.metric.title, categoryColor(line.category), line.values[index] ?? null, false)
+  }
+  if (stacked) row('Total', null, total, true)
+  return root
+}
+
+function tooltip(series: Series, scale: Scale, look: ChartLook) {
+  return {
+    trigger: 'axis',
+    axisPointer: { type: series.style === 'lines' ? 'line' : 'shadow', shadowStyle: { opacity: 0.25 } },
+    confine: true,
+    transitionDuration: 0,
+    backgroundColor: look.theme.panel,
+    borderColor: look.theme.line,
+    padding: 0,
+    formatter: (params: unknown) => {
+      const first: unknown = Array.isArray(params) ? params[0] : params
+      const index = typeof first === 'object' && first !== null && 'dataIndex' in first ? Number(first.dataIndex) : 0
+      return tooltipNode(series, index, scale)
+    },
+  }
+}
+
+export function chartOption(series: Series, look: ChartLook): EChartsCoreOption {
+  const { theme, compact } = look
+  const scale = chartScale(series)
+  const { labels, scale: xScale } = xLabels(series)
+  const text = { color: theme.mute, fontSize: 11, fontFamily: FONT }
+  const many = series.x.length > 60
+  const yTitle = series.style === 'stacked_bars' ? 'time' : (series.lines[0]?.metric.title ?? '')
+  return {
+    animation: false,
+    textStyle: { fontFamily: FONT },
+    grid: { left: compact ? 46 : 58, right: 14, top: series.style === 'stacked_bars' ? 26 : 14, bottom: many ? 62 : 42 },
+    tooltip: tooltip(series, scale, look),
+    xAxis: {
+      type: 'category',
+      data: labels,
+      name: label(series.x_metric.title, xScale),
+      nameLocation: 'middle',
+      nameGap: 26,
+      nameTextStyle: text,
+      axisLine: { lineStyle: { color: theme.line } },
+      axisTick: { show: false },
+      axisLabel: { ...text, hideOverlap: true },
+      triggerEvent: series.style === 'stacked_bars',
+    },
+    yAxis: {
+      type: 'value',
+      name: label(yTitle, scale),
+      nameLocation: 'middle',
+      nameGap: compact ? 34 : 44,
+      nameTextStyle: text,
+      splitNumber: compact ? 3 : 4,
+      axisLabel: { ...text, formatter: (value: number) => axisNumber(value / scale.factor) },
+      splitLine: { lineStyle: { color: theme.line } },
+    },
+    dataZoom: many
+      ? [
+          { type: 'inside', zoomOnMouseWheel: 'ctrl', moveOnMouseWheel: false },
+          { type: 'slider', height: 16, bottom: 6, borderColor: theme.line, textStyle: text, brushSelect: false, showDetail: false },
+        ]
+      : undefined,
+    series: series.lines.map((line, i) => oneSeries(series, line, i, scale, look)),
+  }
+}
+
+const axisNumber = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
+
+function oneSeries(series: Series, line: Line, position: number, scale: Scale, look: ChartLook) {
+  const color = categoryColor(line.category)
+  if (series.style === 'lines') {
+    return { type: 'line', name: line.metric.title, data: line.values, showSymbol: false, lineStyle: { width: 1.5, color }, itemStyle: { color } }
+  }
+  const last = position === series.lines.length - 1
+  const stacked = series.style === 'stacked_bars'
+  const totals = totalsOf(series)
+  const dimmed = (i: number) => look.selected.size > 0 && !look.selected.has(String(series.x[i]))
+  return {
+    type: 'bar',
+    name: line.metric.title,
+    stack: stacked ? 'all' : undefined,
+    barCategoryGap: stacked ? '32%' : '4%',
+    barMaxWidth: stacked ? 96 : undefined,
+    cursor: stacked ? 'pointer' : 'default',
+    data: line.values.map((value, i) => ({ value, itemStyle: { color, opacity: dimmed(i) ? 0.35 : 1 } })),
+    emphasis: { disabled: true },
+    // The top part carries the total, so that no legend or hover is needed to read it.
+    label:
+      stacked && last && series.x.length <= 24
+        ? {
+            show: true,
+            position: 'top',
+            color: look.theme.ink,
+            fontSize: 12,
+            formatter: (item: { dataIndex: number }) => formatNumber(totals[item.dataIndex], scale),
+          }
+        : undefined,
+  }
+}

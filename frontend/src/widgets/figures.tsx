@@ -1,0 +1,57 @@
+// Named numbers: the headline row and the list card.
+import type { Figure, Figures, Severity } from '../api/payloads'
+import { categoryColor } from '../lib/color'
+import { MetricName, Value } from './basics'
+
+export function Headline({ figures, alarms }: { figures: readonly Figure[]; alarms: ReadonlyMap<string, Severity> }) {
+  return (
+    <dl className="tt-headline">
+      {figures.map((figure) => {
+        const alarm = alarms.get(figure.metric.key)
+        return (
+          <div key={figure.metric.key}>
+            <dt>
+              <MetricName metric={figure.metric} />
+            </dt>
+            <dd className={alarm ? `tt-alarm-${alarm}` : undefined}>
+              <b>
+                <Value value={figure.value} unit={figure.metric.unit} />
+              </b>
+              {figure.note && <em>{figure.note}</em>}
+            </dd>
+          </div>
+        )
+      })}
+    </dl>
+  )
+}
+
+export function FigureList({ figures }: { figures: readonly Figure[] }) {
+  return (
+    <dl className="tt-list">
+      {figures.map((figure) => (
+        <div key={figure.metric.key}>
+          <dt>
+            <MetricName metric={figure.metric} />
+          </dt>
+          <dd>
+            <Value value={figure.value} unit={figure.metric.unit} />
+            {figure.note && <em title={figure.note}>{figure.note}</em>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** Any Figures payload. */
+export function FiguresBlock({ payload }: { payload: Figures }) {
+  return payload.style === 'headline' ? (
+    <Headline figures={payload.figures} alarms={new Map()} />
+  ) : (
+    <FigureList figures={payload.figures} />
+  )
+}
+
+export const severityColor = (severity: Severity) =>
+  severity === 'high' ? categoryColor('dataloader') : severity === 'medium' ? categoryColor('memcpy') : categoryColor('other')

@@ -1,0 +1,101 @@
+// The icicle chart of a tree: width by one value; a click zooms; arrow keys walk; the tree table is its text form.
+import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
+import type { Tree } from '../api/payloads'
+import { drawIcicle, type IcicleScene, icicleOf, LEVEL, neighbour, nodeAt } from '../canvas/icicle'
+import { fit } from '../canvas/surface'
+import { format } from '../lib/format'
+import { useTheme } from './basics'
+
+export function Icicle(props: {
+  tree: Tree
+  valueKey: string
+  category: string
+  zoom: number
+  onZoom: (node: number) => void
+  selected: number
+  onSelect: (node: number) => void
+}) {
+  const { tree, valueKey, category, zoom, onZoom, selected, onSelect } = props
+  const theme = useTheme()
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const [width, setWidth] = useState(0)
+  const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null)
+  const model = useMemo(
+    () =>
+      icicleOf(
+        tree.rows.map((row, i) => ({
+          label: String(row[tree.label_column] ?? ''),
+          parent: tree.parent[i],
+          value: Number(row[valueKey] ?? 0),
+          category,
+        })),
+      ),
+    [tree, valueKey, category],
+  )
+  const height = Math.max(LEVEL, model.levels * LEVEL)
+  useEffect(() => {
+    const node = canvas.current?.parentElement
+    if (!node) return
+    const observer = new ResizeObserver(() => setWidth(node.clientWidth))
+    observer.observe(node)
+    return () => observer.disconnect()
+  }, [])
+  const scene: IcicleScene = { model, zoom, selected, hover: hover?.node ?? -1, width, theme }
+  useEffect(() => {
+    if (!canvas.current || width === 0) return
+    const context = fit(canvas.current, width, height)
+    if (context) drawIcicle(context, scene, height)
+  })
+  const find = (event: PointerEvent) => nodeAt(scene, event.nativeEvent.offsetX, event.nativeEvent.offsetY)
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key.startsWith('Arrow')) onSelect(neighbour(model, selected, event.key))
+    else if (event.key === 'Enter') onZoom(selected)
+    else if (event.key === 'Escape' || event.key === 'Backspace') onZoom(zoom < 0 ? -1 : tree.parent[zoom])
+    else return
+    event.preventDefault()
+  }
+  const text = (node: number) => {
+    const metrics = tree.columns.filter((column) => column.metric.key !== tree.label_column)
+    return metrics.map(({ metric }) => ({ title: metric.title, value: format(tree.rows[node][metric.key] ?? null, metric.unit) }))
+  }
+  const title = tree.columns.find((column) => column.metric.key === valueKey)?.metric.title ?? valueKey
+  return (
+    <div className="tt-icicle">
+      {model.total === 0 && <div className="tt-none">No module has any {title.toLowerCase()}.</div>}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it is walked by arrow keys */}
+      <canvas
+        ref={canvas}
+        style={{ width: '100%', height }}
+        tabIndex={0}
+        role="application"
+        aria-label={`Icicle chart of ${tree.title} by ${title}. Arrow keys walk, Enter zooms, Escape zooms out. The table holds the same numbers.`}
+        onPointerMove={(event) => {
+          const node = find(event)
+          setHover(node < 0 ? null : { node, x: event.nativeEvent.offsetX, y: event.nativeEvent.offsetY })
+        }}
+        onPointerLeave={() => setHover(null)}
+        onPointerUp={(event) => {
+          const node = find(event)
+          if (node < 0) return
+          onSelect(node)
+          onZoom(node === zoom ? tree.parent[node] : node)
+        }}
+        onKeyDown={onKey}
+      />
+      <span className="tt-sr" role="status">
+        {selected >= 0 && `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, 'ns')}`}
+      </span>
+      {hover && (
+        <div className="tt-tip tt-float" style={{ left: Math.min(hover.x + 12, Math.max(0, width - 260)), top: hover.y + 14 }}>
+          <div className="tt-tip-head tt-mono">{String(tree.rows[hover.node][tree.label_column] ?? '')}</div>
+          {text(hover.node).map((line) => (
+            <div className="tt-tip-row" key={line.title}>
+              <span className="tt-tip-name">{line.title}</span>
+              <span className="tt-num">{line.value}</span>
+            </div>
+          ))}
+        </div>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,75 @@
+// Findings: severity, a sentence with its figures, what to do, where to read on, and the evidence.
+import type { Link, Notice } from '../api/payloads'
+import { format } from '../lib/format'
+import { pieces } from '../lib/template'
+import { MetricName, Value } from './basics'
+
+/** A template with its figures in bold; all of it text, never markup. */
+export function Sentence({ notice, text }: { notice: Notice; text: string }) {
+  return (
+    <>
+      {pieces(text).map((piece, i) => {
+        if (piece.kind === 'text') return piece.text
+        const figure = notice.figures.find((item) => item.metric.key === piece.key)
+        // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one sentence never move
+        return figure ? <b key={i}>{<Value value={figure.value} unit={figure.metric.unit} />}</b> : `{${piece.key}}`
+      })}
+    </>
+  )
+}
+
+const isWeb = (url: string) => /^https?:\/\//i.test(url)
+
+export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: Link) => void }) {
+  const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
+  const { evidence } = notice
+  return (
+    <li className="tt-notice">
+      <span className={`tt-badge tt-${notice.severity}`}>
+        {measure ? (
+          <MetricName metric={measure.metric}>
+            <span className="tt-sr">{notice.severity}: </span>
+            {format(measure.value, measure.metric.unit)}
+          </MetricName>
+        ) : (
+          notice.severity
+        )}
+      </span>
+      <div>
+        <div>
+          <Sentence notice={notice} text={notice.text} />
+        </div>
+        <p>
+          {notice.todo && <Sentence notice={notice} text={notice.todo} />}
+          {notice.references
+            .filter((reference) => isWeb(reference.url))
+            .map((reference) => (
+              <span key={reference.url}>
+                {' '}
+                <a href={reference.url} target="_blank" rel="noreferrer noopener">
+                  {reference.text}
+                </a>
+              </span>
+            ))}
+        </p>
+      </div>
+      {evidence && (
+        <button type="button" className="tt-link" onClick={() => onLink(evidence)}>
+          {evidence.text || 'Show evidence'}
+        </button>
+      )}
+    </li>
+  )
+}
+
+export function NoticeList({ notices, onLink, none }: { notices: readonly Notice[]; onLink: (link: Link) => void; none: string }) {
+  if (notices.length === 0) return <p className="tt-none">{none}</p>
+  return (
+    <ul className="tt-notices">
+      {notices.map((notice, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a rule may speak twice; the order is fixed
+        <NoticeItem key={`${notice.rule} ${i}`} notice={notice} onLink={onLink} />
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,106 @@
+// Any payload, by its kind: what a view without a page of its own is drawn with.
+import { useMemo, useState } from 'react'
+import type { Breakdown, Link, Payload, Table, Tree } from '../api/payloads'
+import { columnScale, isNumeric } from '../lib/format'
+import { Card, MetricName, Value } from './basics'
+import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
+import { Chart } from './chart'
+import { FiguresBlock } from './figures'
+import { Icicle } from './icicle'
+import { NoticeList } from './notices'
+import { TimelineText } from './timeline'
+import { TreeTable } from './tree'
+
+export function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink: (link: Link) => void }) {
+  if (payload.style === 'donut') return <Donut payload={payload} onLink={onLink} />
+  if (payload.style === 'table') return <BreakdownTable payload={payload} onLink={onLink} of="%" />
+  return <BreakdownBar payload={payload} onLink={onLink} />
+}
+
+export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (link: Link) => void }) {
+  switch (payload.kind) {
+    case 'figures':
+      return <FiguresBlock payload={payload} />
+    case 'breakdown':
+      return <BreakdownBlock payload={payload} onLink={onLink} />
+    case 'series':
+      return <Chart series={payload} height={260} />
+    case 'notices':
+      return <NoticeList notices={payload.notices} onLink={onLink} none="Nothing to say." />
+    case 'table':
+      return <SmallTable table={payload} />
+    case 'tree':
+      return <TreeBlock tree={payload} />
+    case 'timeline':
+      return <TimelineText data={payload} />
+  }
+}
+
+export function PayloadCard({ payload, onLink }: { payload: Payload; onLink: (link: Link) => void }) {
+  const title = payload.kind === 'timeline' ? 'Timeline' : payload.title
+  const subtitle = 'subtitle' in payload ? payload.subtitle : undefined
+  return (
+    <Card title={title} subtitle={subtitle}>
+      <PayloadBlock payload={payload} onLink={onLink} />
+    </Card>
+  )
+}
+
+/** A short table as it came, without paging. */
+export function SmallTable({ table, limit = 100 }: { table: Table; limit?: number }) {
+  const columns = table.columns.filter((column) => !column.hidden)
+  const rows = table.rows.slice(0, limit)
+  const scales = useMemo(
+    () => new Map(table.columns.map(({ metric }) => [metric.key, columnScale(metric.unit, table.rows.map((row) => row[metric.key] ?? null))])),
+    [table],
+  )
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard
+    <div className="tt-scroll" tabIndex={0}>
+      <table className="tt-table">
+        <thead>
+          <tr>
+            {columns.map(({ metric }) => (
+              <th key={metric.key} scope="col" className={isNumeric(metric.unit) ? undefined : 'tt-left'}>
+                <MetricName metric={metric} />
+                {scales.get(metric.key)?.symbol && ` (${scales.get(metric.key)?.symbol})`}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
+            <tr key={i}>
+              {columns.map(({ metric }) => (
+                <td key={metric.key} className={isNumeric(metric.unit) ? undefined : 'tt-left'}>
+                  <Value value={row[metric.key] ?? null} unit={metric.unit} scale={scales.get(metric.key)} bare={isNumeric(metric.unit)} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {table.matched_rows > rows.length && (
+        <p className="tt-none">
+          {rows.length.toLocaleString('en-US')} of {table.matched_rows.toLocaleString('en-US')} rows
+        </p>
+      )}
+    </div>
+  )
+}
+
+function TreeBlock({ tree }: { tree: Tree }) {
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set(tree.parent.flatMap((parent, i) => (parent < 0 ? [i] : []))))
+  const [selected, setSelected] = useState(-1)
+  const [zoom, setZoom] = useState(-1)
+  const value = tree.value_columns[0]
+  return (
+    <>
+      {value && <Icicle tree={tree} valueKey={value} category="module" zoom={zoom} onZoom={setZoom} selected={selected} onSelect={setSelected} />}
+      <div style={{ height: 400 }}>
+        <TreeTable tree={tree} open={open} onOpen={setOpen} selected={selected} onSelect={setSelected} match={null} />
+      </div>
+    </>
+  )
+}

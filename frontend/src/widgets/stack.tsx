@@ -1,0 +1,88 @@
+// A call stack, one frame a line: copy its place, or open it in an editor.
+import { ActionIcon, Popover, TextInput, Tooltip } from '@mantine/core'
+import { useState } from 'react'
+import { canOpen, type CodeFrame, editorUrl, parseStack } from '../lib/frames'
+import { CopyIconButton } from './basics'
+import { EditorIcon, GearIcon } from './icons'
+
+/** The web view of an editor listens for this (spec section 13). Sent only when a person clicks. */
+function tellHost(frame: CodeFrame): void {
+  if (window.top === window.self || frame.path === null || frame.line === null) return
+  window.parent.parent.postMessage({ filename: frame.path, line: frame.line - 1 }, '*')
+}
+
+export function StackFrames({ stack, editor }: { stack: string; editor: string }) {
+  const frames = parseStack(stack)
+  return (
+    <ol className="tt-stack">
+      {frames.map((frame, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a recursive stack repeats its frames
+        <li key={i}>
+          <FrameLine frame={frame} editor={editor} />
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+function FrameLine({ frame, editor }: { frame: CodeFrame; editor: string }) {
+  if (frame.path === null || !canOpen(frame)) return <span className="tt-mute">{frame.text}</span>
+  const place = `${frame.path}:${frame.line}`
+  const url = editorUrl(editor, frame)
+  const cut = frame.path.lastIndexOf('/') + 1
+  return (
+    <>
+      <b>{frame.name || '(module)'}</b>
+      <span className="tt-frame-path" title={place}>
+        <span className="tt-mute">{frame.path.slice(0, cut)}</span>
+        {frame.path.slice(cut)}:{frame.line}
+      </span>
+      <CopyIconButton text={place} label="Copy path:line" />
+      {url && (
+        <Tooltip label="Open in editor">
+          <ActionIcon
+            component="a"
+            href={url}
+            size="sm"
+            variant="subtle"
+            color="gray"
+            aria-label={`Open ${place} in the editor`}
+            onClick={(event) => {
+              event.stopPropagation()
+              tellHost(frame)
+            }}
+          >
+            <EditorIcon />
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </>
+  )
+}
+
+/** Which editor opens: a template with {path} and {line}. */
+export function EditorSetting({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const [text, setText] = useState(value)
+  const valid = /^[a-z][a-z0-9+.-]*:/i.test(text) && text.includes('{path}') && !/^(javascript|data|vbscript|blob):/i.test(text)
+  return (
+    <Popover width={360} position="bottom-end" trapFocus withinPortal>
+      <Popover.Target>
+        <Tooltip label="Which editor opens a frame">
+          <ActionIcon variant="subtle" color="gray" size="sm" aria-label="Editor setting">
+            <GearIcon />
+          </ActionIcon>
+        </Tooltip>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <TextInput
+          label="Address that opens a frame"
+          description="{path} and {line} are filled in. Kept in this browser."
+          value={text}
+          error={valid ? null : 'Needs a scheme and {path}, such as vscode://file/{path}:{line}'}
+          onChange={(event) => setText(event.currentTarget.value)}
+          onBlur={() => valid && onChange(text)}
+        />
+      </Popover.Dropdown>
+    </Popover>
+  )
+}

@@ -1,0 +1,372 @@
+// The big table: server-side rows, sorted, searched and filtered there; only what is in sight is in the page.
+import { Button, Tooltip } from '@mantine/core'
+import {
+  type ColumnDef,
+  columnResizingFeature,
+  columnSizingFeature,
+  columnVisibilityFeature,
+  tableFeatures,
+  useTable,
+} from '@tanstack/react-table'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import type { Column, Table } from '../api/payloads'
+import { columnScale, exact, isNumeric, type Scale, scaleFor } from '../lib/format'
+import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
+import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
+import { ChevronDown, ChevronRight } from './icons'
+import { ProblemPanel } from './problem'
+import { CellText, type NameStyle, NameText, startWidth } from './tableCells'
+
+const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature })
+const ROW = 32
+const NO_ROWS: Row[] = []
+
+export interface DataTableProps {
+  pages: Pages
+  query: TableQuery
+  onSort: (key: string, desc: boolean) => void
+  /** Keys of shown columns; null = as the server says. */
+  shown: readonly string[] | null
+  nameStyle?: NameStyle
+  /** The open row, by its key values. */
+  open?: string
+  onOpen?: (row: string) => void
+  detail?: (row: Row, table: Table) => ReactNode
+  onClear?: () => void
+  label: string
+}
+
+export const isShown = (column: Column, shown: readonly string[] | null) =>
+  shown ? shown.includes(column.metric.key) : !column.hidden
+
+/** Whole column as the rows in sight know it: a unit chosen once does not change while scrolling. */
+function useScales(pages: Pages): Map<string, Scale> {
+  const maxima = useRef(new Map<string, number>())
+  const { table } = pages
+  return useMemo(() => {
+    const scales = new Map<string, Scale>()
+    for (const column of table?.columns ?? []) {
+      const { key, unit } = column.metric
+      const id = `${table?.name} ${key}`
+      let max = maxima.current.get(id) ?? 0
+      for (const row of table?.rows ?? []) {
+        const value = row[key]
+        if (typeof value === 'number') max = Math.max(max, Math.abs(value))
+      }
+      maxima.current.set(id, max)
+      scales.set(key, max > 0 ? scaleFor(unit, max) : columnScale(unit, []))
+    }
+    return scales
+  }, [table])
+}
+
+function useWidth(ref: React.RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(0)
+  useEffect(() => {
+    const node = ref.current
+    if (!node) return
+    const observer = new ResizeObserver(() => setWidth(node.clientWidth))
+    observer.observe(node)
+    setWidth(node.clientWidth)
+    return () => observer.disconnect()
+  }, [ref])
+  return width
+}
+
+export function DataTable(props: DataTableProps) {
+  const { pages, query, shown, onClear, label } = props
+  const { table } = pages
+  if (!table) {
+    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Bones height="100%" />
+  }
+  return (
+    <div className="tt-grid-frame" aria-busy={pages.busy}>
+      {pages.problem && <ProblemPanel problem={pages.problem} />}
+      <Grid {...props} table={table} key={`${table.name} ${table.columns.length}`} />
+      {!pages.busy && !pages.problem && pages.count === 0 && (
+        <div className="tt-none tt-grid-none">
+          {table.total_rows === 0 ? (
+            'There are no rows for the chosen steps.'
+          ) : (
+            <>
+              None of {table.total_rows.toLocaleString('en-US')} rows matches.{' '}
+              {onClear && (
+                <Button size="compact-sm" variant="default" onClick={onClear}>
+                  Clear search and filters
+                </Button>
+              )}
+            </>
+          )}
+        </div>
+      )}
+      <span className="tt-sr" role="status">
+        {label}: {pages.count} rows{query.search && ` match ${query.search}`}
+        {shown && `, ${shown.length} columns`}
+      </span>
+    </div>
+  )
+}
+
+function Grid(props: DataTableProps & { table: Table }) {
+  const { table: data, pages, query, onSort, shown, open, onOpen, detail, nameStyle = 'plain', label } = props
+  const scroller = useRef<HTMLDivElement>(null)
+  const width = useWidth(scroller)
+  const scales = useScales(pages)
+  const columns = useMemo(() => orderedColumns(data), [data])
+  const visible = columns.filter((column) => column.metric.key === data.name_column || isShown(column, shown))
+  const others = visible.filter((column) => column.metric.key !== data.name_column).reduce((sum, column) => sum + startWidth(column), 0)
+  const nameWidth = Math.max(280, width - others - 2)
+  const defs = useMemo<ColumnDef<typeof features, Row>[]>(
+    () =>
+      columns.map((column) => ({
+        id: column.metric.key,
+        accessorFn: (row: Row) => row[column.metric.key],
+        size: column.metric.key === data.name_column ? nameWidth : startWidth(column),
+        minSize: 60,
+        maxSize: 1600,
+      })),
+    [columns, data.name_column, nameWidth],
+  )
+  const grid = useTable({
+    features,
+    columns: defs,
+    data: NO_ROWS,
+    columnResizeMode: 'onChange',
+    state: {
+      columnVisibility: Object.fromEntries(columns.map((column) => [column.metric.key, visible.includes(column)])),
+    },
+  })
+  const headers = grid.getHeaderGroups()[0]?.headers ?? []
+  const byKey = new Map(columns.map((column) => [column.metric.key, column]))
+  const sizes: Record<string, string> = { '--tt-row-width': `${headers.reduce((sum, header) => sum + header.getSize(), 0)}px` }
+  for (const header of headers) sizes[`--tt-c-${cssName(header.column.id)}`] = `${header.getSize()}px`
+
+  const rows = useVirtualizer({
+    count: pages.count,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW,
+    overscan: 12,
+    getItemKey: (index) => {
+      const row = pages.row(index)
+      return row ? rowId(row, data.row_key) : index
+    },
+  })
+  const items = rows.getVirtualItems()
+  const from = items[0]?.index ?? 0
+  const to = items[items.length - 1]?.index ?? 0
+  const { want } = pages
+  useEffect(() => {
+    if (to > 0) want(from, to)
+  }, [from, to, want])
+
+  const sort = query.sort ? { key: query.sort, descending: query.desc } : data.sort
+  const move = (event: KeyboardEvent) => {
+    if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return
+    const row = (event.target as HTMLElement).closest('[role=row]')
+    const next = event.key === 'ArrowDown' ? row?.nextElementSibling : row?.previousElementSibling
+    const button = next?.querySelector<HTMLElement>('.tt-row-name')
+    if (!button) return
+    event.preventDefault()
+    button.focus()
+  }
+
+  return (
+    <div className="tt-grid" ref={scroller} style={sizes as CSSProperties}>
+      {/* biome-ignore lint/a11y/useSemanticElements: virtual rows cannot be a table element */}
+      <div role="table" aria-label={label} aria-rowcount={pages.count + 1} aria-colcount={headers.length}>
+        <div role="rowgroup" className="tt-grid-head">
+          {/* biome-ignore lint/a11y/useSemanticElements: see above */}
+          {/* biome-ignore lint/a11y/useFocusableInteractive: its cells hold the buttons */}
+          <div role="row" className="tt-grid-row" aria-rowindex={1}>
+            {headers.map((header) => {
+              const column = byKey.get(header.column.id)
+              if (!column) return null
+              const { key } = column.metric
+              const active = sort?.key === key
+              return (
+                <HeaderCell
+                  key={header.id}
+                  column={column}
+                  scale={scales.get(key)}
+                  isName={key === data.name_column}
+                  direction={active ? (sort.descending ? 'descending' : 'ascending') : 'none'}
+                  onSort={() => onSort(key, active ? !sort.descending : isNumeric(column.metric.unit))}
+                  onResize={header.getResizeHandler()}
+                  resizing={header.column.getIsResizing()}
+                />
+              )
+            })}
+          </div>
+        </div>
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: arrow keys move between the rows' own buttons */}
+        <div role="rowgroup" className="tt-grid-body" style={{ height: rows.getTotalSize() }} onKeyDown={move}>
+          {items.map((item) => {
+            const row = pages.row(item.index)
+            const id = row ? rowId(row, data.row_key) : ''
+            const isOpen = row !== undefined && detail !== undefined && id === open
+            return (
+              // biome-ignore lint/a11y/useSemanticElements: see above
+              // biome-ignore lint/a11y/useFocusableInteractive: the row's name is its button
+              <div
+                key={item.key}
+                role="row"
+                aria-rowindex={item.index + 2}
+                data-index={item.index}
+                ref={rows.measureElement}
+                className={isOpen ? 'tt-grid-item tt-open' : 'tt-grid-item'}
+                style={{ transform: `translateY(${item.start}px)` }}
+              >
+                {row ? (
+                  <RowCells
+                    row={row}
+                    columns={visible}
+                    data={data}
+                    scales={scales}
+                    widths={(key) => grid.getColumn(key)?.getSize() ?? 100}
+                    nameStyle={nameStyle}
+                    isOpen={isOpen}
+                    onToggle={detail && onOpen ? () => onOpen(isOpen ? '' : id) : undefined}
+                  />
+                ) : (
+                  <div className="tt-grid-row tt-grid-wait" role="cell">
+                    …
+                  </div>
+                )}
+                {isOpen && (
+                  <div role="cell" className="tt-detail" style={{ width: Math.max(300, width - 2) }}>
+                    {detail(row, data)}
+                  </div>
+                )}
+              </div>
+            )
+          })}
+        </div>
+      </div>
+    </div>
+  )
+}
+
+/** The name comes first, whatever order the server has. */
+function orderedColumns(data: Table): Column[] {
+  const name = data.columns.filter((column) => column.metric.key === data.name_column)
+  return [...name, ...data.columns.filter((column) => column.metric.key !== data.name_column)]
+}
+
+const cssName = (key: string) => key.replace(/[^a-zA-Z0-9_-]/g, '_')
+const cellStyle = (key: string): CSSProperties => ({ width: `var(--tt-c-${cssName(key)})` })
+
+function HeaderCell(props: {
+  column: Column
+  scale: Scale | undefined
+  isName: boolean
+  direction: 'ascending' | 'descending' | 'none'
+  onSort: () => void
+  onResize: (event: unknown) => void
+  resizing: boolean
+}) {
+  const { column, scale, isName, direction, onSort, onResize, resizing } = props
+  const { metric } = column
+  const numeric = isNumeric(metric.unit)
+  return (
+    // biome-ignore lint/a11y/useFocusableInteractive: its button takes the focus
+    // biome-ignore lint/a11y/useSemanticElements: virtual rows cannot be a table element
+    <div
+      role="columnheader"
+      aria-sort={direction}
+      className={`tt-th ${numeric ? 'tt-right' : ''} ${isName ? 'tt-name' : ''}`}
+      style={cellStyle(metric.key)}
+    >
+      <Tooltip label={<MetricHelp metric={metric} />}>
+        <button type="button" onClick={onSort}>
+          <span>
+            {metric.title}
+            {scale?.symbol && <small> ({scale.symbol})</small>}
+          </span>
+          <i className={`tt-sort tt-${direction}`} aria-hidden="true" />
+        </button>
+      </Tooltip>
+      <span
+        className={resizing ? 'tt-resize tt-on' : 'tt-resize'}
+        aria-hidden="true"
+        onMouseDown={onResize}
+        onTouchStart={onResize}
+      />
+    </div>
+  )
+}
+
+function RowCells(props: {
+  row: Row
+  columns: readonly Column[]
+  data: Table
+  scales: Map<string, Scale>
+  widths: (key: string) => number
+  nameStyle: NameStyle
+  isOpen: boolean
+  onToggle?: () => void
+}) {
+  const { row, columns, data, scales, widths, nameStyle, isOpen, onToggle } = props
+  const [copied, copy] = useCopied()
+  const toggle = () => {
+    // Marking text with the mouse is no click.
+    if (window.getSelection()?.toString()) return
+    onToggle?.()
+  }
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the name is a button that does the same
+    // biome-ignore lint/a11y/noStaticElementInteractions: see above
+    <div className={copied ? 'tt-grid-row tt-copied' : 'tt-grid-row'} onClick={toggle}>
+      {columns.map((column) => {
+        const { key, unit } = column.metric
+        const value = row[key] ?? null
+        const width = widths(key)
+        if (key === data.name_column) {
+          const text = String(value ?? '')
+          return (
+            // biome-ignore lint/a11y/useSemanticElements: see above
+            <div key={key} role="rowheader" className="tt-td tt-name" style={cellStyle(key)}>
+              <button
+                type="button"
+                className="tt-row-name"
+                aria-expanded={onToggle ? isOpen : undefined}
+                onClick={(event) => {
+                  event.stopPropagation()
+                  toggle()
+                }}
+                onKeyDown={(event) => {
+                  if (event.key === 'c' && !event.ctrlKey && !event.metaKey) copy(rowText(row, columns))
+                }}
+              >
+                {onToggle && (isOpen ? <ChevronDown /> : <ChevronRight />)}
+                <NameText text={text} width={width} style={nameStyle} />
+              </button>
+              <CopyIconButton text={text} label="Copy name" />
+            </div>
+          )
+        }
+        return (
+          // biome-ignore lint/a11y/useSemanticElements: see above
+          <div
+            key={key}
+            role="cell"
+            className={isNumeric(unit) ? 'tt-td tt-right' : 'tt-td'}
+            style={cellStyle(key)}
+            onDoubleClick={() => copy(value === null ? '' : String(value))}
+          >
+            <CellText value={value} column={column} scale={scales.get(key) ?? scaleFor(unit, 0)} total={data.totals[key] ?? null} width={width} />
+          </div>
+        )
+      })}
+    </div>
+  )
+}
+
+/** A row as text: one line per column with the exact value. */
+export const rowText = (row: Row, columns: readonly Column[]) =>
+  columns
+    .map(({ metric }) => {
+      const value = row[metric.key] ?? null
+      return `${metric.title}\t${typeof value === 'number' ? exact(value, metric.unit) : (value ?? '')}`
+    })
+    .join('\n')

@@ -1,0 +1,61 @@
+// Cells and headers of the big table.
+import type { Column, Scalar } from '../api/payloads'
+import { exact, format, formatNumber, isNumeric, type Scale } from '../lib/format'
+import { shortenMiddle, shortKernel } from '../lib/names'
+
+export type NameStyle = 'plain' | 'kernel'
+
+const MONO_PX = 7.3
+
+/** A starting width: numbers as wide as their header needs, names as wide as there is room. */
+export function startWidth(column: Column): number {
+  const { unit, title } = column.metric
+  if (unit === 'code' || unit === 'text') return Math.max(110, Math.min(240, title.length * 9 + 60))
+  const words = title.split(' ')
+  const half = Math.max(...words.map((word) => word.length), Math.ceil(title.length / 2))
+  return Math.max(84, Math.min(150, half * 7.4 + 34)) + (column.share ? 56 : 0)
+}
+
+export function NameText({ text, width, style }: { text: string; width: number; style: NameStyle }) {
+  const room = Math.max(8, Math.floor((width - 74) / MONO_PX))
+  const short = style === 'kernel' ? shortKernel(text) : text
+  if (short === text) {
+    return (
+      <span className="tt-mono" title={text}>
+        {shortenMiddle(text, room)}
+      </span>
+    )
+  }
+  // The rest of the name follows, dimmed: two kernels of one short name stay apart.
+  return (
+    <span className="tt-mono" title={text}>
+      {shortenMiddle(short, room)} {short.length + 6 < room && <span className="tt-mute tt-full">{text}</span>}
+    </span>
+  )
+}
+
+export function CellText(props: { value: Scalar; column: Column; scale: Scale; total: Scalar; width: number }) {
+  const { value, column, scale, total, width } = props
+  const { unit } = column.metric
+  if (!isNumeric(unit)) {
+    const text = format(value, unit)
+    if (unit !== 'code') return <span title={text}>{text}</span>
+    return (
+      <span className="tt-mono" title={text}>
+        {shortenMiddle(text, Math.max(6, Math.floor((width - 18) / MONO_PX)))}
+      </span>
+    )
+  }
+  const part = typeof total === 'number' && total > 0 && typeof value === 'number' ? value / total : null
+  const title = part === null ? exact(value, unit) : `${exact(value, unit)} · ${format(part, 'ratio')} of the total`
+  return (
+    <span className="tt-cell-num" title={title}>
+      {column.share && (
+        <span className="tt-cell-bar" aria-hidden="true">
+          <i style={{ width: `${Math.min(1, Math.max(0, part ?? 0)) * 100}%` }} />
+        </span>
+      )}
+      <span className="tt-num">{formatNumber(value, scale)}</span>
+    </span>
+  )
+}
