@@ -135,3 +135,19 @@ def test_sniff(head, expected):
 @pytest.mark.parametrize("name", ["execution_trace.json", "memory_timeline.json"])
 def test_sniff_refuses_other_files_of_pytorch(name):
     assert not KinetoReader().sniff((DATA / "torch213" / name).read_bytes()[:65536])
+
+
+def test_an_event_too_large_to_be_one(monkeypatch):
+    monkeypatch.setattr("tb_plugin.readers.kineto.document.MAX_EVENT_BYTES", 10_000)
+    huge = json.dumps(op("huge", text="x" * 100_000))
+    trace = read('{"traceEvents": [%s, %s, %s], "end": 1}' % (EVENT, huge, json.dumps(op("b"))), 1024)
+    assert names(trace)[0] == "a"
+    assert names(trace)[-1] == "b"
+    assert "huge" not in names(trace)
+    assert issues(trace)["event_too_large"] >= 1
+
+
+def test_brackets_nested_thousands_deep():
+    trace = read('{"traceEvents": [%s, %s, %s]}' % (EVENT, '{"ph": ' + "[" * 100_000, EVENT))
+    assert names(trace)[0] == "a"
+    assert trace.report.events_dropped == 1

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.kineto.events import DIGIT_DECODER, FLOAT_DECODER, Event
+from tb_plugin.readers.kineto.events import DIGIT_DECODER, FLOAT_DECODER, NOT_DECODED, Event
 from tb_plugin.readers.kineto.issues import IssueLog
 from tb_plugin.readers.kineto.segments import Segments, Taken, repaired_json
 from tb_plugin.readers.kineto.sniffing import BOM
@@ -23,7 +23,7 @@ from tb_plugin.readers.kineto.times import NeedsDigits
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024
 """Of the text before the event list, and of the text after it; more is dropped and reported."""
-MAX_EVENT_BYTES = 64 * 1024 * 1024
+MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 _EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _SEPARATORS = re.compile(rb"[\s,]*")
@@ -255,23 +255,25 @@ class Document:
         data[first - 1], data[end] = _OPEN, _CLOSE
         try:
             with memoryview(data) as whole, whole[first - 1 : end + 1] as view:
-                self._hand_out(lambda: self._decoder().decode(view))
-            return True
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return False
+                try:
+                    events = self._decoder().decode(view)
+                except NOT_DECODED:
+                    return False
+                self._hand_out(events, lambda: self._decoder().decode(view))
+                return True
         finally:
             data[first - 1], data[end] = kept
 
     def _decoder(self) -> msgspec.json.Decoder[Any]:
         return DIGIT_DECODER if self._digits else FLOAT_DECODER
 
-    def _hand_out(self, decode: Callable[[], Sequence[Event]]) -> None:
+    def _hand_out(self, events: Sequence[Event], decode_again: Callable[[], Sequence[Event]]) -> None:
         try:
-            self._sink(decode(), self._digits)
+            self._sink(events, self._digits)
         except NeedsDigits:
             # One time beyond the exact range of floats: this file needs its digits, from here on.
             self._digits = True
-            self._sink(decode(), self._digits)
+            self._sink(decode_again(), self._digits)
 
     def _take_apart(self, first: int) -> Taken:
         taken = Taken()
@@ -281,7 +283,7 @@ class Document:
             taken = Segments(self._data, first, self._at_end, self._decoder().decode).take()
             return taken.events
 
-        self._hand_out(decode)
+        self._hand_out(decode(), decode)
         self.repaired += taken.repaired
         for finding in taken.findings:
             self._log.add(finding.code, finding.outcome, self._base + finding.at, finding.example)
@@ -291,6 +293,6 @@ class Document:
 def _members(text: bytes) -> dict[str, Any] | None:
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_DECODED:
         return None
     return value if isinstance(value, dict) else None

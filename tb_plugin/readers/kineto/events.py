@@ -93,5 +93,8 @@ class DigitEvent(Event, gc=False):
     dur: msgspec.Raw = ABSENT
 
 
+NOT_DECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises on damaged text; brackets nested thousands deep are the last one."""
+
 FLOAT_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
 DIGIT_DECODER: msgspec.json.Decoder[list[DigitEvent]] = msgspec.json.Decoder(list[DigitEvent])

@@ -17,7 +17,7 @@ _MAX_DEPTH = 64
 
 # A string, or an unclosed one to the end of the text (which keeps this linear), or a bare word where a value may stand.
 _TOKEN = re.compile(
-    r'"(?P<string>[^"\\]*(?:\\.[^"\\]*)*)"|"[\s\S]*|(?P<word>-?\b(?:nan|inf(?:inity)?|none|undefined|true|false|null|N/A)\b)',
+    r'"(?P<string>[^"\\]*+(?:\\.[^"\\]*+)*+)"|"[\s\S]*|(?P<word>-?\b(?:nan|inf(?:inity)?|none|undefined|true|false|null|N/A)\b)',
     re.DOTALL | re.IGNORECASE,
 )
 _WORDS = {"true": "true", "false": "false", "null": "null"}
@@ -136,8 +136,9 @@ _SPACE = re.compile(r"\s*")
 _KEY_END = re.compile(r'"\s*:')
 # A quote ends a member's value when a key, or the end of its object, follows; an element when another value or the
 # end of its array does. The looked-at key is bounded so that the search stays linear.
-_VALUE_END = re.compile(r'"(?=\s*(?:,\s*"?[^"\n,{}\[\]]{1,80}"\s*:|,?\s*\}\s*(?:[,}\]]|$)))')
-_ELEMENT_END = re.compile(r'"(?=\s*(?:,\s*["\d\[{\-]|,?\s*\]\s*(?:[,}\]]|$)))')
+# Possessive, because two runs of spaces side by side would be tried against each other.
+_VALUE_END = re.compile(r'"(?=\s*+(?:,\s*+"?[^"\n,{}\[\]]{1,80}+"\s*+:|(?:,\s*+)?\}\s*+(?:[,}\]]|\Z)))')
+_ELEMENT_END = re.compile(r'"(?=\s*+(?:,\s*+["\d\[{\-]|(?:,\s*+)?\]\s*+(?:[,}\]]|\Z)))')
 _EVENT_START = re.compile(r'\{\s*"ph"\s*:\s*"')
 _BARE_KEY = re.compile(r'([A-Za-z_][\w .%]{0,80})"\s*:')
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[\s,\]}]|$)")

@@ -14,9 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
-from tb_plugin.readers.kineto.events import Event
+from tb_plugin.readers.kineto.events import NOT_DECODED, Event
 from tb_plugin.readers.kineto.repair import Repaired, decode_text, mend_name_line, mend_tokens, walk
 from tb_plugin.trace.report import Outcome
 
@@ -25,7 +23,8 @@ _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|s
 _BOUNDARY = re.compile(rb"\}\s*(?:(?:,\s*)+(?=\{)|(?=\{\s*\"(?:" + _KEYS + rb')"\s*:))')
 _LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"|\}|$))')
 _RESTART = re.compile(rb'\{\s*"(?:ph|cat|name)"\s*:')
-_STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+# The unclosed string at the end keeps this linear.
+_STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{}\[\]]|"', re.DOTALL)
 
 JOINED = 64
 """Pieces an event may have been cut into; decisions look ahead this far, whatever the chunk."""
@@ -96,7 +95,7 @@ class Segments:
     def _decoded(self, text: bytes) -> Sequence[Event] | None:
         try:
             return self._decode(b"[" + text + b"]")
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_DECODED:
             return None
 
     def _close_list(self, start: int, end: int, taken: Taken) -> bool:
