@@ -1,0 +1,85 @@
+"""Docs fail like code: every setting, view, metric and command is documented, and links lead somewhere."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tb_plugin import cli
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.metrics import METRICS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("samples/*.md"), *ROOT.glob("benchmarks/*.md")]
+)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"```.*?```", re.DOTALL)
+
+
+def text_of(page: str) -> str:
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+def test_every_setting_is_in_the_readme() -> None:
+    sources = [*(ROOT / "tb_plugin").rglob("*.py"), ROOT / "setup.py"]
+    settings = {name for path in sources for name in re.findall(r"\bTORCH_TRACE_[A-Z_]+\b", path.read_text("utf-8"))}
+    assert settings
+    assert {name for name in settings if f"`{name}`" not in README} == set()
+
+
+def test_every_view_is_documented() -> None:
+    http = text_of("http.md")
+    assert [analysis.id for analysis in ANALYSES if f"| `{analysis.id}` |" not in http] == []
+
+
+def test_every_metric_is_defined() -> None:
+    metrics = text_of("metrics.md")
+    assert [key for key in METRICS if f"`{key}`" not in metrics] == []
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Commands of torch-trace with their options."""
+    for action in cli._parser()._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, parser in action.choices.items():
+                yield (
+                    name,
+                    [o for a in parser._actions for o in a.option_strings if o.startswith("--") and o != "--help"],
+                )
+
+
+def test_every_command_and_option_is_in_the_readme() -> None:
+    found = dict(commands())
+    assert {"report", "doctor"} <= set(found)
+    assert [name for name in found if f"torch-trace {name}" not in README] == []
+    assert [o for options in found.values() for o in options if not re.search(rf"{o}\b", README)] == []
+
+
+def test_every_make_target_of_the_docs_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = {name for page in PAGES for name in re.findall(r"`make ([a-z-]+)", page.read_text("utf-8"))}
+    assert named - targets == set()
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_resolve(page: Path) -> None:
+    broken = []
+    for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
+            broken.append(target)
+    assert broken == []
