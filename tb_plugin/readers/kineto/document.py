@@ -254,13 +254,15 @@ class Document:
         kept = data[first - 1], data[end]
         data[first - 1], data[end] = _OPEN, _CLOSE
         try:
-            with memoryview(data) as whole, whole[first - 1 : end + 1] as view:
-                try:
-                    events = self._decoder().decode(view)
-                except NOT_DECODED:
-                    return False
-                self._hand_out(events, lambda: self._decoder().decode(view))
-                return True
+            # Raw values are views of the buffer too: all of them must be gone before it is resized, and leaving this
+            # frame sees to that.
+            view = memoryview(data)[first - 1 : end + 1]
+            try:
+                events = self._decoder().decode(view)
+            except NOT_DECODED:
+                return False
+            self._hand_out(events, lambda: self._decoder().decode(view))
+            return True
         finally:
             data[first - 1], data[end] = kept
 

@@ -11,6 +11,8 @@ import json
 import re
 from dataclasses import dataclass, field
 
+MAX_MEND_BYTES = 4 << 20
+"""Text longer than this is left out rather than mended: hostile text would take hundreds of times its size."""
 MAX_WALK_CHARS = 1 << 20
 """The second stage costs Python time per token; no real event is that long."""
 _MAX_DEPTH = 64

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tb_plugin.readers.kineto.events import NOT_DECODED, Event
-from tb_plugin.readers.kineto.repair import Repaired, decode_text, mend_name_line, mend_tokens, walk
+from tb_plugin.readers.kineto.repair import MAX_MEND_BYTES, Repaired, decode_text, mend_name_line, mend_tokens, walk
 from tb_plugin.trace.report import Outcome
 
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
@@ -185,6 +185,8 @@ _MENDS: tuple[Callable[[str], Repaired | None], ...] = (mend_tokens, mend_name_l
 
 def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:
     """What ``decoded`` makes of ``text`` after the least repair that satisfies it, and the reasons; None when nothing."""
+    if len(text) > MAX_MEND_BYTES:
+        return None
     utf8 = decode_text(text)
     reasons = set(utf8.reasons)
     for mend in _MENDS:
