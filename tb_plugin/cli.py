@@ -257,7 +257,8 @@ def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Nam
 
 
 def _fail(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:
-    failed.append({"path": entry.found.url, "reason": str(error)})
+    reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
+    failed.append({"path": entry.found.url, "reason": reason})
     if isinstance(error, UserError):
         errors.append(error)
 

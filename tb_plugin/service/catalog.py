@@ -18,6 +18,7 @@ log = logging.getLogger("torch_trace")
 
 SCAN_SECONDS = 5.0
 """Pause between scans; with the time of a scan itself a change shows within ten seconds."""
+_LONGEST_PAUSE_SECONDS = 8.0
 _MAX_SKIPPED = 1000
 
 _PARTS = ("run", "worker", "span")
@@ -203,9 +204,11 @@ class ProfileCatalog:
         due = 0.0
         while not self._stop.is_set():
             try:
-                if time.monotonic() >= due:
+                if (begun := time.monotonic()) >= due:
                     self.scan()
-                    due = time.monotonic() + self._every_seconds
+                    took = time.monotonic() - begun
+                    # A slow scan of a huge log directory must not take a core for itself.
+                    due = time.monotonic() + max(self._every_seconds, min(_LONGEST_PAUSE_SECONDS, 10 * took))
                 self.ticked()
             except Exception:  # the edge of a thread: one failed scan must not end all scanning
                 log.exception("The scan of the log directory failed.")

@@ -15,6 +15,8 @@ from tb_plugin.storage.listing import Listing
 HEAD_BYTES = 64 * 1024
 """How much uncompressed text of an uncertain file is looked at."""
 NOT_A_TRACE = "It does not look like a profiler trace."
+_SniffKey = tuple["Root", str, str, str]
+"""Root, path, fingerprint, reader id."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _FIRST_PLAUSIBLE_MS = 10**11
 """Spring 1973; a smaller token is a counter and no time."""
@@ -60,59 +62,70 @@ class Discovery:
 
 
 class Scanner:
-    """Scans log directories. Remembers by fingerprint which uncertain files turned out to be no traces."""
+    """Scans log directories. Remembers what it made of a listing, and which uncertain files are no traces."""
 
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader]) -> None:
         self.roots = roots
         self.readers = readers
-        self._sniffed: dict[tuple[str, str, str, str], str] = {}
+        self._known: dict[Root, tuple[Listing, _Sorted]] = {}
+        self._sniffed: dict[_SniffKey, str] = {}
 
     def scan(self) -> Discovery:
         """One walk over all roots. Never raises UserError: what cannot be read is part of the answer."""
         discovery = Discovery()
         drafts: list[_Draft] = []
-        seen: set[tuple[str, str, str, str]] = set()
         for root in self.roots:
             try:
                 listing = root.folder.list()
             except UserError as error:
                 discovery.problems.append(error)
                 continue
+            known = self._known.get(root)
+            # Most scans find what the last one found; names need not be taken apart again.
+            result = known[1] if known is not None and known[0] == listing else self._sort(root, listing)
+            if result.final:
+                self._known[root] = (listing, result)
+            drafts += result.drafts
             discovery.files += len(listing.files)
             discovery.skipped += [(_join(root, entry.path), entry.reason) for entry in listing.unlisted]
-            drafts += self._candidates(root, listing, discovery, seen)
-        self._sniffed = {key: why for key, why in self._sniffed.items() if key in seen}
+            discovery.skipped += result.refused
+        used = {key for _, result in self._known.values() for key in result.sniffed}
+        self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
         discovery.found = _number(drafts)
         return discovery
 
-    def _candidates(
-        self, root: Root, listing: Listing, discovery: Discovery, seen: set[tuple[str, str, str, str]]
-    ) -> list[_Draft]:
+    def _sort(self, root: Root, listing: Listing) -> _Sorted:
         """Profiles of one root; uncertain ones only when their first bytes speak for them."""
         files = {file.path: ListedFile(file.path, file.size, file.fingerprint) for file in listing.files}
         taken: dict[tuple[str, ...], _Draft] = {}
         refused: dict[tuple[str, ...], str] = {}
+        sniffed: list[_SniffKey] = []
+        final = True
         for reader in self.readers:
             for candidate in reader.find(tuple(files.values())):
                 draft = _Draft(root, reader, candidate, [files[name] for name in candidate.names])
                 rival = taken.get(candidate.names)
                 if rival is not None and (rival.candidate.certain or not candidate.certain):
                     continue
-                why = "" if candidate.certain else self._sniff(draft, seen)
+                why = ""
+                if not candidate.certain:
+                    sniffed.append((root, draft.files[0].path, draft.files[0].fingerprint, reader.id))
+                    try:
+                        why = self._sniff(draft, sniffed[-1])
+                    except UserError as error:
+                        # The storage may answer next time.
+                        why, final = error.what, False
                 if why:
                     refused[candidate.names] = why
                 else:
                     taken[candidate.names] = draft
-        discovery.skipped += [(_join(root, n[0]), why) for n, why in refused.items() if n not in taken]
-        return list(taken.values())
+        shown = [(_join(root, names[0]), why) for names, why in refused.items() if names not in taken]
+        return _Sorted(list(taken.values()), shown, sniffed, final)
 
-    def _sniff(self, draft: _Draft, seen: set[tuple[str, str, str, str]]) -> str:
+    def _sniff(self, draft: _Draft, key: _SniffKey) -> str:
         """Why a file is not taken; empty when it is. Known answers are reused until the file changes."""
-        file = draft.files[0]
-        key = (draft.root.folder.url, file.path, file.fingerprint, draft.reader.id)
-        seen.add(key)
         if key not in self._sniffed:
-            self._sniffed[key] = _look(draft.root.folder, file, draft.reader)
+            self._sniffed[key] = _look(draft.root.folder, draft.files[0], draft.reader)
         return self._sniffed[key]
 
 
@@ -140,15 +153,25 @@ class _Draft:
     files: list[ListedFile]
 
 
+@dataclass(frozen=True)
+class _Sorted:
+    """What a listing of one root turned out to hold; ``sniffed`` are the uncertain files."""
+
+    drafts: list[_Draft]
+    refused: list[tuple[str, str]]
+    sniffed: list[_SniffKey]
+    final: bool
+    """False when a file could not be opened: ask again at the next scan."""
+
+
 def _look(folder: Folder, file: ListedFile, reader: Reader) -> str:
+    """Why a file is no trace by its first bytes, or empty. Raises StorageError."""
     if file.size == 0:
         return "The file is empty."
     try:
         head = read_head(folder, file.path)
     except zlib.error:
         return "The gzip archive is damaged."
-    except UserError as error:
-        return error.what
     return "" if reader.sniff(head) else NOT_A_TRACE
 
 

@@ -44,10 +44,15 @@ class Loader:
         catalog.dropped = self.drop
         catalog.ticked = self.end_leases
 
-    def begin(self, entry: Entry) -> None:
-        """Renews the lease of an entry and starts to load it unless that was done. Returns at once."""
+    def begin(self, entry: Entry, retry: bool = False) -> None:
+        """Renews the lease of an entry and starts to load it unless that was done. Returns at once.
+
+        ``retry`` forgets a failure: a worker may have died for memory that is free again.
+        """
         with self._lock:
             entry.polled = time.monotonic()
+            if retry and entry.state == "failed":
+                entry.state, entry.problem = "found", None
             if entry.state != "found" or entry.gone:
                 return
             if self._take_cached(entry):

@@ -59,11 +59,14 @@ class Workspace:
         """Everything the log directories hold."""
         return self.catalog.payload()
 
-    def profile(self, place: Place, start: bool = True) -> Profile:
-        """The state of a profile; begins to load it when ``start``. Raises NotFound, BadRequest."""
+    def profile(self, place: Place, start: bool = True, retry: bool = False) -> Profile:
+        """The state of a profile; begins to load it when ``start``, also after a failure when ``retry``.
+
+        Raises NotFound, BadRequest.
+        """
         entry = self.catalog.find(place)
-        if start:
-            self._loader.begin(entry)
+        if start or retry:
+            self._loader.begin(entry, retry)
         return _payload(entry)
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:

@@ -29,7 +29,7 @@ _FIRST_SCAN_SECONDS = 5.0
 _GZIP_FROM_BYTES = 1024
 _MAX_ROW = 2**63 - 1
 _KNOWN = frozenset(
-    ("run", "worker", "span", "steps", "sort", "desc", "search", "where", "offset", "limit", "format", "start")
+    ("run", "worker", "span", "steps", "sort", "desc", "search", "where", "offset", "limit", "format")
 )
 _JSON = "application/json"
 
@@ -65,7 +65,8 @@ class Routes:
             return _json(request, to_json(self._workspace().runs()))
         if route == "profile":
             start = _choice(request, "start", "1", ("0", "1")) == "1"
-            return _profile(request, self._workspace().profile(_place(request), start))
+            retry = _choice(request, "retry", "0", ("0", "1")) == "1"
+            return _profile(request, self._workspace().profile(_place(request), start, retry))
         if head == "view" and rest:
             return self._view(request, rest)
         if head == "table" and rest:

@@ -11,7 +11,7 @@ import pytest
 from tb_plugin.readers import READERS
 from tb_plugin.service import discovery
 from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner, time_of
-from tb_plugin.storage.files import Folder
+from tb_plugin.storage.files import Folder, open_url
 from tests.service.fakes import trace_text, write_trace
 
 
@@ -111,6 +111,16 @@ def test_sniffing_is_repeated_only_when_the_file_changes(tmp_path, monkeypatch):
     write_trace(tmp_path / "a.json")
     assert scan.scan().found
     assert looks == ["a.json", "a.json"]
+
+
+def test_a_storage_that_fails_for_a_moment_is_asked_again(tmp_path, monkeypatch):
+    write_trace(tmp_path / "a.json")
+    scan = scanner(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "open", lambda self, path: open_url("/nowhere/at/all"))
+        first = scan.scan()
+    assert not first.found and "refused" in first.skipped[0][1]
+    assert scan.scan().found
 
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path):

@@ -114,6 +114,9 @@ def test_worker_killed_twice_is_failed_until_the_file_changes(tmp_path, opened):
     assert parses(tmp_path / "logs") == 2
     span = workspace.runs().runs[0].workers[0].spans[0]
     assert span.state == "failed" and span.problem == failed.problem
+    assert state(workspace, retry=True) == "loading"
+    assert until(lambda: state(workspace) == "failed")
+    assert parses(tmp_path / "logs") == 4
     write_trace(path, "another")
     workspace.catalog.scan()
     assert state(workspace, start=False) == "found"
