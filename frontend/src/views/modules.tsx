@@ -1,6 +1,7 @@
 // Modules: the model as it was called, as an icicle chart and as a tree with the same numbers.
-import { Button, SegmentedControl } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
+import { type ReactNode, useMemo, useState } from 'react'
+import type { Query } from '../api/client'
 import type { Tree, View } from '../api/payloads'
 import { format } from '../lib/format'
 import { matcher } from '../lib/search'
@@ -12,30 +13,62 @@ import { PayloadCard } from '../widgets/payload'
 import { TreeTable } from '../widgets/tree'
 import { followLink } from '../state/links'
 import { ViewFrame } from './parts/frame'
-import { SearchBox } from './parts/tableSection'
+import { RowDetail } from './parts/rowDetail'
+import { type Group, SearchBox, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 
 export function Modules({ base }: ViewProps) {
   const resource = useView('modules', base)
   return (
     <ViewFrame resource={resource} bones={<Bones height={500} />} steps={String(base.steps ?? '')}>
-      {(view) => <Page view={view} />}
+      {(view) => <Page view={view} base={base} />}
     </ViewFrame>
   )
 }
 
-function Page({ view }: { view: View }) {
-  const tree = view.payloads.modules
-  if (tree?.kind !== 'tree') {
+const GROUPS: Group[] = [{ table: 'modules', label: 'Modules' }]
+
+function Page({ view, base }: { view: View; base: Query }) {
+  const route = useRoute()
+  const payloads = Object.entries(view.payloads)
+  const tree = payloads.map(([, payload]) => payload).find((payload) => payload.kind === 'tree')
+  const hasTable = payloads.some(([, payload]) => payload.kind === 'table')
+  if (!tree) {
     return (
-      <>
-        {Object.entries(view.payloads).map(([name, payload]) => (
+      <div className="tt-column">
+        {payloads.map(([name, payload]) => (
           <PayloadCard key={name} payload={payload} onLink={followLink} />
         ))}
-      </>
+      </div>
     )
   }
-  return <TreePage tree={tree} />
+  const form = hasTable ? (
+    <SegmentedControl
+      size="sm"
+      aria-label="Form"
+      value={route.form === 'table' ? 'table' : 'tree'}
+      onChange={(next) => setRoute({ form: next === 'tree' ? '' : next, row: '', sort: '', desc: '', cols: '' }, true)}
+      data={[
+        { value: 'tree', label: 'Tree' },
+        { value: 'table', label: 'By module' },
+      ]}
+    />
+  ) : null
+  if (route.form === 'table' && hasTable) {
+    return (
+      <div className="tt-page-table">
+        <TableSection
+          view="modules"
+          base={base}
+          groups={GROUPS}
+          lead={form}
+          placeholder="Search modules, text or /regex/"
+          detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks={false} />}
+        />
+      </div>
+    )
+  }
+  return <TreePage tree={tree} form={form} />
 }
 
 /** The first levels open, as long as they fit on a screen. */
@@ -55,10 +88,10 @@ function firstOpen(tree: Tree): ReadonlySet<number> {
   return open
 }
 
-function TreePage({ tree }: { tree: Tree }) {
+function TreePage({ tree, form }: { tree: Tree; form: ReactNode }) {
   const route = useRoute()
   const [open, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(tree))
-  const value = tree.value_columns.find((key) => key === route.group) ?? tree.value_columns[0]
+  const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
   const selected = route.row && Number(route.row) < tree.rows.length ? Number(route.row) : -1
   const zoom = route.zoom && Number(route.zoom) < tree.rows.length ? Number(route.zoom) : -1
   const match = useMemo(() => matcher(route.search ?? ''), [route.search])
@@ -86,12 +119,13 @@ function TreePage({ tree }: { tree: Tree }) {
   return (
     <div className="tt-page-table">
       <div className="tt-toolbar">
+        {form}
         {tree.value_columns.length > 1 && (
-          <SegmentedControl
+          <NativeSelect
             size="sm"
-            aria-label="Width by"
+            aria-label="Width of the icicle chart"
             value={value}
-            onChange={(next) => setRoute({ group: next === tree.value_columns[0] ? '' : next })}
+            onChange={(event) => setRoute({ width: event.currentTarget.value === tree.value_columns[0] ? '' : event.currentTarget.value })}
             data={tree.value_columns.map((key) => ({ value: key, label: titleOf(key)?.title ?? key }))}
           />
         )}
@@ -128,7 +162,7 @@ function TreePage({ tree }: { tree: Tree }) {
             <Icicle
               tree={tree}
               valueKey={value}
-              category={value.startsWith('device') ? 'kernel' : 'cpu'}
+              category={value.includes('device') ? 'kernel' : 'cpu'}
               zoom={zoom}
               onZoom={(node) => setRoute({ zoom: node < 0 ? '' : String(node) })}
               selected={selected}

@@ -1,7 +1,7 @@
 // Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import type { Breakdown, Figures, Link, Notices, Payload, Series, Severity, View } from '../api/payloads'
+import type { Breakdown, Figures, Link, Notices, Payload, Scalar, Series, Severity, Table, View } from '../api/payloads'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
@@ -14,7 +14,7 @@ import { PayloadCard } from '../widgets/payload'
 import { ViewFrame } from './parts/frame'
 import type { ViewProps } from './view'
 
-const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', 'configuration', 'data_quality'])
+const KNOWN = new Set(['headline', 'steps', 'average_step', 'steps_chart', 'recommendations', 'configuration', 'data_quality'])
 
 const bones = (
   <div className="tt-overview">
@@ -41,6 +41,25 @@ function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Ext
   return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
 }
 
+/** Steps as a table: its times, as stacked bars. */
+function seriesOf(table: Table | null): Series | null {
+  if (!table || table.rows.length === 0) return null
+  const x = table.columns.find(({ metric }) => metric.key === table.name_column)
+  const parts = table.columns.filter(({ metric }) => metric.unit === 'ns' && !metric.key.startsWith('total'))
+  if (!x || parts.length === 0) return null
+  const number = (value: Scalar) => (typeof value === 'number' ? value : null)
+  return {
+    kind: 'series',
+    name: table.name,
+    title: table.title,
+    subtitle: '',
+    style: 'stacked_bars',
+    x_metric: { ...x.metric, unit: 'text' },
+    x: table.rows.map((row) => String(row[x.metric.key] ?? '')),
+    lines: parts.map(({ metric }) => ({ metric, category: metric.key.replace(/_ns$/, ''), values: table.rows.map((row) => number(row[metric.key] ?? null)) })),
+  }
+}
+
 export function Overview({ base }: ViewProps) {
   const resource = useView('overview', base)
   return (
@@ -52,7 +71,7 @@ export function Overview({ base }: ViewProps) {
 
 function Page({ view }: { view: View }) {
   const headline = pick(view, 'headline', 'figures')
-  const steps = pick(view, 'steps', 'series')
+  const steps = pick(view, 'steps', 'series') ?? pick(view, 'steps_chart', 'series') ?? seriesOf(pick(view, 'steps', 'table'))
   const average = pick(view, 'average_step', 'breakdown')
   const advice = pick(view, 'recommendations', 'notices')
   const configuration = pick(view, 'configuration', 'figures')
@@ -67,15 +86,17 @@ function Page({ view }: { view: View }) {
       {headline && <HeadlineCard headline={headline} advice={advice} />}
       {steps && <StepsCard series={steps} wide={!average} />}
       {average && <AverageCard payload={average} wide={!steps} />}
-      {advice && (
-        <Card className="tt-span8" title={advice.title} subtitle={advice.notices.length > 0 ? String(advice.notices.length) : undefined}>
+      <div className="tt-span8 tt-column">
+        {advice && (
+        <Card title={advice.title} subtitle={advice.notices.length > 0 ? String(advice.notices.length) : undefined}>
           <NoticeList notices={advice.notices} onLink={followLink} none="No rule found anything to improve in this trace." />
         </Card>
-      )}
+        )}
+        {times.map((payload) => (
+          <TimeCard key={payload.name} payload={payload} />
+        ))}
+      </div>
       <SideCards devices={devices} configuration={configuration} />
-      {times.map((payload) => (
-        <TimeCard key={payload.name} payload={payload} />
-      ))}
       {rest.map((name) => (
         <div key={name} className="tt-span12">
           <PayloadCard payload={view.payloads[name]} onLink={followLink} />
@@ -161,7 +182,7 @@ function AverageCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
 function SideCards({ devices, configuration }: { devices: Figures[]; configuration: Figures | null }) {
   if (devices.length === 0 && !configuration) return null
   return (
-    <div className={devices.length > 2 ? 'tt-span12 tt-cards' : 'tt-span4 tt-column'}>
+    <div className="tt-span4 tt-column">
       {devices.map((device) => (
         <Card key={device.name} title={device.title} subtitle={device.subtitle}>
           <FigureList figures={device.figures} />
@@ -178,7 +199,7 @@ function SideCards({ devices, configuration }: { devices: Figures[]; configurati
 
 function TimeCard({ payload }: { payload: Breakdown }) {
   return (
-    <Card className="tt-span12" title={payload.title} subtitle={payload.subtitle}>
+    <Card title={payload.title} subtitle={payload.subtitle}>
       <BreakdownBar payload={payload} onLink={followLink} />
     </Card>
   )

@@ -2,7 +2,7 @@
 import { Button, Checkbox, Modal, Popover } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, windowUrl } from '../api/client'
-import type { Figures, Timeline, View } from '../api/payloads'
+import type { Timeline, View } from '../api/payloads'
 import type { Range } from '../canvas/timelineDraw'
 import { format } from '../lib/format'
 import { matcher } from '../lib/search'
@@ -244,15 +244,13 @@ function TracksMenu({ data, collapsed, onCollapse }: { data: Timeline; collapsed
   )
 }
 
-const isStack = (figures: Figures) => figures.figures.length > 0 && figures.name === 'stack'
-
 function EventPanel({ event, base, onClose }: { event: number; base: Query; onClose: () => void }) {
   const prefs = usePrefs()
   const resource = useView('events', { ...base, event })
-  const payloads = Object.values(resource.data?.payloads ?? {})
-  const blocks = payloads.flatMap((payload) => (payload.kind === 'figures' ? payload : []))
-  const main = blocks.find((block) => block.name === 'event') ?? blocks[0]
-  const name = main?.title ?? `Event ${event}`
+  const payloads = resource.data?.payloads ?? {}
+  const blocks = Object.entries(payloads).flatMap(([key, payload]) => (payload.kind === 'figures' ? { key, payload } : []))
+  const main = blocks.find((block) => block.key === 'event')?.payload
+  const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
   return (
     <Card
       className="tt-event"
@@ -270,12 +268,17 @@ function EventPanel({ event, base, onClose }: { event: number; base: Query; onCl
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!resource.data && !resource.problem && <Bones height={120} />}
       <div className={resource.busy ? 'tt-event-grid tt-stale' : 'tt-event-grid'}>
-        {blocks.map((block) => (
-          <div key={block.name} className={isStack(block) ? 'tt-event-wide' : undefined}>
-            {block !== main && <h3>{block.title}</h3>}
-            {isStack(block)
-              ? block.figures.map((figure) => <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />)
-              : <FigureList figures={block.figures} />}
+        {blocks.map(({ key, payload }) => (
+          <div key={key} className={key === 'stack' ? 'tt-event-wide' : undefined}>
+            <h3>
+              {key === 'event' ? 'Event' : key === 'same_name' ? 'All of this name' : payload.title}
+              {key !== 'event' && payload.subtitle && <small>{payload.subtitle}</small>}
+            </h3>
+            {key === 'stack' ? (
+              payload.figures.map((figure) => <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />)
+            ) : (
+              <FigureList figures={payload.figures.filter((figure) => key !== 'event' || figure.metric.key !== 'name')} />
+            )}
           </div>
         ))}
       </div>

@@ -22,7 +22,7 @@ export function Card(props: {
       {title !== undefined && (
         <header className="tt-card-head">
           <h2>
-            {title}
+            <span className="tt-card-title">{title}</span>
             {subtitle && (
               <small title={typeof subtitle === 'string' ? subtitle : undefined}>{subtitle}</small>
             )}

@@ -43,9 +43,9 @@ export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: 
           {notice.todo && <Sentence notice={notice} text={notice.todo} />}
           {notice.references
             .filter((reference) => isWeb(reference.url))
-            .map((reference) => (
+            .map((reference, i) => (
               <span key={reference.url}>
-                {' '}
+                {i === 0 ? ' ' : ' · '}
                 <a href={reference.url} target="_blank" rel="noreferrer noopener">
                   {reference.text}
                 </a>

@@ -116,7 +116,7 @@ function Grid(props: DataTableProps & { table: Table }) {
   const columns = useMemo(() => orderedColumns(data), [data])
   const visible = columns.filter((column) => column.metric.key === data.name_column || isShown(column, shown))
   const others = visible.filter((column) => column.metric.key !== data.name_column).reduce((sum, column) => sum + startWidth(column), 0)
-  const nameWidth = Math.max(280, width - others - 2)
+  const nameWidth = Math.max(340, width - others - 2)
   const defs = useMemo<ColumnDef<typeof features, Row>[]>(
     () =>
       columns.map((column) => ({

@@ -13,7 +13,7 @@ export function startWidth(column: Column): number {
   if (unit === 'code' || unit === 'text') return Math.max(110, Math.min(240, title.length * 9 + 60))
   const words = title.split(' ')
   const half = Math.max(...words.map((word) => word.length), Math.ceil(title.length / 2))
-  return Math.max(84, Math.min(150, half * 7.4 + 34)) + (column.share ? 56 : 0)
+  return Math.max(76, Math.min(150, half * 7 + 30)) + (column.share ? 52 : 0)
 }
 
 export function NameText({ text, width, style }: { text: string; width: number; style: NameStyle }) {

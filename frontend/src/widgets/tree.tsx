@@ -76,10 +76,11 @@ export function TreeTable(props: {
     else return
     event.preventDefault()
   }
+  const minWidth = 260 + columns.length * 112
   const template = `minmax(220px, 1fr) ${columns.map((column) => (isNumeric(column.metric.unit) ? '104px' : '120px')).join(' ')}`
   return (
     <div className="tt-tree" ref={scroller}>
-      <div className="tt-tree-head" style={{ gridTemplateColumns: template }} aria-hidden="true">
+      <div className="tt-tree-head" style={{ gridTemplateColumns: template, minWidth }} aria-hidden="true">
         <span>{label?.metric.title ?? 'Name'}</span>
         {columns.map(({ metric }) => (
           <Tooltip key={metric.key} label={<MetricHelp metric={metric} />}>
@@ -95,7 +96,7 @@ export function TreeTable(props: {
         aria-label={tree.title}
         tabIndex={0}
         className="tt-tree-body"
-        style={{ height: rows.getTotalSize() }}
+        style={{ height: rows.getTotalSize(), minWidth }}
         onKeyDown={onKey}
         aria-activedescendant={selected >= 0 ? `tt-node-${selected}` : undefined}
       >

@@ -1,5 +1,5 @@
 // The row of donuts above a table. A slice filters the table.
-import { UnstyledButton } from '@mantine/core'
+import { SegmentedControl, UnstyledButton } from '@mantine/core'
 import { useState } from 'react'
 import type { Payload } from '../../api/payloads'
 import { splitList } from '../../state/hash'
@@ -12,19 +12,37 @@ import { ChevronDown, ChevronRight } from '../../widgets/icons'
 export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
   const route = useRoute()
   const [open, setOpen] = useState(true)
+  const [kind, setKind] = useState('self')
   const where = splitList(route.where)
   const donuts = Object.values(payloads).flatMap((payload) => (payload.kind === 'breakdown' ? payload : []))
   if (donuts.length === 0) return null
+  // Four donuts at once would push the table off the page: self or total, as in the table's columns.
+  const paired = donuts.length > 2 && donuts.every((payload) => /_(self|total)$/.test(payload.name))
+  const shown = paired ? donuts.filter((payload) => payload.name.endsWith(`_${kind}`)) : donuts
   const activeOf = (payload: (typeof donuts)[number]) =>
     payload.parts.find((part) => part.link?.params.where && where.includes(part.link.params.where))?.metric.key
   return (
     <div className="tt-donuts-frame">
-      <UnstyledButton className="tt-fold" aria-expanded={open} onClick={() => setOpen(!open)}>
-        {open ? <ChevronDown /> : <ChevronRight />} Top 10
-      </UnstyledButton>
+      <div className="tt-row">
+        <UnstyledButton className="tt-fold" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? <ChevronDown /> : <ChevronRight />} Top 10
+        </UnstyledButton>
+        {open && paired && (
+          <SegmentedControl
+            size="xs"
+            aria-label="Time of the donuts"
+            value={kind}
+            onChange={setKind}
+            data={[
+              { value: 'self', label: 'Self time' },
+              { value: 'total', label: 'Total time' },
+            ]}
+          />
+        )}
+      </div>
       {open && (
-        <div className={`tt-donuts tt-donuts-${Math.min(4, donuts.length)}`}>
-          {donuts.map((payload) => (
+        <div className={`tt-donuts tt-donuts-${Math.min(4, shown.length)}`}>
+          {shown.map((payload) => (
             <Card key={payload.name} title={payload.title} subtitle={payload.subtitle}>
               <Donut payload={payload} onLink={followLink} active={activeOf(payload)} />
             </Card>

@@ -63,9 +63,11 @@ export function TableSection(props: {
   groups: readonly Group[]
   nameStyle?: NameStyle
   placeholder: string
+  /** Stands first in the toolbar. */
+  lead?: ReactNode
   detail: (row: Row, table: Table) => ReactNode
 }) {
-  const { view, base, groups, nameStyle, placeholder, detail } = props
+  const { view, base, groups, nameStyle, placeholder, lead, detail } = props
   const route = useRoute()
   const group = groups.find((item) => item.table === route.group) ?? groups[0]
   const { sort, desc, search, where } = route
@@ -89,6 +91,7 @@ export function TableSection(props: {
   return (
     <section className="tt-table-section" aria-label={group.label}>
       <div className="tt-toolbar">
+        {lead}
         {groups.length > 1 && (
           <SegmentedControl
             size="sm"
