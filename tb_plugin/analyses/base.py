@@ -61,7 +61,7 @@ class Frame:
 class Part:
     """The numbers of one profile: flat facts, whole tables, and ready payloads in reading order.
 
-    Keys of ``layout`` are payload names in the order of the view; a name found in ``frames`` stands for the first page.
+    ``layout`` holds names of payloads, or of frames for their first page, in the order of the view.
     """
 
     coverage: CoverageInfo
@@ -115,7 +115,7 @@ def answer_view(analysis: Analysis, part: Part, params: Params) -> View | Table:
         return page(part.frames[params.table], params)
     payloads: dict[str, Payload] = {}
     for name in part.layout:
-        payloads[name] = page(part.frames[name], params) if name in part.frames else part.payloads[name]
+        payloads[name] = part.payloads[name] if name in part.payloads else page(part.frames[name], params)
     return View(analysis.id, analysis.title, part.coverage, payloads)
 
 

@@ -87,8 +87,8 @@ class Modules:
         """The tree and the table over all places. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         calls = module_calls(trace, selection)
-        has_device = bool(calls.device.any() or calls.backward_device.any())
-        tree, frame = _tree(trace, calls, has_device), _totals(trace, calls, has_device)
+        keys = _columns(calls)
+        tree, frame = _tree(trace, calls, keys), _totals(trace, calls, keys)
         return Part(
             coverage=selection.coverage,
             facts={"modules.calls": len(calls.row), "modules.names": frame.data.num_rows},
@@ -183,17 +183,15 @@ def _label(text: str) -> str:
     return PREFIX.sub("", text)
 
 
-def _columns(has_device: bool) -> list[str]:
-    device = ["device_total_ns", "device_self_ns", "backward_device_total_ns", "backward_device_self_ns"]
-    return [
-        "module",
-        "calls",
-        *(device if has_device else []),
-        "host_total_ns",
-        "host_self_ns",
-        "backward_host_total_ns",
-        "operators",
-    ]
+def _columns(calls: ModuleCalls) -> list[str]:
+    """Columns that say something: device ones with a device, backward ones with a recorded backward pass."""
+    backward = bool(calls.backward_host.any())
+    keys = ["module", "calls"]
+    if calls.device.any() or calls.backward_device.any():
+        keys += ["device_total_ns", "device_self_ns"]
+        keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []
+    keys += ["host_total_ns", "host_self_ns"]
+    return [*keys, *(["backward_host_total_ns"] if backward else []), "operators"]
 
 
 def _aggregate(calls: ModuleCalls, groups: Groups) -> dict[str, Int64]:
@@ -216,7 +214,7 @@ def _aggregate(calls: ModuleCalls, groups: Groups) -> dict[str, Int64]:
     }
 
 
-def _tree(trace: TraceTable, calls: ModuleCalls, has_device: bool) -> Tree:
+def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
     """Calls at the same place (path of modules) are one node."""
     place = np.full(len(calls.row) + 1, MISSING, np.int64)
     offset = 0
@@ -230,7 +228,6 @@ def _tree(trace: TraceTable, calls: ModuleCalls, has_device: bool) -> Tree:
     parent = np.where(above == MISSING, MISSING, nodes.of[above])
     order = _preorder(parent, data["device_total_ns"] + data["backward_device_total_ns"], data["host_total_ns"])
     order, above_of = _cut(order, parent)
-    keys = _columns(has_device)
     names = [_label(trace.strings[int(i)]) for i in trace.name[calls.row[nodes.first]]]
     sent: list[dict[str, Scalar]] = [
         {"module": names[node], **{key: int(data[key][node]) for key in keys if key != "module"}} for node in order
@@ -264,13 +261,12 @@ def _cut(order: list[int], parent: Int64) -> tuple[list[int], list[int]]:
     return order, [position.get(int(parent[node]), MISSING) for node in order]
 
 
-def _totals(trace: TraceTable, calls: ModuleCalls, has_device: bool) -> Frame:
+def _totals(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Frame:
     """One row a module, over all places where it is called."""
     groups = group(calls.module)
     data: dict[str, object] = dict(_aggregate(calls, groups))
     data["module"] = [_label(trace.strings[int(i)]) for i in trace.name[calls.row[groups.first]]]
-    keys = _columns(has_device)
-    first = "device_total_ns" if has_device else "host_total_ns"
+    first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
     table = pa.table({key: pa.array(data[key], pa.string() if key == "module" else None) for key in keys})
     return Frame(
         name="modules",

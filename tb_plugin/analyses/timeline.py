@@ -110,10 +110,9 @@ def _window(trace: TraceTable, params: Params) -> tuple[int, int]:
 def draw(trace: TraceTable, start: int, end: int, resolution_ns: int) -> Timeline:
     """Events that touch ``[start, end)``, neighbours narrower than ``resolution_ns`` merged. Vectorised, n log n."""
     visible = np.flatnonzero((trace.start_ns < end) & (trace.end_ns >= start))
-    lane = trace.track[visible].astype(np.int64) * 6 + GROUP_OF_KIND[trace.kind[visible]]
-    order = np.lexsort((trace.start_ns[visible], trace.depth[visible], lane))
-    rows, lane = visible[order], lane[order]
-    lanes, track = _tracks(trace, rows, lane)
+    lanes, track = _tracks(trace, visible)
+    order = np.lexsort((trace.start_ns[visible], trace.depth[visible], track))
+    rows, track = visible[order], track[order]
     first, count = _merge(trace, rows, track, resolution_ns)
     busy = np.add.reduceat(trace.dur_ns[rows], first) if len(first) else np.empty(0, np.int64)
     bucket_end = np.maximum.reduceat(trace.end_ns[rows], first) if len(first) else np.empty(0, np.int64)
@@ -160,8 +159,9 @@ def _merge(trace: TraceTable, rows: Int64, track: Int64, resolution_ns: int) -> 
     return first, np.diff(np.concatenate((first, [len(rows)])))
 
 
-def _tracks(trace: TraceTable, rows: Int64, lane: Int64) -> tuple[list[TimelineTrack], Int64]:
-    """Lanes that have events in the window, devices first, then host threads by how much they hold."""
+def _tracks(trace: TraceTable, rows: Int64) -> tuple[list[TimelineTrack], Int64]:
+    """Lanes that have events in the window, and the lane of each row: devices first, then busy threads."""
+    lane = trace.track[rows].astype(np.int64) * 6 + GROUP_OF_KIND[trace.kind[rows]]
     ids, which, count = np.unique(lane, return_inverse=True, return_counts=True)
     deepest = np.zeros(len(ids), np.int64)
     np.maximum.at(deepest, which, trace.depth[rows])

@@ -75,7 +75,7 @@ class Overview:
             **{
                 f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id))
                 for d in trace.devices
-                if d.id in times or d.name
+                if d.id in times or (d.name and not times)
             },
             "configuration": configuration(trace),
             "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
