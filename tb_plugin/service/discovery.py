@@ -74,6 +74,7 @@ class Scanner:
         """One walk over all roots. Never raises UserError: what cannot be read is part of the answer."""
         discovery = Discovery()
         drafts: list[_Draft] = []
+        used: set[_SniffKey] = set()
         for root in self.roots:
             try:
                 listing = root.folder.list()
@@ -85,11 +86,11 @@ class Scanner:
             result = known[1] if known is not None and known[0] == listing else self._sort(root, listing)
             if result.final:
                 self._known[root] = (listing, result)
+            used.update(result.sniffed)
             drafts += result.drafts
             discovery.files += len(listing.files)
             discovery.skipped += [(_join(root, entry.path), entry.reason) for entry in listing.unlisted]
             discovery.skipped += result.refused
-        used = {key for _, result in self._known.values() for key in result.sniffed}
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
         discovery.found = _number(drafts)
         return discovery

@@ -219,6 +219,8 @@ class _Seat:
         return self.job is None
 
     def used(self, key: str) -> None:
+        if self._process is None:  # retired after a large job
+            return
         self.warm[key] = None
         self.warm.move_to_end(key)
         while len(self.warm) > _WARM_KEYS:

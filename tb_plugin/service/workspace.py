@@ -110,7 +110,7 @@ class Workspace:
         path = self._store.get(key, ".json.gz")
         if path is None:
             path = self._store.path(key, ".json.gz")
-            self._run(entry, "window", start_ns, end_ns, str(path))
+            self._run(entry, "window", start_ns, end_ns, str(path), heavy=True)
             self._store.evict(keep=path)
         stem = Path(entry.found.names[0]).name.removesuffix(".gz").removesuffix(".json")
         return Download(f"{stem}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
@@ -143,9 +143,10 @@ class Workspace:
         answer: bytes = self._run(entry, task, view_id, replace(params, steps=_steps(entry, steps)))
         return answer
 
-    def _run(self, entry: Entry, task: str, *args: object) -> Any:
+    def _run(self, entry: Entry, task: str, *args: object, heavy: bool = False) -> Any:
         """Has a worker answer a question about a loaded profile. Raises what the task raised."""
-        return self._workers.submit(f"{self._tasks}:{task}", entry.path, *args, key=entry.path).future.result()
+        job = self._workers.submit(f"{self._tasks}:{task}", entry.path, *args, key=entry.path, heavy=heavy)
+        return job.future.result()
 
 
 def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
