@@ -38,7 +38,7 @@ def test_forms_of_the_list(text, complete, chunk_bytes):
     trace = read(text % EVENT, chunk_bytes)
     assert names(trace) == ["a"]
     assert trace.report.complete == complete
-    assert trace.report.events_dropped == 0
+    assert trace.report.events_dropped == trace.report.events_repaired == 0
 
 
 @pytest.mark.parametrize("text", ['{"traceEvents": null}', '{"traceEvents": [], "x": 1}', '{"traceEvents":[ ]}'])

@@ -94,7 +94,7 @@ class Segments:
 
     def _decoded(self, text: bytes) -> Sequence[Event] | None:
         try:
-            return self._decode(b"[" + text + b"]")
+            return self._decode(b"[" + text.rstrip(b" \t\r\n,") + b"]")
         except NOT_DECODED:
             return None
 
