@@ -125,13 +125,16 @@ def _origin(raw: RawTrace, order: Int64) -> int:
 
 
 def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
-    """Tracks, host threads first. Host and device rows never share one, even where their ids collide."""
+    """Host threads, then device streams, by first event. The two never share a track, even where their ids collide."""
     is_device = np.isin(raw.kind[order], (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC))
     width = len(raw.strings) + 1
     key = (is_device * width + raw.pid[order].astype(np.int64) + 1) * width + raw.tid[order] + 1
     _, first, track = np.unique(key, return_index=True, return_inverse=True)
+    by_time = np.lexsort((first, is_device[first]))
+    number = np.empty(len(by_time), np.int32)
+    number[by_time] = np.arange(len(by_time), dtype=np.int32)
     tracks = []
-    for position in order[first]:
+    for position in order[first[by_time]]:
         pid, tid = raw.strings[int(raw.pid[position])], raw.strings[int(raw.tid[position])]
         tracks.append(
             Track(
@@ -142,7 +145,7 @@ def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
                 is_device=bool(raw.kind[position] in (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)),
             )
         )
-    return tuple(tracks), track.astype(np.int32)
+    return tuple(tracks), number[track.ravel()]
 
 
 def _moved(section: Section, position: Int32) -> Section:

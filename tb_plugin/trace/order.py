@@ -11,6 +11,7 @@ from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.table import RawTrace
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 
 FAR = 2**62
 """A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
@@ -45,7 +46,7 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
 
 
 def sort(raw: RawTrace, kept: Int64) -> Int64:
-    """Order by (start, longest first), ties by what encloses, then by id, name and text: not by place in the file."""
+    """Order by (start, longest first), ties by what encloses, then by id, name and thread: not by place in the file."""
     start = raw.start_ns[kept]
     order = np.argsort(start, kind="stable")
     ordered = start[order]
@@ -54,11 +55,17 @@ def sort(raw: RawTrace, kept: Int64) -> Int64:
     if len(tied):
         rows = kept[order[tied]]
         ident = _identity(raw, rows)
-        texts, name = np.unique(raw.name[rows], return_inverse=True)
-        rank = np.argsort(np.argsort(np.array(raw.strings.take(texts).to_pylist(), dtype=object).astype(str)))
-        keys = (raw.correlation[rows], rank[name], ident, CONTAINERS_FIRST[raw.kind[rows]], -raw.dur_ns[rows])
+        places = (_text_rank(raw, raw.tid[rows]), _text_rank(raw, raw.pid[rows]), raw.correlation[rows])
+        keys = (*places, _text_rank(raw, raw.name[rows]), ident, CONTAINERS_FIRST[raw.kind[rows]], -raw.dur_ns[rows])
         order[tied] = order[tied][np.lexsort((*keys, ordered[tied]))]
     return order
+
+
+def _text_rank(raw: RawTrace, ids: Int32) -> Int64:
+    """For each string id, the place of its text among these texts in alphabetical order."""
+    distinct, which = np.unique(ids, return_inverse=True)
+    rank: Int64 = np.argsort(np.argsort(np.array(raw.strings.take(distinct).to_pylist(), dtype=object).astype(str)))
+    return rank[which]
 
 
 def _identity(raw: RawTrace, rows: Int64) -> Int64:
