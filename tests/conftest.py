@@ -1,0 +1,34 @@
+"""Where samples and the shared corpus are, and their models, each built once a session."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from tb_plugin.trace.table import TraceTable
+from tests.builders import model
+
+REPO = Path(__file__).resolve().parent.parent
+SAMPLES = REPO / "samples"
+SHARED = REPO.parent / "shared"
+SAMPLE_FILES = sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.pt.trace.json*"))
+"""Every trace under samples/, relative to it."""
+
+needs_shared = pytest.mark.skipif(
+    not (SHARED / "oracle" / "device_time.json").is_file(),
+    reason="no corpus of real traces at ../shared (it is not part of the repository)",
+)
+
+
+@functools.lru_cache(maxsize=12)
+def loaded(path: str) -> TraceTable:
+    """The model of a file below the repository's parent folder; the last dozen are kept."""
+    return model(REPO.parent / path)
+
+
+@functools.cache
+def sample(name: str) -> TraceTable:
+    """The model of a file below samples/."""
+    return model(SAMPLES / name)

@@ -1,0 +1,141 @@
+"""Steps: how device work extends them, which are left out, and what is a step at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tb_plugin.trace.steps import _complete
+from tb_plugin.trace.table import TraceTable
+from tests.builders import TraceBuilder, kernel, trace
+
+
+def windows(table: TraceTable) -> dict[str, tuple[int, int]]:
+    """Label -> start and end in microseconds since the first event."""
+    steps = table.steps
+    bounds = zip(steps.start_ns.tolist(), steps.end_ns.tolist(), strict=True)
+    return {label: (start // 1000, end // 1000) for label, (start, end) in zip(steps.label, bounds, strict=True)}
+
+
+def test_a_step_ends_with_the_last_work_it_launched() -> None:
+    table = trace().step(3, 0, 100).launches(kernel(dur=30, at=110), at=50).table()
+    assert windows(table) == {"3": (0, 140)}
+    assert (table.steps.host_start_ns.tolist(), table.steps.host_end_ns.tolist()) == ([0], [100_000])
+
+
+def test_a_step_begins_where_the_one_before_ended_on_the_device() -> None:
+    builder = trace().step(1, 0, 100).launches(kernel(dur=50, at=90), at=50)
+    assert windows(builder.step(2, 100, 100).launches(kernel(dur=10, at=150), at=120).table()) == {
+        "1": (0, 140),
+        "2": (140, 200),
+    }
+
+
+def test_a_step_that_lies_wholly_in_the_work_of_the_one_before_is_empty() -> None:
+    builder = trace().step(1, 0, 100).launches(kernel(dur=300, at=90), at=50)
+    builder.step(2, 100, 100).launches(kernel(dur=10, at=150, stream=9), at=120)
+    assert windows(builder.table()) == {"1": (0, 390), "2": (390, 390)}
+
+
+def test_a_launch_across_the_end_of_a_step_is_no_step_s() -> None:
+    builder = (
+        trace().step(1, 0, 100).launches(kernel(dur=10, at=20), at=10).launches(kernel(dur=99, at=200), at=90, dur=20)
+    )
+    assert windows(builder.table()) == {"1": (0, 100)}
+
+
+def test_a_launch_that_fills_its_step_is_the_step_s() -> None:
+    assert windows(trace().step(1, 0, 100).launches(kernel(dur=10, at=200), at=0, dur=100).table()) == {"1": (0, 210)}
+
+
+def test_work_queued_before_the_first_step_is_not_its_time() -> None:
+    builder = trace().op("warmup", 0, 10).launches(kernel("old", 50, 30))
+    builder.step(1, 40, 100).launches(kernel("new", 10, 100), at=60)
+    assert windows(builder.table()) == {"1": (80, 140)}
+
+
+def test_work_queued_before_counts_only_if_it_ends_before_the_step_s_own() -> None:
+    builder = trace().op("warmup", 0, 10).launches(kernel("old", 70, 30, stream=8))
+    builder.step(1, 40, 100).launches(kernel("new", 10, 100), at=60)
+    assert windows(builder.table()) == {"1": (40, 140)}
+
+
+def steps_with(*kernels: int) -> TraceTable:
+    builder = trace()
+    for i, count in enumerate(kernels):
+        builder.step(i, 1000 * i, 1000)
+        for k in range(count):
+            builder.launches(kernel(at=1000 * i + 10 * k), at=1000 * i + 1)
+    return builder.table()
+
+
+@pytest.mark.parametrize(
+    ("kernels", "kept"),
+    [
+        ((10, 10, 8), 3),
+        ((10, 10, 7), 2),
+        ((10, 10, 0), 2),
+        ((10, 0, 0), 1),
+        ((10, 7, 0), 1),
+        ((0, 0, 0), 3),
+        ((5, 4), 2),
+        ((35, 28), 2),
+        ((5, 3), 1),
+        ((0, 9), 2),
+        ((9, 0, 9), 3),
+        ((1,), 1),
+        ((0,), 1),
+    ],
+)
+def test_trailing_steps_whose_work_is_missing_are_left_out(kernels: tuple[int, ...], kept: int) -> None:
+    steps = steps_with(*kernels).steps
+    assert steps.label == tuple(str(i) for i in range(kept))
+    assert steps.dropped == tuple(str(i) for i in range(kept, len(kernels)))
+
+
+def test_eighty_percent_is_enough_at_any_count() -> None:
+    counts = np.arange(5, 100_000, 5)
+    assert all(_complete(np.array([n, n * 4 // 5])) == 2 for n in counts.tolist())
+    assert all(_complete(np.array([n, n * 4 // 5 - 1])) == 1 for n in counts.tolist())
+
+
+@pytest.mark.parametrize("category", ["user_annotation", "cpu_op", "Operator"])
+def test_steps_of_all_generations(category: str) -> None:
+    table = trace().event(category, "ProfilerStep#7", 0, 100, 1, 1).table()
+    assert windows(table) == {"7": (0, 100)} and table.steps.recorded
+
+
+def test_steps_on_device_rows_and_in_python_are_none() -> None:
+    builder = trace().op("aten::mm", 0, 10).device_annotation("ProfilerStep#1", 0, 50).python("ProfilerStep#2", 0, 90)
+    table = builder.table()
+    assert not table.steps.recorded and windows(table) == {"0": (0, 10)}
+
+
+def test_of_two_threads_that_annotate_the_one_with_most_steps_counts() -> None:
+    builder = trace().step(1, 0, 10, tid=1).step(1, 0, 9, tid=2).step(2, 20, 9, tid=2)
+    assert windows(builder.table()) == {"1": (0, 9), "2": (20, 29)}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_of_two_threads_with_as_many_steps_the_choice_is_not_the_file_s_order(backwards: bool) -> None:
+    builder = trace().step(1, 0, 10, tid=11).step(1, 5, 90, tid=12)
+    if backwards:
+        builder.events.reverse()
+    assert windows(builder.table()) == {"1": (0, 10)}
+
+
+@pytest.mark.parametrize(
+    ("builder", "expected"),
+    [
+        (trace().op("a", 5, 10).annotation("x", 0, 99), {"0": (5, 15)}),
+        (trace().annotation("x", 0, 99).call(100, 5), {"0": (0, 105)}),
+        (trace().on_device(kernel(dur=5, at=0)).on_device(kernel(dur=5, at=30)), {"0": (0, 35)}),
+        (trace().python("f", 0, 10), {"0": (0, 10)}),
+        (trace(), {}),
+    ],
+    ids=["operators", "annotations and calls", "device alone", "python alone", "nothing"],
+)
+def test_a_trace_without_steps_is_one(builder: TraceBuilder, expected: dict[str, tuple[int, int]]) -> None:
+    table = builder.table()
+    assert windows(table) == expected
+    assert not table.steps.recorded
