@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -43,6 +44,9 @@ _SUBTITLE = {
     SYNC: "waits",
     OTHER: "profiler, other",
 }
+
+THREAD_NAME = re.compile(r"thread -?\d+ \((.+)\)$")
+"""How Kineto names host threads: the number is known, what matters stands in the parentheses."""
 
 CATEGORIES = [kind.name.lower() for kind in EventKind] + ["communication"]
 COMMUNICATION = len(EventKind)
@@ -168,25 +172,38 @@ def _tracks(trace: TraceTable, rows: Int64) -> tuple[list[TimelineTrack], Int64]
     per_thread: dict[int, int] = {}
     for lane_id, number in zip(ids.tolist(), count.tolist(), strict=True):
         per_thread[lane_id // 6] = per_thread.get(lane_id // 6, 0) + number
+    main = _main_thread(trace)
 
-    def rank(position: int) -> tuple[bool, bool, str, int, int, int]:
+    def rank(position: int) -> tuple[bool, bool, str, bool, int, int, int]:
         track, kind = divmod(int(ids[position]), 6)
         on_device = trace.tracks[track].is_device
         pid = trace.tracks[track].pid if on_device else ""
-        return (kind == OTHER, not on_device, pid, -per_thread[track] if not on_device else 0, track, kind)
+        return (kind == OTHER, not on_device, pid, track != main, 0 if on_device else -per_thread[track], track, kind)
 
     order = sorted(range(len(ids)), key=rank)
-    tracks = [_track(trace, *divmod(int(ids[i]), 6), int(deepest[i]) + 1) for i in order]
+    tracks = [_track(trace, *divmod(int(ids[i]), 6), int(deepest[i]) + 1, main) for i in order]
     place = np.empty(len(ids), np.int64)
     place[order] = np.arange(len(ids))
     return tracks, place[which.ravel()] if len(rows) else np.empty(0, np.int64)
 
 
-def _track(trace: TraceTable, track: int, kind: int, rows: int) -> TimelineTrack:
+def _main_thread(trace: TraceTable) -> int:
+    """The track on which the steps were annotated, -1 when there are none."""
+    if not trace.steps.recorded or not len(trace.steps.host_start_ns):
+        return MISSING
+    is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
+    rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
+    return int(trace.track[rows[0]]) if len(rows) else MISSING
+
+
+def _track(trace: TraceTable, track: int, kind: int, rows: int, main: int) -> TimelineTrack:
     about = trace.tracks[track]
     if about.is_device:
         name = next((d.name or "" for d in trace.devices if d.id == about.pid), "")
         stream = about.tid if about.tid.startswith("stream") else f"stream {about.tid}"
         return TimelineTrack(f"Device {about.pid} · {stream}", _SUBTITLE[kind] or name, True, rows)
-    title = about.thread.strip() or f"thread {about.tid}"
-    return TimelineTrack(title, _SUBTITLE[kind], False, rows)
+    named = THREAD_NAME.match(about.thread.strip())
+    name = named.group(1) if named else about.thread.strip() or "thread"
+    title = "Main thread" if track == main else f"{name} {about.tid}" if about.tid not in name else name
+    place = f" · {name} {about.tid}" if track == main else ""
+    return TimelineTrack(title, _SUBTITLE[kind] + place, False, rows)
