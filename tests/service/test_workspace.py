@@ -206,9 +206,8 @@ def test_lease_ends_a_parse_that_nobody_asks_about(tmp_path, opened, monkeypatch
     workspace = opened(tmp_path / "logs", scan=False)
     workspace.catalog.start()
     workspace.catalog.wait_first(10)
-    workspace.profile(Place())
-    assert until(lambda: state(workspace, start=False) == "loading" and parses(tmp_path / "logs"))
-    assert until(lambda: state(workspace, start=False) == "found", 5)
+    assert until(lambda: state(workspace) == "loading" and parses(tmp_path / "logs"))
+    assert until(lambda: state(workspace, start=False) == "found")
     assert state(workspace) == "loading"
 
 
