@@ -75,11 +75,17 @@ def _one_list(values: pa.Array) -> pa.Array:
 def read(path: str) -> TraceTable:
     """Map the model in ``path``. Raises UnreadableTrace when the file is damaged or of another version."""
     try:
-        with pa.memory_map(path) as mapped:
-            table = pa.ipc.open_file(mapped).read_all()
-        header = json.loads(table.schema.metadata[b"torch_trace"])
-    except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+        return _read(path)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise UnreadableTrace("The column file is damaged.", Path(path).name, "Clear the cache and reload.") from error
+
+
+def _read(path: str) -> TraceTable:
+    with pa.memory_map(path) as mapped:
+        table = pa.ipc.open_file(mapped).read_all()
+    header = json.loads(table.schema.metadata[b"torch_trace"])
     if header["version"] != SCHEMA_VERSION:
         raise UnreadableTrace("The column file is of another version.", Path(path).name, "Clear the cache and reload.")
 

@@ -16,8 +16,8 @@ Int32 = npt.NDArray[np.int32]
 FAR = 2**62
 """A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
 
-CONTAINERS_FIRST = np.array([8, 4, 1, 3, 2, 5, 6, 6, 6, 7, 6, 8, 0], np.uint8)
-"""Order of kinds (by EventKind) with equal bounds: what usually encloses comes first."""
+CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0], np.uint8)
+"""Order of kinds (by EventKind) with equal bounds: what usually encloses comes first. Python ids order Python calls."""
 
 MARKER_NAME = re.compile(
     r"ProfilerStep#|enumerate\(Data(?:Loader|Pipe)\)#|Optimizer\.|(?:Distributed)?DataParallel\.forward$"
@@ -42,6 +42,11 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
     far = (np.abs(raw.start_ns // 4 - median) > FAR // 4) | (raw.dur_ns > FAR) | (raw.dur_ns < 0)
     unset = np.isin(raw.kind, DEVICE_WORK) & (raw.start_ns == 0) & (raw.dur_ns == 0)
     bad = far | unset
+    if not bad.all():
+        # Ends count from the first start and must fit as well; unsigned numbers hold what int64 does not.
+        first = raw.start_ns[~bad].min()
+        end = (raw.start_ns.view(np.uint64) - first.view(np.uint64)) + np.maximum(raw.dur_ns, 0).view(np.uint64)
+        bad |= ~bad & (end > np.iinfo(np.int64).max)
     return np.flatnonzero(~bad), np.flatnonzero(bad)
 
 
