@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def open(
-    path_or_url: str, run: str | None = None, worker: str | None = None, span: str | None = None
-) -> OpenProfile:
+def open(path_or_url: str, run: str | None = None, worker: str | None = None, span: str | None = None) -> OpenProfile:
     """Reads one profile of a trace file, a log directory, or a URL of one, in this process.
 
     ``run``, ``worker`` and ``span`` choose where there are several. Raises the UserErrors of tb_plugin.errors.

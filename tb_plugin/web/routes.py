@@ -28,9 +28,7 @@ _FIRST_SCAN_SECONDS = 5.0
 """How long a request waits for the first scan, so that the first answer of a small log directory is not empty."""
 _GZIP_FROM_BYTES = 1024
 _MAX_ROW = 2**63 - 1
-_KNOWN = frozenset(
-    ("run", "worker", "span", "steps", "sort", "desc", "search", "where", "offset", "limit", "format")
-)
+_KNOWN = frozenset(("run", "worker", "span", "steps", "sort", "desc", "search", "where", "offset", "limit", "format"))
 _JSON = "application/json"
 
 Environ = dict[str, object]
