@@ -119,10 +119,9 @@ def _headline(breakdown: Breakdown, ratios: dict[str, DeviceRatios]) -> Figures:
     if ratios:
         note = f"mean of {len(ratios)} devices" if len(ratios) > 1 else ""
         figures.append(figure("utilization", _mean([ratio.utilization for ratio in ratios.values()]), note=note))
-    figures += [
-        figure("waiting_for_input", _share(breakdown, "dataloader")),
-        figure("communication_exposed", _share(breakdown, "communication")),
-    ]
+    figures.append(figure("waiting_for_input", _share(breakdown, "dataloader")))
+    if ratios or breakdown.parts["communication"].any():
+        figures.append(figure("communication_exposed", _share(breakdown, "communication")))
     count = len(breakdown.label)
     return Figures("headline", "Headline", f"{count} step" if count == 1 else f"{count} steps", figures, "headline")
 
