@@ -1,6 +1,6 @@
 // A stand-in for the Python server while working on the page (`npm run dev`). Never part of the bundle.
 // With TORCH_TRACE_SERVER=http://host:port/data/plugin/torch_trace the real server answers instead.
-import { makeTimeline, modules, operators, overview, kernels, events, profileOf, catalog, tableOf } from './data.mjs'
+import { catalog, events, kernels, makeTimeline, modules, operators, overview, profileOf, tableOf } from './data.mjs'
 
 const started = new Map()
 

@@ -17,7 +17,10 @@ const ALLOWED = {
   index: [],
 }
 
-const layer = (path) => relative(SRC, path).split('/')[0].replace(/\.(test\.)?tsx?$/, '')
+const layer = (path) =>
+  relative(SRC, path)
+    .split('/')[0]
+    .replace(/\.(test\.)?tsx?$/, '')
 const files = readdirSync(SRC, { recursive: true })
   .map(String)
   .filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.d.ts'))
@@ -41,9 +44,11 @@ for (const name of files) {
     const other = layer(target)
     if (typeOnly && relative(SRC, target) === 'api/payloads') continue
     if (!ALLOWED[own].includes(other)) problems.push(`${name} (${own}) may not import ${other}: ${from ?? dynamic}`)
-    const isView = own === 'views' && other === 'views' && !/(^|\/)(index|view|parts\/)/.test(relative(SRC, path).slice(6))
+    const isView =
+      own === 'views' && other === 'views' && !/(^|\/)(index|view|parts\/)/.test(relative(SRC, path).slice(6))
     const sees = relative(join(SRC, 'views'), target)
-    if (isView && !sees.startsWith('parts/') && sees !== 'view') problems.push(`${name}: a view never imports a view (${sees})`)
+    if (isView && !sees.startsWith('parts/') && sees !== 'view')
+      problems.push(`${name}: a view never imports a view (${sees})`)
   }
 }
 

@@ -58,12 +58,25 @@ function Frame() {
 
   return (
     <div className="tt-app">
+      {/* biome-ignore lint/a11y/useValidAnchor: a skip link is a link; only the address must stay as it is */}
       <a className="tt-skip" href="#main" onClick={skip}>
         Skip to the view
       </a>
-      <TopBar catalog={catalog} address={address} profile={profile} steps={steps} onQuality={() => setQuality(true)} onHelp={() => setHelp(true)} />
-      <Nav views={profile?.views ?? []} active={view} onActive={() => document.getElementById('main')?.scrollTo(0, 0)} />
+      <TopBar
+        catalog={catalog}
+        address={address}
+        profile={profile}
+        steps={steps}
+        onQuality={() => setQuality(true)}
+        onHelp={() => setHelp(true)}
+      />
+      <Nav
+        views={profile?.views ?? []}
+        active={view}
+        onActive={() => document.getElementById('main')?.scrollTo(0, 0)}
+      />
       <main id="main" tabIndex={-1} aria-label={profile?.views.find((item) => item.id === view)?.title ?? 'View'}>
+        <h1 className="tt-sr">{profile?.views.find((item) => item.id === view)?.title ?? 'Torch Trace'}</h1>
         {offline && catalog && (
           <Alert color="orange" variant="light" className="tt-offline" role="status">
             {offline.what} {offline.do}
@@ -79,11 +92,21 @@ function Frame() {
           ) : address === null ? (
             <NoProfile catalog={catalog} wanted={[route.run, route.worker, route.span].filter(Boolean).join(' / ')} />
           ) : (
-            <Body view={view} profile={profile} problem={problem} span={span ?? null} since={since} base={base} reload={reload} />
+            <Body
+              view={view}
+              profile={profile}
+              problem={problem}
+              span={span ?? null}
+              since={since}
+              base={base}
+              reload={reload}
+            />
           )}
         </Boundary>
       </main>
-      {profile?.state === 'ready' && <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} base={base} />}
+      {profile?.state === 'ready' && (
+        <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} base={base} />
+      )}
       <HelpModal open={help} onClose={() => setHelp(false)} />
     </div>
   )
@@ -105,7 +128,8 @@ function Body(props: {
   reload: () => void
 }) {
   const { view, profile, problem, span, since, base, reload } = props
-  if (!profile) return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} since={since} />
+  if (!profile)
+    return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} since={since} />
   if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} />
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} since={since} />
   const info = profile.views.find((item) => item.id === view)

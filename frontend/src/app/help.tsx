@@ -37,7 +37,14 @@ const KEYS: [string, [string[], string][]][] = [
 
 export function HelpModal({ open, onClose }: { open: boolean; onClose: () => void }) {
   return (
-    <Modal opened={open} onClose={onClose} title="Keyboard shortcuts" size="lg" transitionProps={{ duration: 100 }}>
+    <Modal
+      opened={open}
+      onClose={onClose}
+      title="Keyboard shortcuts"
+      size="lg"
+      transitionProps={{ duration: 100 }}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
       <div className="tt-keys">
         {KEYS.map(([title, keys]) => (
           <section key={title}>

@@ -14,7 +14,16 @@ export function QualityDrawer(props: { open: boolean; onClose: () => void; profi
   const resource = useView('overview', base, open)
   const quality = resource.data?.payloads.data_quality
   return (
-    <Drawer opened={open} onClose={onClose} position="right" size={520} title="About this trace" transitionProps={{ duration: 120 }} classNames={{ title: 'tt-drawer-title' }}>
+    <Drawer
+      opened={open}
+      onClose={onClose}
+      position="right"
+      size={520}
+      title="About this trace"
+      transitionProps={{ duration: 120 }}
+      classNames={{ title: 'tt-drawer-title' }}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
       <h3 className="tt-h3">What the numbers stand on</h3>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!resource.data && !resource.problem && <Bones height={120} />}

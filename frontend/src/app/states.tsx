@@ -23,8 +23,10 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
     <div className="tt-empty">
       <h2>{catalog.scanning ? 'Looking for traces…' : 'No trace found'}</h2>
       <p>
-        Looked in <code>{catalog.logdir}</code>: {catalog.scanned_files.toLocaleString('en-US')} {catalog.scanned_files === 1 ? 'file' : 'files'}
-        {catalog.last_scan_unix_ms !== null && <>, last at {formatTime(catalog.last_scan_unix_ms)}</>}. The page looks again by itself.
+        Looked in <code>{catalog.logdir}</code>: {catalog.scanned_files.toLocaleString('en-US')}{' '}
+        {catalog.scanned_files === 1 ? 'file' : 'files'}
+        {catalog.last_scan_unix_ms !== null && <>, last at {formatTime(catalog.last_scan_unix_ms)}</>}. The page looks
+        again by itself.
       </p>
       {catalog.skipped.length > 0 && (
         <>
@@ -60,7 +62,15 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
   )
 }
 
-export function LoadingPanel({ profile, span, since }: { profile: Profile | null; span: SpanInfo | null; since: number }) {
+export function LoadingPanel({
+  profile,
+  span,
+  since,
+}: {
+  profile: Profile | null
+  span: SpanInfo | null
+  since: number
+}) {
   const fraction = profile?.fraction ?? span?.fraction ?? 0
   const elapsed = Date.now() - since
   // Too early to tell below 3 %: a wrong time is worse than none.
@@ -75,7 +85,12 @@ export function LoadingPanel({ profile, span, since }: { profile: Profile | null
           {left !== null && <span>about {timeLeft(left)} left</span>}
           {span && <span className="tt-mute">{format(span.size_bytes, 'bytes')}</span>}
         </div>
-        <Progress value={fraction * 100} size="sm" transitionDuration={100} aria-label="Share of the file that is read" />
+        <Progress
+          value={fraction * 100}
+          size="sm"
+          transitionDuration={100}
+          aria-label="Share of the file that is read"
+        />
       </div>
       <div className="tt-overview" aria-hidden="true">
         <div className="tt-span12">
@@ -98,7 +113,11 @@ function timeLeft(ms: number): string {
 }
 
 export function FailedPanel({ profile, onRetry }: { profile: Profile; onRetry: () => void }) {
-  const problem = profile.problem ?? { what: 'The trace could not be read.', where: `${profile.run} / ${profile.worker} / ${profile.span}`, do: 'Look into the log of TensorBoard.' }
+  const problem = profile.problem ?? {
+    what: 'The trace could not be read.',
+    where: `${profile.run} / ${profile.worker} / ${profile.span}`,
+    do: 'Look into the log of TensorBoard.',
+  }
   return (
     <ProblemPanel
       problem={problem}

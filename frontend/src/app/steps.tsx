@@ -16,7 +16,10 @@ export function StepsPicker({ all, value }: { all: readonly StepInfo[]; value: s
   const text = value === '' ? (all.length === 0 ? 'none recorded' : `all ${all.length}`) : value
   if (all.length === 0) {
     return (
-      <div className="tt-pick tt-pick-label" title="The trace holds no ProfilerStep: call profiler.step() once an iteration.">
+      <div
+        className="tt-pick tt-pick-label"
+        title="The trace holds no ProfilerStep: call profiler.step() once an iteration."
+      >
         <small>Steps</small>
         <span>{text}</span>
       </div>
@@ -32,8 +35,10 @@ export function StepsPicker({ all, value }: { all: readonly StepInfo[]; value: s
   return (
     <Popover position="bottom-start" withinPortal trapFocus onClose={() => setFilter('')}>
       <Popover.Target>
-        <button type="button" className={value ? 'tt-pick tt-pick-set' : 'tt-pick'} aria-label={`Steps: ${text}`}>
-          <small>Steps</small>
+        <button type="button" className={value ? 'tt-pick tt-pick-set' : 'tt-pick'}>
+          <small>
+            Steps<span className="tt-sr">: </span>
+          </small>
           <span title={text}>
             {text}
             <ChevronDown />
@@ -59,7 +64,12 @@ export function StepsPicker({ all, value }: { all: readonly StepInfo[]; value: s
         <ScrollArea.Autosize mah={340} type="auto">
           {found.map((step) => (
             <div className="tt-step" key={step.label}>
-              <Checkbox size="xs" label={`Step ${step.label}`} checked={chosen.has(step.label)} onChange={() => toggle(step.label)} />
+              <Checkbox
+                size="xs"
+                label={`Step ${step.label}`}
+                checked={chosen.has(step.label)}
+                onChange={() => toggle(step.label)}
+              />
               <span className="tt-num tt-mute">{format(step.end_ns - step.start_ns, 'ns')}</span>
               <button type="button" className="tt-link" onClick={() => set(new Set([step.label]))}>
                 only

@@ -2,8 +2,30 @@
 import { Button, createTheme, type MantineColorsTuple, Popover, Tooltip } from '@mantine/core'
 
 /** Mantine's dark greys, bluish as the rest of the page. */
-const dark: MantineColorsTuple = ['#e6ebf0', '#c3ccd5', '#a3afbb', '#8494a3', '#4c5763', '#39424d', '#28303a', '#1b2026', '#171b20', '#14181d']
-const blue: MantineColorsTuple = ['#eef3fc', '#d9e4f8', '#b1c7f0', '#86a8e8', '#638de0', '#4d7bdb', '#3b6fd4', '#2f62c6', '#2556b1', '#174a9c']
+const dark: MantineColorsTuple = [
+  '#e6ebf0',
+  '#c3ccd5',
+  '#a3afbb',
+  '#8494a3',
+  '#4c5763',
+  '#39424d',
+  '#28303a',
+  '#1b2026',
+  '#171b20',
+  '#14181d',
+]
+const blue: MantineColorsTuple = [
+  '#eef3fc',
+  '#d9e4f8',
+  '#b1c7f0',
+  '#86a8e8',
+  '#638de0',
+  '#4d7bdb',
+  '#3b6fd4',
+  '#2f62c6',
+  '#2556b1',
+  '#174a9c',
+]
 
 export const theme = createTheme({
   primaryColor: 'trace',

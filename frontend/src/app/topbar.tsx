@@ -12,7 +12,8 @@ import { type Choice, Picker } from '../widgets/picker'
 import { StepsPicker } from './steps'
 
 function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
-  if (spans.some((span) => span.state === 'failed')) return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
+  if (spans.some((span) => span.state === 'failed'))
+    return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
   const loading = spans.find((span) => span.state === 'loading')
   if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
   if (spans.every((span) => span.state === 'ready')) return { note: 'ready' }
@@ -44,24 +45,36 @@ export function TopBar(props: {
   const worker = run?.workers.find((item) => item.name === address?.worker)
   const notices = profile?.data_notices ?? 0
   return (
-    <header className="tt-top">
+    <div className="tt-top" role="region" aria-label="Profile">
       <div className="tt-picks">
         <Picker
           label="Run"
           value={address?.run ?? ''}
-          choices={(catalog?.runs ?? []).map((item) => ({ value: item.name, label: item.name, ...stateNote(item.workers.flatMap((one) => one.spans)) }))}
+          choices={(catalog?.runs ?? []).map((item) => ({
+            value: item.name,
+            label: item.name,
+            ...stateNote(item.workers.flatMap((one) => one.spans)),
+          }))}
           onChange={(next) => openProfile({ run: next, worker: '', span: '' })}
         />
         <Picker
           label="Worker"
           value={address?.worker ?? ''}
-          choices={(run?.workers ?? []).map((item) => ({ value: item.name, label: item.name, ...stateNote(item.spans) }))}
+          choices={(run?.workers ?? []).map((item) => ({
+            value: item.name,
+            label: item.name,
+            ...stateNote(item.spans),
+          }))}
           onChange={(next) => openProfile({ run: address?.run ?? '', worker: next, span: '' })}
         />
         <Picker
           label="Span"
           value={address?.span ?? ''}
-          choices={(worker?.spans ?? []).map((item) => ({ value: item.id, label: spanLabel(item, worker?.spans ?? []), ...spanNote(item) }))}
+          choices={(worker?.spans ?? []).map((item) => ({
+            value: item.id,
+            label: spanLabel(item, worker?.spans ?? []),
+            ...spanNote(item),
+          }))}
           onChange={(next) => openProfile({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}
         />
         {profile && <StepsPicker all={profile.steps} value={steps} />}
@@ -69,8 +82,16 @@ export function TopBar(props: {
       <div className="tt-actions">
         {profile?.state === 'ready' && (
           <Tooltip label="What was repaired, dropped or missing in the trace, and what that means for the numbers">
-            <Button size="sm" variant="default" radius="xl" className={notices > 0 ? 'tt-quality tt-has' : 'tt-quality'} onClick={onQuality} leftSection={<InfoIcon />} aria-label={`Data quality: ${notices} ${notices === 1 ? 'note' : 'notes'}`}>
-              {notices} <span className="tt-wide">&nbsp;{notices === 1 ? 'note on this trace' : 'notes on this trace'}</span>
+            <Button
+              size="sm"
+              variant="default"
+              radius="xl"
+              className={notices > 0 ? 'tt-quality tt-has' : 'tt-quality'}
+              onClick={onQuality}
+              leftSection={<InfoIcon />}
+            >
+              {notices}{' '}
+              <span className="tt-wide">&nbsp;{notices === 1 ? 'note on this trace' : 'notes on this trace'}</span>
             </Button>
           </Tooltip>
         )}
@@ -82,7 +103,7 @@ export function TopBar(props: {
           </Button>
         </Tooltip>
       </div>
-    </header>
+    </div>
   )
 }
 
@@ -98,7 +119,11 @@ function CopyLink() {
 function ExportMenu({ base, steps, ready }: { base: Query; steps: string; ready: boolean }) {
   const { csv, window: shown } = useCurrent()
   const chosen = shown ? { start_ns: shown.start, end_ns: shown.end } : { steps }
-  const what = shown ? `Window in sight, ${format(shown.end - shown.start, 'ns')}` : steps ? `Steps ${steps}` : 'Whole trace'
+  const what = shown
+    ? `Window in sight, ${format(shown.end - shown.start, 'ns')}`
+    : steps
+      ? `Steps ${steps}`
+      : 'Whole trace'
   return (
     <Menu position="bottom-end" transitionProps={{ duration: 100 }} width={290}>
       <Menu.Target>
@@ -117,7 +142,9 @@ function ExportMenu({ base, steps, ready }: { base: Query; steps: string; ready:
         </Menu.Item>
         <Menu.Item component="a" href={csv?.url ?? '#'} download disabled={!csv}>
           Table as CSV
-          <small className="tt-menu-note">{csv ? `${csv.title}, all matching rows` : 'open Operators or Kernels first'}</small>
+          <small className="tt-menu-note">
+            {csv ? `${csv.title}, all matching rows` : 'open Operators or Kernels first'}
+          </small>
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>

@@ -93,7 +93,15 @@ export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene
     const y = model.depth[i] * LEVEL
     const left = Math.max(0, x)
     const visible = Math.min(width, x + w) - left
-    box(context, left, y, Math.max(0.6, visible - 1), LEVEL - 2, paint(model.nodes[i].category, above ? 0.4 : 0.95 - 0.5 * ((model.depth[i] % 4) / 4), theme), model.nodes[i].label)
+    box(
+      context,
+      left,
+      y,
+      Math.max(0.6, visible - 1),
+      LEVEL - 2,
+      paint(model.nodes[i].category, above ? 0.4 : 0.95 - 0.5 * ((model.depth[i] % 4) / 4), theme),
+      model.nodes[i].label,
+    )
     if (i === scene.selected || i === scene.hover) {
       context.strokeStyle = i === scene.selected ? MARK : theme.ink
       context.lineWidth = i === scene.selected ? 2 : 1

@@ -61,8 +61,12 @@ function charWidth(context: CanvasRenderingContext2D): number {
 /** Text cut to a width, with an ellipsis; '' when not even three letters fit. */
 export function cut(context: CanvasRenderingContext2D, text: string, width: number): string {
   const room = Math.floor(width / charWidth(context))
-  if (text.length <= room) return text
-  return room < 3 ? '' : `${text.slice(0, room - 1)}…`
+  if (text.length <= room * 0.85 || (text.length <= room * 1.3 && context.measureText(text).width <= width)) return text
+  for (let length = room - 1; length >= 2; length -= length > 24 ? 2 : 1) {
+    const shorter = `${text.slice(0, length)}…`
+    if (context.measureText(shorter).width <= width) return shorter
+  }
+  return ''
 }
 
 const LEVELS = 8

@@ -3,7 +3,7 @@ import { niceStep, tickLabel, ticks } from '../lib/scale'
 import { box, cut, FONT, FONT_TITLE, MARK, paint, type Theme } from './surface'
 import { firstEndingAfter, type TimelineModel } from './timelineModel'
 
-export const GUTTER = 188
+export const GUTTER = 212
 export const STRIP = 38
 export const HEAD = 62
 const ROW = 17
@@ -127,7 +127,15 @@ function drawTrack(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   }
 }
 
-function triangle(context: CanvasRenderingContext2D, ax: number, ay: number, bx: number, by: number, cx: number, cy: number) {
+function triangle(
+  context: CanvasRenderingContext2D,
+  ax: number,
+  ay: number,
+  bx: number,
+  by: number,
+  cx: number,
+  cy: number,
+) {
   context.moveTo(ax, ay)
   context.lineTo(bx, by)
   context.lineTo(cx, cy)
@@ -157,7 +165,8 @@ function drawRow(context: CanvasRenderingContext2D, scene: Scene, placed: Placed
     const drawn = Math.max(1, w > 3 ? w - 1 : w)
     const left = Math.max(x, GUTTER - 4)
     const visible = Math.min(x + drawn, width + 4) - left
-    const label = w < 24 ? '' : merged ? `${model.count[i].toLocaleString('en-US')} events` : model.labels[model.name[i]]
+    const label =
+      w < 24 ? '' : merged ? `${model.count[i].toLocaleString('en-US')} events` : model.labels[model.name[i]]
     box(context, left, y, visible, BAR, colors, label, GUTTER)
     if (i === scene.hover) {
       context.strokeStyle = theme.ink
@@ -195,8 +204,10 @@ function drawLoadedEdges(context: CanvasRenderingContext2D, scene: Scene): void 
     context.stroke()
     context.restore()
   }
-  if (model.loadedStart > view.start && model.loadedStart > model.windowStart) shade(GUTTER, Math.min(width, toX(scene, model.loadedStart)))
-  if (model.loadedEnd < view.end && model.loadedEnd < model.windowEnd) shade(Math.max(GUTTER, toX(scene, model.loadedEnd)), width)
+  if (model.loadedStart > view.start && model.loadedStart > model.windowStart)
+    shade(GUTTER, Math.min(width, toX(scene, model.loadedStart)))
+  if (model.loadedEnd < view.end && model.loadedEnd < model.windowEnd)
+    shade(Math.max(GUTTER, toX(scene, model.loadedEnd)), width)
 }
 
 function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number[], span: number, step: number): void {
@@ -216,7 +227,8 @@ function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number
     context.fillStyle = theme.line
     context.fillRect(x, STRIP, 1, HEAD - STRIP)
     context.fillStyle = theme.mute
-    if (x < width - 40) context.fillText(tickLabel(mark, step, model.windowEnd > 0 ? scene.view.end : span), x + 4, (STRIP + HEAD) / 2)
+    if (x < width - 40)
+      context.fillText(tickLabel(mark, step, model.windowEnd > 0 ? scene.view.end : span), x + 4, (STRIP + HEAD) / 2)
   }
 }
 
@@ -246,7 +258,11 @@ function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
   context.strokeRect(Math.round(from) + 0.5, 2.5, Math.max(2, Math.round(wider) - 1), STRIP - 6)
   context.font = FONT
   context.fillStyle = theme.mute
-  context.fillText(overview ? (overview.device ? 'Device busy, whole trace' : 'Host busy, whole trace') : 'Whole trace', 22, STRIP / 2)
+  context.fillText(
+    overview ? (overview.device ? 'Device busy, whole trace' : 'Host busy, whole trace') : 'Whole trace',
+    22,
+    STRIP / 2,
+  )
 }
 
 function drawRange(context: CanvasRenderingContext2D, scene: Scene, range: Range): void {

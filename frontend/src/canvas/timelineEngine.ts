@@ -1,4 +1,6 @@
 // The timeline's hands: wheel, drag, keys and clicks move a window over a model and ask for a redraw.
+
+import type { Timeline } from '../api/payloads'
 import { clamp } from '../lib/scale'
 import { fit, type Theme } from './surface'
 import {
@@ -17,7 +19,6 @@ import {
   toX,
 } from './timelineDraw'
 import { eventAt, overview, prepare, type TimelineModel } from './timelineModel'
-import type { Timeline } from '../api/payloads'
 
 export interface TimelineEvents {
   /** The window moved (already clamped); called on every change. */
@@ -30,7 +31,23 @@ export interface TimelineEvents {
   onCollapse(collapsed: ReadonlySet<number>): void
 }
 
-const KEYS = new Set(['w', 'a', 's', 'd', 'ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', '+', '=', '-', 'PageUp', 'PageDown', 'Home', 'End'])
+const KEYS = new Set([
+  'w',
+  'a',
+  's',
+  'd',
+  'ArrowLeft',
+  'ArrowRight',
+  'ArrowUp',
+  'ArrowDown',
+  '+',
+  '=',
+  '-',
+  'PageUp',
+  'PageDown',
+  'Home',
+  'End',
+])
 
 type Drag = { mode: 'pan' | 'range' | 'strip'; x: number; y: number; view: Range; scroll: number; moved: boolean }
 
@@ -155,7 +172,8 @@ export class TimelineEngine {
   }
 
   pan(fraction: number): void {
-    if (this.view) this.move(this.view.start + (this.view.end - this.view.start) * fraction, this.view.end - this.view.start)
+    if (this.view)
+      this.move(this.view.start + (this.view.end - this.view.start) * fraction, this.view.end - this.view.start)
   }
 
   reset(): void {
@@ -270,7 +288,12 @@ export class TimelineEngine {
     const { drag, scene } = this
     if (!scene) return
     if (!drag) {
-      this.canvas.style.cursor = event.offsetX < GUTTER && event.offsetY > HEAD ? 'pointer' : event.offsetY < HEAD && event.offsetY > STRIP ? 'col-resize' : 'default'
+      this.canvas.style.cursor =
+        event.offsetX < GUTTER && event.offsetY > HEAD
+          ? 'pointer'
+          : event.offsetY < HEAD && event.offsetY > STRIP
+            ? 'col-resize'
+            : 'default'
       this.hover(this.hit(event.offsetX, event.offsetY), event.offsetX, event.offsetY)
       return
     }

@@ -55,6 +55,16 @@ function inOrder(payload: Timeline): Timeline {
   }
 }
 
+/** Only device code is shortened: names of operators and Python calls read well as they are. */
+function labelsOf(payload: Timeline): string[] {
+  const device = new Set(['kernel', 'communication', 'compute', 'matrix'])
+  const labels = payload.names.slice()
+  payload.name.forEach((name, i) => {
+    if (device.has(payload.categories[payload.category[i]])) labels[name] = shortKernel(payload.names[name])
+  })
+  return labels
+}
+
 export function prepare(answer: Timeline): TimelineModel {
   const payload = inOrder(answer)
   const tracks = payload.tracks.map((track) => ({
@@ -81,7 +91,7 @@ export function prepare(answer: Timeline): TimelineModel {
     count: Float64Array.from(payload.count),
     busy: Float64Array.from(payload.busy_ns),
     names: payload.names,
-    labels: payload.names.map(shortKernel),
+    labels: labelsOf(payload),
     categories: payload.categories,
     tracks,
     ranges,
@@ -126,7 +136,9 @@ export function eventAt(model: TimelineModel, track: number, row: number, time: 
 /** Busy share of `count` equal slices of the whole trace: devices when there are any, else the host's outermost calls. */
 export function overview(model: TimelineModel, count: number): { bins: Float32Array; device: boolean } {
   const bins = new Float32Array(count)
-  const device = model.tracks.some((track, t) => track.isDevice && model.ranges[model.offset[t + 1]] > model.ranges[model.offset[t]])
+  const device = model.tracks.some(
+    (track, t) => track.isDevice && model.ranges[model.offset[t + 1]] > model.ranges[model.offset[t]],
+  )
   const scale = count / (model.windowEnd - model.windowStart)
   let used = 0
   for (let t = 0; t < model.tracks.length; t++) {

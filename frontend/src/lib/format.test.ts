@@ -12,14 +12,17 @@ interface Case {
 }
 
 describe('format', () => {
-  it.each(cases as Case[])('$unit $value (column max $column_max) reads $text', ({ unit, value, column_max, zone, text }) => {
-    const known = unit as Unit
-    if (known === 'unix_ms') {
-      expect(formatTime(value as number, zone)).toBe(text)
-    } else {
-      expect(format(value, known, column_max === undefined ? undefined : scaleFor(known, column_max))).toBe(text)
-    }
-  })
+  it.each(cases as Case[])(
+    '$unit $value (column max $column_max) reads $text',
+    ({ unit, value, column_max, zone, text }) => {
+      const known = unit as Unit
+      if (known === 'unix_ms') {
+        expect(formatTime(value as number, zone)).toBe(text)
+      } else {
+        expect(format(value, known, column_max === undefined ? undefined : scaleFor(known, column_max))).toBe(text)
+      }
+    },
+  )
 
   it('tells the exact value', () => {
     expect(exact(98588333, 'ns')).toBe('98,588,333 ns')

@@ -12,8 +12,12 @@ it('reads frames', () => {
 })
 
 it('builds editor addresses', () => {
-  expect(editorUrl(DEFAULT_EDITOR, parseFrame('/opt/my lib/nn.py(7): forward'))).toBe('vscode://file/opt/my%20lib/nn.py:7')
-  expect(editorUrl('idea://open?file={path}&line={line}', parseFrame('/a/b.py(3): f'))).toBe('idea://open?file=/a/b.py&line=3')
+  expect(editorUrl(DEFAULT_EDITOR, parseFrame('/opt/my lib/nn.py(7): forward'))).toBe(
+    'vscode://file/opt/my%20lib/nn.py:7',
+  )
+  expect(editorUrl('idea://open?file={path}&line={line}', parseFrame('/a/b.py(3): f'))).toBe(
+    'idea://open?file=/a/b.py&line=3',
+  )
   expect(editorUrl('javascript:alert({line})', parseFrame('/a/b.py(3): f'))).toBeNull()
   expect(editorUrl(DEFAULT_EDITOR, parseFrame('<frozen>(3): f'))).toBeNull()
 })

@@ -11,10 +11,18 @@ it.each([
     'void at::native::(anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>(float*, float const*, int)',
     'softmax_warp_forward',
   ],
-  ['void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(cudnnTensorStruct)', 'bn_fw_tr_1C11_kernel_NCHW'],
-  ['void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4>(cutlass_80_x::Params)', 'Kernel2 [cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4]'],
+  [
+    'void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(cudnnTensorStruct)',
+    'bn_fw_tr_1C11_kernel_NCHW',
+  ],
+  [
+    'void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4>(cutlass_80_x::Params)',
+    'Kernel2 [cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4]',
+  ],
   ['ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long)', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'],
-  ['Memcpy HtoD (Pinned -> Device)', 'Memcpy HtoD'],
+  ['Memcpy HtoD (Pinned -> Device)', 'Memcpy HtoD (Pinned -> Device)'],
+  ['aten::mm', 'aten::mm'],
+  ['(no operator)', '(no operator)'],
 ])('%s is short for people', (name, short) => expect(shortKernel(name)).toBe(short))
 
 it('shortens in the middle', () => {

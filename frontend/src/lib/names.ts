@@ -22,7 +22,7 @@ const DULL = new Set(['func_wrapper_t', 'AUnaryFunctor', 'BUnaryFunctor', 'Binar
 /** The readable short name of a device kernel: no return type, namespaces, template arguments or parameters. */
 export function shortKernel(name: string): string {
   let text = name.trim()
-  if (!/[<(:]|^void /.test(text)) return text
+  if (!/^void |<|\w\(/.test(text)) return text
   text = text.replace(/^(?:void|int|float|unsigned int)\s+/, '').replace(/\(anonymous namespace\)/g, '')
   const bare = withoutGroups(withoutGroups(text, '<', '>'), '(', ')').trim()
   const pieces = bare.split('::').filter((piece) => piece !== '')

@@ -1,6 +1,9 @@
 // One search box: plain text (any case) or /regex/. The server does the search; this says early when it cannot.
 
-export type Search = { kind: 'text'; text: string } | { kind: 'regex'; source: string } | { kind: 'bad'; reason: string }
+export type Search =
+  | { kind: 'text'; text: string }
+  | { kind: 'regex'; source: string }
+  | { kind: 'bad'; reason: string }
 
 export function parseSearch(input: string): Search {
   const regex = /^\/(.*)\/$/.exec(input)

@@ -12,5 +12,6 @@ it.each([
 ])('reads %s', (text, labels) => expect([...parseSteps(text, LABELS)]).toEqual(labels))
 
 it('writes what it reads', () => {
-  for (const text of ['5', '7-9', '5,9,10', '5-10', 'warmup']) expect(writeSteps(parseSteps(text, LABELS), LABELS)).toBe(text)
+  for (const text of ['5', '7-9', '5,9,10', '5-10', 'warmup'])
+    expect(writeSteps(parseSteps(text, LABELS), LABELS)).toBe(text)
 })

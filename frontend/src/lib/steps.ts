@@ -7,7 +7,9 @@ export function parseSteps(text: string, labels: readonly string[]): Set<string>
     const item = part.trim()
     const range = /^(\d+)-(\d+)$/.exec(item)
     if (labels.includes(item)) chosen.add(item)
-    else if (range) for (const label of labels) if (Number(label) >= Number(range[1]) && Number(label) <= Number(range[2])) chosen.add(label)
+    else if (range)
+      for (const label of labels)
+        if (Number(label) >= Number(range[1]) && Number(label) <= Number(range[2])) chosen.add(label)
   }
   return chosen
 }

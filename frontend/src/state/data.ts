@@ -129,7 +129,11 @@ export interface Resource<T> {
 }
 
 /** Asks whenever `key` changes; '' asks nothing. A profile that is still loading is asked again. */
-export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<Answer<T>>, keep = true): Resource<T> {
+export function useResource<T>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<Answer<T>>,
+  keep = true,
+): Resource<T> {
   const [state, setState] = useState<{ key: string; data: T | null; problem: Problem | null }>({
     key: '',
     data: null,

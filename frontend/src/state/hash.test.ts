@@ -2,7 +2,11 @@ import { expect, it } from 'vitest'
 import { isOtherTab, joinList, mergeHash, readHash, splitList } from './hash'
 
 it('reads and writes what it wrote', () => {
-  const values = { view: 'kernels', where: joinList(['name:void f<int, 4>(a&b=c)', 'operator:aten::mm']), search: '/a+b c/' }
+  const values = {
+    view: 'kernels',
+    where: joinList(['name:void f<int, 4>(a&b=c)', 'operator:aten::mm']),
+    search: '/a+b c/',
+  }
   expect(readHash(mergeHash('', values))).toEqual(values)
   expect(splitList(readHash(mergeHash('', values)).where)).toEqual(['name:void f<int, 4>(a&b=c)', 'operator:aten::mm'])
 })
@@ -21,4 +25,5 @@ it('knows when another tab is open', () => {
   expect(isOtherTab('')).toBe(false)
 })
 
-it('survives broken escapes', () => expect(readHash('#torch_trace&p.torch_trace.run=%E0%A4%A')).toEqual({ run: '%E0%A4%A' }))
+it('survives broken escapes', () =>
+  expect(readHash('#torch_trace&p.torch_trace.run=%E0%A4%A')).toEqual({ run: '%E0%A4%A' }))

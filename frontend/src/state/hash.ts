@@ -5,7 +5,11 @@ const PREFIX = `p.${PLUGIN}.`
 
 export type Values = Record<string, string>
 
-const tokens = (hash: string) => hash.replace(/^#/, '').split('&').filter((token) => token !== '')
+const tokens = (hash: string) =>
+  hash
+    .replace(/^#/, '')
+    .split('&')
+    .filter((token) => token !== '')
 
 function decode(text: string): string {
   try {

@@ -12,7 +12,10 @@ export function followLink(link: Link): void {
   const { where, ...rest } = link.params
   // The same filter again takes it away: a slice of a donut is a switch.
   const now = splitList(route.where)
-  const change: Record<string, string> = where === undefined ? {} : { where: now.includes(where) ? joinList(now.filter((item) => item !== where)) : where, row: '' }
+  const change: Record<string, string> =
+    where === undefined
+      ? {}
+      : { where: now.includes(where) ? joinList(now.filter((item) => item !== where)) : where, row: '' }
   setRoute({ ...rest, ...change }, true)
 }
 

@@ -27,7 +27,13 @@ function merge(old: Loaded, key: string, table: Table): Loaded {
 
 export function usePages(view: string, table: string, base: Query, query: TableQuery, enabled = true): Pages {
   const ask: Query = useMemo(
-    () => ({ ...base, sort: query.sort, desc: query.sort ? (query.desc ? 1 : 0) : null, search: query.search, where: query.where }),
+    () => ({
+      ...base,
+      sort: query.sort,
+      desc: query.sort ? (query.desc ? 1 : 0) : null,
+      search: query.search,
+      where: query.where,
+    }),
     [base, query],
   )
   const key = enabled ? JSON.stringify([view, table, ask]) : ''
@@ -52,7 +58,8 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
       } catch (error) {
         if (abort.signal.aborted) return
         setLoaded((old) => ({ ...old, key: mine, problem: problemOf(error), rows: old.key === mine ? old.rows : [] }))
-        if (error instanceof ApiError && error.status === 0) window.setTimeout(() => pending.current.delete(index), 5000)
+        if (error instanceof ApiError && error.status === 0)
+          window.setTimeout(() => pending.current.delete(index), 5000)
       }
     },
     [view, table, ask],

@@ -6,12 +6,12 @@ import type { Tree, View } from '../api/payloads'
 import { format } from '../lib/format'
 import { matcher } from '../lib/search'
 import { useView } from '../state/data'
+import { followLink } from '../state/links'
 import { openView, setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
 import { Icicle } from '../widgets/icicle'
 import { PayloadCard } from '../widgets/payload'
 import { TreeTable } from '../widgets/tree'
-import { followLink } from '../state/links'
 import { ViewFrame } from './parts/frame'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, SearchBox, TableSection } from './parts/tableSection'
@@ -107,7 +107,8 @@ function TreePage({ tree, form }: { tree: Tree; form: ReactNode }) {
     if (matches) {
       const next = new Set(open)
       tree.rows.forEach((row, i) => {
-        if (matches(String(row[tree.label_column] ?? ''))) for (let at = tree.parent[i]; at >= 0; at = tree.parent[at]) next.add(at)
+        if (matches(String(row[tree.label_column] ?? '')))
+          for (let at = tree.parent[i]; at >= 0; at = tree.parent[at]) next.add(at)
       })
       setOpen(next)
     }
@@ -125,7 +126,9 @@ function TreePage({ tree, form }: { tree: Tree; form: ReactNode }) {
             size="sm"
             aria-label="Width of the icicle chart"
             value={value}
-            onChange={(event) => setRoute({ width: event.currentTarget.value === tree.value_columns[0] ? '' : event.currentTarget.value })}
+            onChange={(event) =>
+              setRoute({ width: event.currentTarget.value === tree.value_columns[0] ? '' : event.currentTarget.value })
+            }
             data={tree.value_columns.map((key) => ({ value: key, label: titleOf(key)?.title ?? key }))}
           />
         )}
@@ -153,7 +156,8 @@ function TreePage({ tree, form }: { tree: Tree; form: ReactNode }) {
           actions={
             zoom >= 0 ? (
               <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
-                Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} ({format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
+                Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
+                {format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
               </Button>
             ) : undefined
           }

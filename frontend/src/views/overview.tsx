@@ -2,6 +2,7 @@
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Breakdown, Figures, Link, Notices, Payload, Scalar, Series, Severity, Table, View } from '../api/payloads'
+import { parseSteps } from '../lib/steps'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
@@ -14,7 +15,7 @@ import { PayloadCard } from '../widgets/payload'
 import { ViewFrame } from './parts/frame'
 import type { ViewProps } from './view'
 
-const KNOWN = new Set(['headline', 'steps', 'average_step', 'steps_chart', 'recommendations', 'configuration', 'data_quality'])
+const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', 'configuration', 'data_quality'])
 
 const bones = (
   <div className="tt-overview">
@@ -56,22 +57,28 @@ function seriesOf(table: Table | null): Series | null {
     style: 'stacked_bars',
     x_metric: { ...x.metric, unit: 'text' },
     x: table.rows.map((row) => String(row[x.metric.key] ?? '')),
-    lines: parts.map(({ metric }) => ({ metric, category: metric.key.replace(/_ns$/, ''), values: table.rows.map((row) => number(row[metric.key] ?? null)) })),
+    lines: parts.map(({ metric }) => ({
+      metric,
+      category: metric.key.replace(/_ns$/, ''),
+      values: table.rows.map((row) => number(row[metric.key] ?? null)),
+    })),
   }
 }
 
 export function Overview({ base }: ViewProps) {
   const resource = useView('overview', base)
+  // The chart keeps all steps, whichever are chosen: they are what one chooses from.
+  const whole = useView('overview', { ...base, steps: '' }, Boolean(base.steps))
   return (
     <ViewFrame resource={resource} bones={bones} steps={String(base.steps ?? '')}>
-      {(view) => <Page view={view} />}
+      {(view) => <Page view={view} whole={whole.data ?? view} />}
     </ViewFrame>
   )
 }
 
-function Page({ view }: { view: View }) {
+function Page({ view, whole }: { view: View; whole: View }) {
   const headline = pick(view, 'headline', 'figures')
-  const steps = pick(view, 'steps', 'series') ?? pick(view, 'steps_chart', 'series') ?? seriesOf(pick(view, 'steps', 'table'))
+  const steps = pick(whole, 'steps', 'series') ?? seriesOf(pick(whole, 'steps', 'table'))
   const average = pick(view, 'average_step', 'breakdown')
   const advice = pick(view, 'recommendations', 'notices')
   const configuration = pick(view, 'configuration', 'figures')
@@ -88,9 +95,13 @@ function Page({ view }: { view: View }) {
       {average && <AverageCard payload={average} wide={!steps} />}
       <div className="tt-span8 tt-column">
         {advice && (
-        <Card title={advice.title} subtitle={advice.notices.length > 0 ? String(advice.notices.length) : undefined}>
-          <NoticeList notices={advice.notices} onLink={followLink} none="No rule found anything to improve in this trace." />
-        </Card>
+          <Card title={advice.title} subtitle={advice.notices.length > 0 ? String(advice.notices.length) : undefined}>
+            <NoticeList
+              notices={advice.notices}
+              onLink={followLink}
+              none="No rule found anything to improve in this trace."
+            />
+          </Card>
         )}
         {times.map((payload) => (
           <TimeCard key={payload.name} payload={payload} />
@@ -111,7 +122,8 @@ function HeadlineCard({ headline, advice }: { headline: Figures; advice: Notices
   const alarms = useMemo(() => {
     const out = new Map<string, Severity>()
     for (const notice of advice?.notices ?? []) {
-      if (notice.measure && (notice.severity === 'high' || notice.severity === 'medium') && !out.has(notice.measure)) out.set(notice.measure, notice.severity)
+      if (notice.measure && (notice.severity === 'high' || notice.severity === 'medium') && !out.has(notice.measure))
+        out.set(notice.measure, notice.severity)
     }
     return out
   }, [advice])
@@ -120,8 +132,7 @@ function HeadlineCard({ headline, advice }: { headline: Figures; advice: Notices
       <Headline figures={headline.figures} alarms={alarms} />
       {first && (
         <p className={`tt-say tt-say-${first.severity}`}>
-          <Sentence notice={first} text={first.text} />{' '}
-          {first.evidence && <LinkButton link={first.evidence} />}
+          <Sentence notice={first} text={first.text} /> {first.evidence && <LinkButton link={first.evidence} />}
         </p>
       )}
     </Card>
@@ -140,8 +151,7 @@ function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
   const selected = useMemo(() => new Set((route.steps ?? '').split(',').filter(Boolean)), [route.steps])
   const choose = (label: string) => setRoute({ steps: selected.has(label) && selected.size === 1 ? '' : label }, true)
   const atIndex = (x: string) => choose(String(series.x[Number(x)] ?? x))
-  // Ranges such as 7-9 light no single bar; only labels that are bars dim the others.
-  const lit = useMemo(() => new Set([...selected].filter((label) => series.x.some((x) => String(x) === label))), [selected, series])
+  const lit = useMemo(() => parseSteps(route.steps ?? '', series.x.map(String)), [route.steps, series])
   return (
     <Card
       className={wide ? 'tt-span12' : 'tt-span8'}

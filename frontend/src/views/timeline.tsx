@@ -1,5 +1,5 @@
 // Timeline: every event of a window. The server sends what the pixels can show; zooming asks for more.
-import { Button, Checkbox, Modal, Popover } from '@mantine/core'
+import { ActionIcon, Button, Checkbox, Modal, Popover } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, windowUrl } from '../api/client'
 import type { Timeline, View } from '../api/payloads'
@@ -40,10 +40,16 @@ export function TimelineView({ base }: ViewProps) {
   const { steps, ...profile } = base
   const [pixels] = useState(() => Math.max(600, window.innerWidth - 400))
   const [view, setView] = useState<Range | null>(() => rangeOf(route.start_ns, route.end_ns))
-  const [ask, setAsk] = useState<Query>(() => (view ? { start_ns: view.start, end_ns: view.end, width: pixels } : { width: pixels }))
+  const [ask, setAsk] = useState<Query>(() =>
+    view ? { start_ns: view.start, end_ns: view.end, width: pixels } : { width: pixels },
+  )
   const resource = useView('timeline', { ...base, ...ask })
   const data = timelineOf(resource.data)
-  const first = useView('timeline', { ...profile, start_ns: 0, end_ns: data?.window_end_ns ?? 0, width: STRIP_WIDTH }, data !== null)
+  const first = useView(
+    'timeline',
+    { ...profile, start_ns: 0, end_ns: data?.window_end_ns ?? 0, width: STRIP_WIDTH },
+    data !== null,
+  )
   const whole = timelineOf(first.data)
   const timer = useRef(0)
   const handle = useRef<TimelineHandle>(null)
@@ -55,7 +61,9 @@ export function TimelineView({ base }: ViewProps) {
     if (!shown) return
     const width = handle.current?.plotWidth() ?? 1200
     const span = next.end - next.start
-    const covered = shown.start_ns <= Math.max(shown.window_start_ns, next.start) && shown.end_ns >= Math.min(shown.window_end_ns, next.end)
+    const covered =
+      shown.start_ns <= Math.max(shown.window_start_ns, next.start) &&
+      shown.end_ns >= Math.min(shown.window_end_ns, next.end)
     // Fine enough and all there: nothing to ask.
     if (covered && shown.resolution_ns <= (span / width) * 1.3 + 1) return
     setAsk(askFor(next, { start: shown.window_start_ns, end: shown.window_end_ns }, width))
@@ -87,9 +95,20 @@ export function TimelineView({ base }: ViewProps) {
     return () => setCurrent({ window: null })
   }, [windowKey])
 
-  if (!data) return resource.problem ? <ProblemPanel problem={resource.problem} /> : <Bones height="calc(100vh - 90px)" />
+  if (!data)
+    return resource.problem ? <ProblemPanel problem={resource.problem} /> : <Bones height="calc(100vh - 90px)" />
   return (
-    <Page data={data} whole={whole} view={view} base={base} busy={resource.busy} problem={resource.problem} shown={shownWindow ?? { start: 0, end: 1 }} onView={onView} handle={handle} />
+    <Page
+      data={data}
+      whole={whole}
+      view={view}
+      base={base}
+      busy={resource.busy}
+      problem={resource.problem}
+      shown={shownWindow ?? { start: 0, end: 1 }}
+      onView={onView}
+      handle={handle}
+    />
   )
 }
 
@@ -121,13 +140,21 @@ function Page(props: {
   const event = route.event === undefined ? null : Number(route.event)
   const { steps: _, ...profile } = base
   const pick = (next: number | null, bucket: Range | null) => {
-    if (bucket) handle.current?.show({ start: bucket.start - (bucket.end - bucket.start) * 0.1, end: bucket.end + (bucket.end - bucket.start) * 0.1 })
+    if (bucket)
+      handle.current?.show({
+        start: bucket.start - (bucket.end - bucket.start) * 0.1,
+        end: bucket.end + (bucket.end - bucket.start) * 0.1,
+      })
     else setRoute({ event: next === null ? '' : String(next) })
   }
   return (
     <div className="tt-page-timeline">
       <div className="tt-toolbar">
-        <SearchBox value={search} onChange={(next) => setRoute({ search: next })} placeholder="Search names, text or /regex/" />
+        <SearchBox
+          value={search}
+          onChange={(next) => setRoute({ search: next })}
+          placeholder="Search names, text or /regex/"
+        />
         {matches && <span className="tt-count tt-mute">{found.toLocaleString('en-US')} in sight</span>}
         <TracksMenu data={data} collapsed={collapsed} onCollapse={setCollapsed} />
         <Button.Group>
@@ -151,7 +178,6 @@ function Page(props: {
       {problem && <ProblemPanel problem={problem} />}
       <section className="tt-card tt-timeline-card" aria-busy={busy} aria-label="Timeline">
         {text ? (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard
           <div className="tt-scroll tt-fill" tabIndex={0}>
             <TimelineText data={data} />
           </div>
@@ -166,7 +192,9 @@ function Page(props: {
             collapsed={collapsed}
             onView={onView}
             onPick={pick}
-            onRange={(next) => setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })}
+            onRange={(next) =>
+              setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
+            }
             onCollapse={setCollapsed}
             handle={handle}
           />
@@ -176,7 +204,9 @@ function Page(props: {
             {format(shown.end - shown.start, 'ns')} in sight
             {busy && ' · loading…'}
           </span>
-          <span className="tt-hint">wheel or W S zoom · drag or A D move · shift + drag measures · shift + wheel scrolls</span>
+          <span className="tt-hint">
+            wheel or W S zoom · drag or A D move · shift + drag measures · shift + wheel scrolls
+          </span>
         </footer>
       </section>
       {range && (
@@ -185,7 +215,13 @@ function Page(props: {
           <Button size="compact-xs" variant="default" onClick={() => handle.current?.show(range)}>
             Zoom to it
           </Button>
-          <Button size="compact-xs" variant="default" component="a" href={windowUrl({ ...profile, start_ns: range.start, end_ns: range.end })} download>
+          <Button
+            size="compact-xs"
+            variant="default"
+            component="a"
+            href={windowUrl({ ...profile, start_ns: range.start, end_ns: range.end })}
+            download
+          >
             Export it
           </Button>
           <Button size="compact-xs" variant="subtle" onClick={() => setRoute({ from_ns: '', to_ns: '' })}>
@@ -194,7 +230,12 @@ function Page(props: {
         </div>
       )}
       {event !== null && <EventPanel event={event} base={profile} onClose={() => setRoute({ event: '' })} />}
-      <PerfettoModal open={help} onClose={() => setHelp(false)} url={windowUrl({ ...profile, start_ns: shown.start, end_ns: shown.end })} span={shown.end - shown.start} />
+      <PerfettoModal
+        open={help}
+        onClose={() => setHelp(false)}
+        url={windowUrl({ ...profile, start_ns: shown.start, end_ns: shown.end })}
+        span={shown.end - shown.start}
+      />
     </div>
   )
 }
@@ -206,7 +247,15 @@ function countMatches(data: Timeline, matches: (name: string) => boolean): numbe
   return sum
 }
 
-function TracksMenu({ data, collapsed, onCollapse }: { data: Timeline; collapsed: ReadonlySet<number>; onCollapse: (next: ReadonlySet<number>) => void }) {
+function TracksMenu({
+  data,
+  collapsed,
+  onCollapse,
+}: {
+  data: Timeline
+  collapsed: ReadonlySet<number>
+  onCollapse: (next: ReadonlySet<number>) => void
+}) {
   const toggle = (track: number) => {
     const next = new Set(collapsed)
     if (!next.delete(track)) next.add(track)
@@ -231,6 +280,7 @@ function TracksMenu({ data, collapsed, onCollapse }: { data: Timeline; collapsed
           </Button.Group>
           {data.tracks.map((track, i) => (
             <Checkbox
+              // biome-ignore lint/suspicious/noArrayIndexKey: tracks have no name of their own and never move
               key={`${track.title} ${track.subtitle} ${i}`}
               size="xs"
               checked={!collapsed.has(i)}
@@ -248,7 +298,9 @@ function EventPanel({ event, base, onClose }: { event: number; base: Query; onCl
   const prefs = usePrefs()
   const resource = useView('events', { ...base, event })
   const payloads = resource.data?.payloads ?? {}
-  const blocks = Object.entries(payloads).flatMap(([key, payload]) => (payload.kind === 'figures' ? { key, payload } : []))
+  const blocks = Object.entries(payloads).flatMap(([key, payload]) =>
+    payload.kind === 'figures' ? { key, payload } : [],
+  )
   const main = blocks.find((block) => block.key === 'event')?.payload
   const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
   return (
@@ -259,9 +311,9 @@ function EventPanel({ event, base, onClose }: { event: number; base: Query; onCl
       actions={
         <span className="tt-row">
           <CopyIconButton text={name} label="Copy name" />
-          <button type="button" className="tt-link tt-icon-link" aria-label="Close details" onClick={onClose}>
+          <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close details" onClick={onClose}>
             <CloseIcon />
-          </button>
+          </ActionIcon>
         </span>
       }
     >
@@ -272,12 +324,16 @@ function EventPanel({ event, base, onClose }: { event: number; base: Query; onCl
           <div key={key} className={key === 'stack' ? 'tt-event-wide' : undefined}>
             <h3>
               {key === 'event' ? 'Event' : key === 'same_name' ? 'All of this name' : payload.title}
-              {key !== 'event' && payload.subtitle && <small>{payload.subtitle}</small>}
+              {key === 'stack' && payload.subtitle && <small>{payload.subtitle}</small>}
             </h3>
             {key === 'stack' ? (
-              payload.figures.map((figure) => <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />)
+              payload.figures.map((figure) => (
+                <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
+              ))
             ) : (
-              <FigureList figures={payload.figures.filter((figure) => key !== 'event' || figure.metric.key !== 'name')} />
+              <FigureList
+                figures={payload.figures.filter((figure) => key !== 'event' || figure.metric.key !== 'name')}
+              />
             )}
           </div>
         ))}
@@ -286,12 +342,29 @@ function EventPanel({ event, base, onClose }: { event: number; base: Query; onCl
   )
 }
 
-function PerfettoModal({ open, onClose, url, span }: { open: boolean; onClose: () => void; url: string; span: number }) {
+function PerfettoModal({
+  open,
+  onClose,
+  url,
+  span,
+}: {
+  open: boolean
+  onClose: () => void
+  url: string
+  span: number
+}) {
   return (
-    <Modal opened={open} onClose={onClose} title="Open this window in Perfetto" transitionProps={{ duration: 100 }}>
+    <Modal
+      opened={open}
+      onClose={onClose}
+      title="Open this window in Perfetto"
+      transitionProps={{ duration: 100 }}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
       <ol className="tt-ol">
         <li>
-          Download the window in sight ({format(span, 'ns')}) as a Chrome trace. Its events are complete: nothing is merged.
+          Download the window in sight ({format(span, 'ns')}) as a Chrome trace. Its events are complete: nothing is
+          merged.
         </li>
         <li>
           Open{' '}
@@ -307,4 +380,3 @@ function PerfettoModal({ open, onClose, url, span }: { open: boolean; onClose: (
     </Modal>
   )
 }
-

@@ -6,7 +6,8 @@ import { DARK, LIGHT, type Theme } from '../canvas/surface'
 import { exact, format, formatNumber, type Scale } from '../lib/format'
 import { CheckIcon, CopyIcon } from './icons'
 
-export const useTheme = (): Theme => (useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark' ? DARK : LIGHT)
+export const useTheme = (): Theme =>
+  useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark' ? DARK : LIGHT
 
 export function Card(props: {
   title?: ReactNode
@@ -18,14 +19,15 @@ export function Card(props: {
 }) {
   const { title, subtitle, actions, className, children, label } = props
   return (
-    <section className={`tt-card ${className ?? ''}`} aria-label={label ?? (typeof title === 'string' ? title : undefined)}>
+    <section
+      className={`tt-card ${className ?? ''}`}
+      aria-label={label ?? (typeof title === 'string' ? title : undefined)}
+    >
       {title !== undefined && (
         <header className="tt-card-head">
           <h2>
             <span className="tt-card-title">{title}</span>
-            {subtitle && (
-              <small title={typeof subtitle === 'string' ? subtitle : undefined}>{subtitle}</small>
-            )}
+            {subtitle && <small title={typeof subtitle === 'string' ? subtitle : undefined}>{subtitle}</small>}
           </h2>
           {actions}
         </header>
@@ -65,7 +67,6 @@ export function MetricHelp({ metric }: { metric: Metric }) {
 export function MetricName({ metric, children }: { metric: Metric; children?: ReactNode }) {
   return (
     <Tooltip label={<MetricHelp metric={metric} />}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the definition must be reachable by keyboard */}
       <span className="tt-metric" tabIndex={0}>
         {children ?? metric.title}
       </span>

@@ -61,7 +61,10 @@ function PartName({ part, onLink }: { part: Part; onLink: OnLink }) {
 
 export const describe = (payload: Breakdown) =>
   `${payload.title}: ${payload.parts
-    .map((part) => `${part.metric.title} ${format(part.value, payload.unit)}, ${format(share(part, payload.total), 'ratio')}`)
+    .map(
+      (part) =>
+        `${part.metric.title} ${format(part.value, payload.unit)}, ${format(share(part, payload.total), 'ratio')}`,
+    )
     .join('; ')}. Total ${format(payload.total, payload.unit)}.`
 
 export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; onLink: OnLink; of: string }) {
@@ -128,7 +131,10 @@ function arc(from: number, to: number, outer: number, inner: number): string {
 
 export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink: OnLink; active?: string }) {
   const [hover, setHover] = useState('')
-  const scale = columnScale(payload.unit, payload.parts.map((part) => part.value))
+  const scale = columnScale(
+    payload.unit,
+    payload.parts.map((part) => part.value),
+  )
   const focus = hover || active || ''
   let at = 0
   const slices = payload.parts.map((part) => {
@@ -193,7 +199,11 @@ function LegendItem(props: {
   const { link } = part
   const name = shortenMiddle(shortKernel(part.metric.title), 60)
   return (
-    <li onMouseEnter={() => onHover(part.metric.key)} onMouseLeave={() => onHover('')} className={active ? 'tt-active' : undefined}>
+    <li
+      onMouseEnter={() => onHover(part.metric.key)}
+      onMouseLeave={() => onHover('')}
+      className={active ? 'tt-active' : undefined}
+    >
       <Swatch color={categoryColor(part.category)} />
       {link ? (
         <button

@@ -78,13 +78,20 @@ function summary(series: Series): string {
 }
 
 /** The same numbers as a table. */
-export function SeriesTable({ series, onPick, pick }: { series: Series; onPick?: (x: string) => void; pick?: string }): ReactNode {
+export function SeriesTable({
+  series,
+  onPick,
+  pick,
+}: {
+  series: Series
+  onPick?: (x: string) => void
+  pick?: string
+}): ReactNode {
   const scale = chartScale(series)
   const { labels, scale: xScale } = xLabels(series)
   const totals = totalsOf(series)
   const stacked = series.style === 'stacked_bars'
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard
     <div className="tt-scroll" tabIndex={0}>
       <table className="tt-table">
         <thead>

@@ -25,8 +25,23 @@ export function chartScale(series: Series): Scale {
 
 /** Labels of x in one unit; a histogram's bins are named by their lower edge. */
 export function xLabels(series: Series): { labels: string[]; scale: Scale } {
-  const scale = columnScale(series.x_metric.unit, series.x.map((x) => (typeof x === 'number' ? x : null)))
-  return { labels: series.x.map((x) => formatNumber(x, scale)), scale }
+  const scale = columnScale(
+    series.x_metric.unit,
+    series.x.map((x) => (typeof x === 'number' ? x : null)),
+  )
+  const labels = series.x.map((x) => formatNumber(x, scale))
+  if (typeof series.x[0] !== 'number' || new Set(labels).size === labels.length) return { labels, scale }
+  // Edges closer than three digits can tell: as many decimals as keep them apart.
+  for (let decimals = 1; decimals <= 7; decimals++) {
+    const finer = series.x.map((x) =>
+      (Number(x) / scale.factor).toLocaleString('en-US', {
+        minimumFractionDigits: decimals,
+        maximumFractionDigits: decimals,
+      }),
+    )
+    if (new Set(finer).size === finer.length || decimals === 7) return { labels: finer, scale }
+  }
+  return { labels, scale }
 }
 
 const label = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
@@ -100,7 +115,12 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   return {
     animation: false,
     textStyle: { fontFamily: FONT },
-    grid: { left: compact ? 46 : 58, right: 14, top: series.style === 'stacked_bars' ? 26 : 14, bottom: many ? 62 : 42 },
+    grid: {
+      left: compact ? 46 : 58,
+      right: 14,
+      top: series.style === 'stacked_bars' ? 26 : 14,
+      bottom: many ? 62 : 42,
+    },
     tooltip: tooltip(series, scale, look),
     xAxis: {
       type: 'category',
@@ -127,7 +147,15 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
     dataZoom: many
       ? [
           { type: 'inside', zoomOnMouseWheel: 'ctrl', moveOnMouseWheel: false },
-          { type: 'slider', height: 16, bottom: 6, borderColor: theme.line, textStyle: text, brushSelect: false, showDetail: false },
+          {
+            type: 'slider',
+            height: 16,
+            bottom: 6,
+            borderColor: theme.line,
+            textStyle: text,
+            brushSelect: false,
+            showDetail: false,
+          },
         ]
       : undefined,
     series: series.lines.map((line, i) => oneSeries(series, line, i, scale, look)),
@@ -139,7 +167,14 @@ const axisNumber = (value: number) => value.toLocaleString('en-US', { maximumFra
 function oneSeries(series: Series, line: Line, position: number, scale: Scale, look: ChartLook) {
   const color = categoryColor(line.category)
   if (series.style === 'lines') {
-    return { type: 'line', name: line.metric.title, data: line.values, showSymbol: false, lineStyle: { width: 1.5, color }, itemStyle: { color } }
+    return {
+      type: 'line',
+      name: line.metric.title,
+      data: line.values,
+      showSymbol: false,
+      lineStyle: { width: 1.5, color },
+      itemStyle: { color },
+    }
   }
   const last = position === series.lines.length - 1
   const stacked = series.style === 'stacked_bars'

@@ -54,4 +54,8 @@ export function FiguresBlock({ payload }: { payload: Figures }) {
 }
 
 export const severityColor = (severity: Severity) =>
-  severity === 'high' ? categoryColor('dataloader') : severity === 'medium' ? categoryColor('memcpy') : categoryColor('other')
+  severity === 'high'
+    ? categoryColor('dataloader')
+    : severity === 'medium'
+      ? categoryColor('memcpy')
+      : categoryColor('other')

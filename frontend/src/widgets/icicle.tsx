@@ -2,7 +2,7 @@
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'
 import { drawIcicle, type IcicleScene, icicleOf, LEVEL, neighbour, nodeAt } from '../canvas/icicle'
-import { fit } from '../canvas/surface'
+import { fit as sharpen } from '../canvas/surface'
 import { format } from '../lib/format'
 import { useTheme } from './basics'
 
@@ -43,7 +43,7 @@ export function Icicle(props: {
   const scene: IcicleScene = { model, zoom, selected, hover: hover?.node ?? -1, width, theme }
   useEffect(() => {
     if (!canvas.current || width === 0) return
-    const context = fit(canvas.current, width, height)
+    const context = sharpen(canvas.current, width, height)
     if (context) drawIcicle(context, scene, height)
   })
   const find = (event: PointerEvent) => nodeAt(scene, event.nativeEvent.offsetX, event.nativeEvent.offsetY)
@@ -56,13 +56,15 @@ export function Icicle(props: {
   }
   const text = (node: number) => {
     const metrics = tree.columns.filter((column) => column.metric.key !== tree.label_column)
-    return metrics.map(({ metric }) => ({ title: metric.title, value: format(tree.rows[node][metric.key] ?? null, metric.unit) }))
+    return metrics.map(({ metric }) => ({
+      title: metric.title,
+      value: format(tree.rows[node][metric.key] ?? null, metric.unit),
+    }))
   }
   const title = tree.columns.find((column) => column.metric.key === valueKey)?.metric.title ?? valueKey
   return (
     <div className="tt-icicle">
       {model.total === 0 && <div className="tt-none">No module has any {title.toLowerCase()}.</div>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it is walked by arrow keys */}
       <canvas
         ref={canvas}
         style={{ width: '100%', height }}
@@ -83,10 +85,14 @@ export function Icicle(props: {
         onKeyDown={onKey}
       />
       <span className="tt-sr" role="status">
-        {selected >= 0 && `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, 'ns')}`}
+        {selected >= 0 &&
+          `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, 'ns')}`}
       </span>
       {hover && (
-        <div className="tt-tip tt-float" style={{ left: Math.min(hover.x + 12, Math.max(0, width - 260)), top: hover.y + 14 }}>
+        <div
+          className="tt-tip tt-float"
+          style={{ left: Math.min(hover.x + 12, Math.max(0, width - 260)), top: hover.y + 14 }}
+        >
           <div className="tt-tip-head tt-mono">{String(tree.rows[hover.node][tree.label_column] ?? '')}</div>
           {text(hover.node).map((line) => (
             <div className="tt-tip-row" key={line.title}>

@@ -3,7 +3,15 @@ import type { ReactNode } from 'react'
 
 function Icon({ children, size = 18 }: { children: ReactNode; size?: number }) {
   return (
-    <svg viewBox="0 0 24 24" width={size} height={size} fill="none" stroke="currentColor" strokeWidth="1.8" aria-hidden="true">
+    <svg
+      viewBox="0 0 24 24"
+      width={size}
+      height={size}
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.8"
+      aria-hidden="true"
+    >
       {children}
     </svg>
   )
@@ -23,12 +31,17 @@ export const ChevronDown = () => path('M6 9l6 6 6-6', 14)
 export const ChevronRight = () => path('M9 6l6 6-6 6', 14)
 export const ColumnsIcon = () => path('M4 5h16v14H4zM10 5v14M15 5v14', 16)
 export const DownloadIcon = () => path('M12 4v11M7 11l5 5 5-5M5 20h14', 16)
-export const LinkIcon = () => path('M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1', 16)
+export const LinkIcon = () =>
+  path('M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1', 16)
 export const InfoIcon = () => path('M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 11v5M12 8v.01', 16)
-export const HelpIcon = () => path('M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM9.5 9.5a2.5 2.5 0 1 1 3.5 2.3c-.7.3-1 .8-1 1.7M12 16.5v.01', 16)
+export const HelpIcon = () =>
+  path('M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM9.5 9.5a2.5 2.5 0 1 1 3.5 2.3c-.7.3-1 .8-1 1.7M12 16.5v.01', 16)
 export const EditorIcon = () => path('M8 6l-5 6 5 6M16 6l5 6-5 6', 15)
 export const GearIcon = () =>
-  path('M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM12 3v3M12 18v3M3 12h3M18 12h3M5.6 5.6l2.1 2.1M16.3 16.3l2.1 2.1M18.4 5.6l-2.1 2.1M7.7 16.3l-2.1 2.1', 16)
+  path(
+    'M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM12 3v3M12 18v3M3 12h3M18 12h3M5.6 5.6l2.1 2.1M16.3 16.3l2.1 2.1M18.4 5.6l-2.1 2.1M7.7 16.3l-2.1 2.1',
+    16,
+  )
 export const TimelineIcon = () => path('M3 5h10v4H3zM9 10h12v4H9zM5 15h9v4H5z')
 
 const NAV: Record<string, string> = {

@@ -62,7 +62,15 @@ export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: 
   )
 }
 
-export function NoticeList({ notices, onLink, none }: { notices: readonly Notice[]; onLink: (link: Link) => void; none: string }) {
+export function NoticeList({
+  notices,
+  onLink,
+  none,
+}: {
+  notices: readonly Notice[]
+  onLink: (link: Link) => void
+  none: string
+}) {
   if (notices.length === 0) return <p className="tt-none">{none}</p>
   return (
     <ul className="tt-notices">

@@ -51,17 +51,25 @@ export function SmallTable({ table, limit = 100 }: { table: Table; limit?: numbe
   const columns = table.columns.filter((column) => !column.hidden)
   const rows = table.rows.slice(0, limit)
   const scales = useMemo(
-    () => new Map(table.columns.map(({ metric }) => [metric.key, columnScale(metric.unit, table.rows.map((row) => row[metric.key] ?? null))])),
+    () =>
+      new Map(
+        table.columns.map(({ metric }) => [
+          metric.key,
+          columnScale(
+            metric.unit,
+            table.rows.map((row) => row[metric.key] ?? null),
+          ),
+        ]),
+      ),
     [table],
   )
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard
     <div className="tt-scroll" tabIndex={0}>
       <table className="tt-table">
         <thead>
           <tr>
             {columns.map(({ metric }) => (
-              <th key={metric.key} scope="col" className={isNumeric(metric.unit) ? undefined : 'tt-left'}>
+              <th key={metric.key} scope="col" className={isNumeric(metric.unit) ? 'tt-right' : 'tt-left'}>
                 <MetricName metric={metric} />
                 {scales.get(metric.key)?.symbol && ` (${scales.get(metric.key)?.symbol})`}
               </th>
@@ -73,8 +81,13 @@ export function SmallTable({ table, limit = 100 }: { table: Table; limit?: numbe
             // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
             <tr key={i}>
               {columns.map(({ metric }) => (
-                <td key={metric.key} className={isNumeric(metric.unit) ? undefined : 'tt-left'}>
-                  <Value value={row[metric.key] ?? null} unit={metric.unit} scale={scales.get(metric.key)} bare={isNumeric(metric.unit)} />
+                <td key={metric.key} className={isNumeric(metric.unit) ? 'tt-right' : 'tt-left'}>
+                  <Value
+                    value={row[metric.key] ?? null}
+                    unit={metric.unit}
+                    scale={scales.get(metric.key)}
+                    bare={isNumeric(metric.unit)}
+                  />
                 </td>
               ))}
             </tr>
@@ -91,13 +104,25 @@ export function SmallTable({ table, limit = 100 }: { table: Table; limit?: numbe
 }
 
 function TreeBlock({ tree }: { tree: Tree }) {
-  const [open, setOpen] = useState<ReadonlySet<number>>(new Set(tree.parent.flatMap((parent, i) => (parent < 0 ? [i] : []))))
+  const [open, setOpen] = useState<ReadonlySet<number>>(
+    new Set(tree.parent.flatMap((parent, i) => (parent < 0 ? [i] : []))),
+  )
   const [selected, setSelected] = useState(-1)
   const [zoom, setZoom] = useState(-1)
   const value = tree.value_columns[0]
   return (
     <>
-      {value && <Icicle tree={tree} valueKey={value} category="module" zoom={zoom} onZoom={setZoom} selected={selected} onSelect={setSelected} />}
+      {value && (
+        <Icicle
+          tree={tree}
+          valueKey={value}
+          category="module"
+          zoom={zoom}
+          onZoom={setZoom}
+          selected={selected}
+          onSelect={setSelected}
+        />
+      )}
       <div style={{ height: 400 }}>
         <TreeTable tree={tree} open={open} onOpen={setOpen} selected={selected} onSelect={setSelected} match={null} />
       </div>

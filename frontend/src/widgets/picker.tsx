@@ -13,7 +13,12 @@ export interface Choice {
 
 const FILTER_FROM = 8
 
-export function Picker(props: { label: string; value: string; choices: readonly Choice[]; onChange: (value: string) => void }) {
+export function Picker(props: {
+  label: string
+  value: string
+  choices: readonly Choice[]
+  onChange: (value: string) => void
+}) {
   const { label, value, choices, onChange } = props
   const [filter, setFilter] = useState('')
   const box = useCombobox({
@@ -37,13 +42,21 @@ export function Picker(props: { label: string; value: string; choices: readonly 
   const wanted = filter.trim().toLowerCase()
   const found = choices.filter((choice) => choice.label.toLowerCase().includes(wanted))
   return (
-    <Combobox store={box} width="max-content" position="bottom-start" onOptionSubmit={(next) => {
-      onChange(next)
-      box.closeDropdown()
-    }}>
+    <Combobox
+      store={box}
+      width="max-content"
+      position="bottom-start"
+      onOptionSubmit={(next) => {
+        onChange(next)
+        box.closeDropdown()
+      }}
+    >
       <Combobox.Target>
-        <button type="button" className="tt-pick" onClick={() => box.toggleDropdown()} aria-label={`${label}: ${current?.label ?? value}`}>
-          <small>{label}</small>
+        <button type="button" className="tt-pick" onClick={() => box.toggleDropdown()}>
+          <small>
+            {label}
+            <span className="tt-sr">: </span>
+          </small>
           <span title={current?.label}>
             {current?.label ?? value}
             <ChevronDown />
@@ -52,15 +65,27 @@ export function Picker(props: { label: string; value: string; choices: readonly 
       </Combobox.Target>
       <Combobox.Dropdown className="tt-pick-list">
         {choices.length >= FILTER_FROM && (
-          <Combobox.Search value={filter} onChange={(event) => setFilter(event.currentTarget.value)} placeholder={`Filter ${label.toLowerCase()}s`} aria-label={`Filter ${label.toLowerCase()}s`} />
+          <Combobox.Search
+            value={filter}
+            onChange={(event) => setFilter(event.currentTarget.value)}
+            placeholder={`Filter ${label.toLowerCase()}s`}
+            aria-label={`Filter ${label.toLowerCase()}s`}
+          />
         )}
         <Combobox.Options>
           <ScrollArea.Autosize mah={360} type="auto">
             {found.map((choice) => (
-              <Combobox.Option key={choice.value} value={choice.value} active={choice.value === value} selected={choice.value === value}>
+              <Combobox.Option
+                key={choice.value}
+                value={choice.value}
+                active={choice.value === value}
+                selected={choice.value === value}
+              >
                 <span className="tt-pick-item">
                   <span className={choice.value === value ? 'tt-strong' : undefined}>{choice.label}</span>
-                  {choice.note && <small className={choice.tone ? `tt-tone-${choice.tone}` : undefined}>{choice.note}</small>}
+                  {choice.note && (
+                    <small className={choice.tone ? `tt-tone-${choice.tone}` : undefined}>{choice.note}</small>
+                  )}
                 </span>
               </Combobox.Option>
             ))}

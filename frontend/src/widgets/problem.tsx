@@ -26,7 +26,11 @@ export function ProblemPanel({ problem, action, title }: { problem: Problem; act
       </dl>
       <div className="tt-row">
         {action}
-        <Button size="xs" variant="default" onClick={() => copy(`${problem.what}\nWhere: ${problem.where}\nDo: ${problem.do}`)}>
+        <Button
+          size="xs"
+          variant="default"
+          onClick={() => copy(`${problem.what}\nWhere: ${problem.where}\nDo: ${problem.do}`)}
+        >
           {copied ? 'Copied' : 'Copy message'}
         </Button>
       </div>

@@ -1,7 +1,7 @@
 // A call stack, one frame a line: copy its place, or open it in an editor.
 import { ActionIcon, Popover, TextInput, Tooltip } from '@mantine/core'
 import { useState } from 'react'
-import { canOpen, type CodeFrame, editorUrl, parseStack } from '../lib/frames'
+import { type CodeFrame, canOpen, editorUrl, parseStack } from '../lib/frames'
 import { CopyIconButton } from './basics'
 import { EditorIcon, GearIcon } from './icons'
 
@@ -63,7 +63,8 @@ function FrameLine({ frame, editor }: { frame: CodeFrame; editor: string }) {
 /** Which editor opens: a template with {path} and {line}. */
 export function EditorSetting({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   const [text, setText] = useState(value)
-  const valid = /^[a-z][a-z0-9+.-]*:/i.test(text) && text.includes('{path}') && !/^(javascript|data|vbscript|blob):/i.test(text)
+  const valid =
+    /^[a-z][a-z0-9+.-]*:/i.test(text) && text.includes('{path}') && !/^(javascript|data|vbscript|blob):/i.test(text)
   return (
     <Popover width={360} position="bottom-end" trapFocus withinPortal>
       <Popover.Target>

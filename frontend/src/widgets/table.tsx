@@ -114,19 +114,23 @@ function Grid(props: DataTableProps & { table: Table }) {
   const width = useWidth(scroller)
   const scales = useScales(pages)
   const columns = useMemo(() => orderedColumns(data), [data])
+  // From the first rows alone: columns must not move while one scrolls or searches.
+  const [starts] = useState(() => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows)])))
   const visible = columns.filter((column) => column.metric.key === data.name_column || isShown(column, shown))
-  const others = visible.filter((column) => column.metric.key !== data.name_column).reduce((sum, column) => sum + startWidth(column), 0)
+  const others = visible
+    .filter((column) => column.metric.key !== data.name_column)
+    .reduce((sum, column) => sum + (starts.get(column.metric.key) ?? 100), 0)
   const nameWidth = Math.max(340, width - others - 2)
   const defs = useMemo<ColumnDef<typeof features, Row>[]>(
     () =>
       columns.map((column) => ({
         id: column.metric.key,
         accessorFn: (row: Row) => row[column.metric.key],
-        size: column.metric.key === data.name_column ? nameWidth : startWidth(column),
+        size: column.metric.key === data.name_column ? nameWidth : (starts.get(column.metric.key) ?? 100),
         minSize: 60,
         maxSize: 1600,
       })),
-    [columns, data.name_column, nameWidth],
+    [columns, data.name_column, nameWidth, starts],
   )
   const grid = useTable({
     features,
@@ -139,7 +143,9 @@ function Grid(props: DataTableProps & { table: Table }) {
   })
   const headers = grid.getHeaderGroups()[0]?.headers ?? []
   const byKey = new Map(columns.map((column) => [column.metric.key, column]))
-  const sizes: Record<string, string> = { '--tt-row-width': `${headers.reduce((sum, header) => sum + header.getSize(), 0)}px` }
+  const sizes: Record<string, string> = {
+    '--tt-row-width': `${headers.reduce((sum, header) => sum + header.getSize(), 0)}px`,
+  }
   for (const header of headers) sizes[`--tt-c-${cssName(header.column.id)}`] = `${header.getSize()}px`
 
   const rows = useVirtualizer({
@@ -173,11 +179,8 @@ function Grid(props: DataTableProps & { table: Table }) {
 
   return (
     <div className="tt-grid" ref={scroller} style={sizes as CSSProperties}>
-      {/* biome-ignore lint/a11y/useSemanticElements: virtual rows cannot be a table element */}
       <div role="table" aria-label={label} aria-rowcount={pages.count + 1} aria-colcount={headers.length}>
         <div role="rowgroup" className="tt-grid-head">
-          {/* biome-ignore lint/a11y/useSemanticElements: see above */}
-          {/* biome-ignore lint/a11y/useFocusableInteractive: its cells hold the buttons */}
           <div role="row" className="tt-grid-row" aria-rowindex={1}>
             {headers.map((header) => {
               const column = byKey.get(header.column.id)
@@ -199,15 +202,12 @@ function Grid(props: DataTableProps & { table: Table }) {
             })}
           </div>
         </div>
-        {/* biome-ignore lint/a11y/noStaticElementInteractions: arrow keys move between the rows' own buttons */}
         <div role="rowgroup" className="tt-grid-body" style={{ height: rows.getTotalSize() }} onKeyDown={move}>
           {items.map((item) => {
             const row = pages.row(item.index)
             const id = row ? rowId(row, data.row_key) : ''
             const isOpen = row !== undefined && detail !== undefined && id === open
             return (
-              // biome-ignore lint/a11y/useSemanticElements: see above
-              // biome-ignore lint/a11y/useFocusableInteractive: the row's name is its button
               <div
                 key={item.key}
                 role="row"
@@ -269,8 +269,6 @@ function HeaderCell(props: {
   const { metric } = column
   const numeric = isNumeric(metric.unit)
   return (
-    // biome-ignore lint/a11y/useFocusableInteractive: its button takes the focus
-    // biome-ignore lint/a11y/useSemanticElements: virtual rows cannot be a table element
     <div
       role="columnheader"
       aria-sort={direction}
@@ -324,7 +322,6 @@ function RowCells(props: {
         if (key === data.name_column) {
           const text = String(value ?? '')
           return (
-            // biome-ignore lint/a11y/useSemanticElements: see above
             <div key={key} role="rowheader" className="tt-td tt-name" style={cellStyle(key)}>
               <button
                 type="button"
@@ -346,7 +343,6 @@ function RowCells(props: {
           )
         }
         return (
-          // biome-ignore lint/a11y/useSemanticElements: see above
           <div
             key={key}
             role="cell"
@@ -354,7 +350,13 @@ function RowCells(props: {
             style={cellStyle(key)}
             onDoubleClick={() => copy(value === null ? '' : String(value))}
           >
-            <CellText value={value} column={column} scale={scales.get(key) ?? scaleFor(unit, 0)} total={data.totals[key] ?? null} width={width} />
+            <CellText
+              value={value}
+              column={column}
+              scale={scales.get(key) ?? scaleFor(unit, 0)}
+              total={data.totals[key] ?? null}
+              width={width}
+            />
           </div>
         )
       })}

@@ -2,18 +2,24 @@
 import type { Column, Scalar } from '../api/payloads'
 import { exact, format, formatNumber, isNumeric, type Scale } from '../lib/format'
 import { shortenMiddle, shortKernel } from '../lib/names'
+import type { Row } from '../lib/pages'
 
 export type NameStyle = 'plain' | 'kernel'
 
 const MONO_PX = 7.3
 
-/** A starting width: numbers as wide as their header needs, names as wide as there is room. */
-export function startWidth(column: Column): number {
-  const { unit, title } = column.metric
-  if (unit === 'code' || unit === 'text') return Math.max(110, Math.min(240, title.length * 9 + 60))
-  const words = title.split(' ')
-  const half = Math.max(...words.map((word) => word.length), Math.ceil(title.length / 2))
-  return Math.max(76, Math.min(150, half * 7 + 30)) + (column.share ? 52 : 0)
+/** A starting width: numbers as wide as their header needs, texts as wide as what they hold. */
+export function startWidth(column: Column, rows: readonly Row[]): number {
+  const { unit, title, key } = column.metric
+  if (unit === 'code' || unit === 'text') {
+    const longest = rows
+      .slice(0, 100)
+      .reduce((most, row) => Math.max(most, String(row[key] ?? '').length), title.length)
+    return Math.max(100, Math.min(340, longest * 7.5 + 24))
+  }
+  const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
+  const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
+  return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? 52 : 0)
 }
 
 export function NameText({ text, width, style }: { text: string; width: number; style: NameStyle }) {

@@ -58,7 +58,8 @@ export function TimelineCanvas(props: TimelineProps) {
       onPick: (index) => {
         const shown = models.current
         if (index < 0 || !shown) latest.current.onPick(null, null)
-        else if (shown.event[index] < 0) latest.current.onPick(null, { start: shown.start[index], end: shown.start[index] + shown.dur[index] })
+        else if (shown.event[index] < 0)
+          latest.current.onPick(null, { start: shown.start[index], end: shown.start[index] + shown.dur[index] })
         else latest.current.onPick(shown.event[index], null)
       },
       onHover: (index, x, y) => setHover(index < 0 ? null : { index, x, y }),
@@ -101,19 +102,35 @@ export function TimelineCanvas(props: TimelineProps) {
   )
   return (
     <div className="tt-timeline">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it is driven by keys */}
       <canvas
         ref={canvas}
         tabIndex={0}
         role="application"
         aria-label="Timeline. W and S zoom, A and D or the arrow keys move, 0 shows the whole trace. The lists below hold the same events as text."
       />
-      {hover && model && hover.index < model.start.length && <HoverTip model={model} hover={hover} width={canvas.current?.clientWidth ?? 800} height={canvas.current?.clientHeight ?? 400} />}
+      {hover && model && hover.index < model.start.length && (
+        <HoverTip
+          model={model}
+          hover={hover}
+          width={canvas.current?.clientWidth ?? 800}
+          height={canvas.current?.clientHeight ?? 400}
+        />
+      )}
     </div>
   )
 }
 
-function HoverTip({ model, hover, width, height }: { model: TimelineModel; hover: Hover; width: number; height: number }) {
+function HoverTip({
+  model,
+  hover,
+  width,
+  height,
+}: {
+  model: TimelineModel
+  hover: Hover
+  width: number
+  height: number
+}) {
   const { index } = hover
   const merged = model.count[index] > 1
   const category = model.categories[model.category[index]]

@@ -4,9 +4,9 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
 import type { Tree } from '../api/payloads'
 import { columnScale, isNumeric } from '../lib/format'
+import { shortenMiddle } from '../lib/names'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
-import { shortenMiddle } from '../lib/names'
 
 const ROW = 28
 
@@ -49,10 +49,24 @@ export function TreeTable(props: {
   const columns = tree.columns.filter((column) => !column.hidden && column.metric.key !== tree.label_column)
   const label = tree.columns.find((column) => column.metric.key === tree.label_column)
   const scales = useMemo(
-    () => new Map(tree.columns.map(({ metric }) => [metric.key, columnScale(metric.unit, tree.rows.map((row) => row[metric.key] ?? null))])),
+    () =>
+      new Map(
+        tree.columns.map(({ metric }) => [
+          metric.key,
+          columnScale(
+            metric.unit,
+            tree.rows.map((row) => row[metric.key] ?? null),
+          ),
+        ]),
+      ),
     [tree],
   )
-  const rows = useVirtualizer({ count: nodes.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 16 })
+  const rows = useVirtualizer({
+    count: nodes.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW,
+    overscan: 16,
+  })
   const { scrollToIndex } = rows
   useEffect(() => {
     const at = nodes.indexOf(selected)
@@ -76,8 +90,8 @@ export function TreeTable(props: {
     else return
     event.preventDefault()
   }
-  const minWidth = 260 + columns.length * 112
-  const template = `minmax(220px, 1fr) ${columns.map((column) => (isNumeric(column.metric.unit) ? '104px' : '120px')).join(' ')}`
+  const minWidth = 260 + columns.length * 97
+  const template = `minmax(220px, 1fr) ${columns.map((column) => (isNumeric(column.metric.unit) ? '88px' : '120px')).join(' ')}`
   return (
     <div className="tt-tree" ref={scroller}>
       <div className="tt-tree-head" style={{ gridTemplateColumns: template, minWidth }} aria-hidden="true">
@@ -108,7 +122,6 @@ export function TreeTable(props: {
           if (node === selected) classes.push('tt-selected')
           if (match && !match(name)) classes.push('tt-dim')
           return (
-            // biome-ignore lint/a11y/useFocusableInteractive: the tree has the focus and names its active node
             // biome-ignore lint/a11y/useKeyWithClickEvents: keys are handled by the tree
             <div
               key={node}

@@ -1,5 +1,5 @@
 // The row of donuts above a table. A slice filters the table.
-import { SegmentedControl, UnstyledButton } from '@mantine/core'
+import { SegmentedControl, Tooltip, UnstyledButton } from '@mantine/core'
 import { useState } from 'react'
 import type { Payload } from '../../api/payloads'
 import { splitList } from '../../state/hash'
@@ -8,6 +8,17 @@ import { useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { Donut } from '../../widgets/breakdown'
 import { ChevronDown, ChevronRight } from '../../widgets/icons'
+
+/** What the donut counts, on hover and focus of its title: the legend needs the room. */
+function Titled({ title, help }: { title: string; help: string }) {
+  return (
+    <Tooltip label={help} disabled={help === ''}>
+      <span className="tt-metric" tabIndex={0}>
+        {title}
+      </span>
+    </Tooltip>
+  )
+}
 
 export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
   const route = useRoute()
@@ -43,7 +54,11 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
       {open && (
         <div className={`tt-donuts tt-donuts-${Math.min(4, shown.length)}`}>
           {shown.map((payload) => (
-            <Card key={payload.name} title={payload.title} subtitle={payload.subtitle}>
+            <Card
+              key={payload.name}
+              label={payload.title}
+              title={<Titled title={payload.title} help={payload.subtitle} />}
+            >
               <Donut payload={payload} onLink={followLink} active={activeOf(payload)} />
             </Card>
           ))}

@@ -6,7 +6,12 @@ import type { Resource } from '../../state/data'
 import { setRoute } from '../../state/route'
 import { ProblemPanel } from '../../widgets/problem'
 
-export function ViewFrame(props: { resource: Resource<View>; bones: ReactNode; children: (view: View) => ReactNode; steps?: string }) {
+export function ViewFrame(props: {
+  resource: Resource<View>
+  bones: ReactNode
+  children: (view: View) => ReactNode
+  steps?: string
+}) {
   const { resource, bones, children, steps } = props
   if (resource.problem && !resource.data) {
     return (

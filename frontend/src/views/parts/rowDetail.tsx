@@ -12,10 +12,10 @@ import { setPrefs, usePrefs } from '../../state/prefs'
 import { Bones, useCopied, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList } from '../../widgets/figures'
+import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { rowText } from '../../widgets/table'
-import { TimelineIcon } from '../../widgets/icons'
 
 /** Columns of a row that the events view can filter by. */
 const EVENT_KEYS = new Set(['name', 'kind', 'operator', 'input_shape', 'module', 'grid', 'block', 'category'])
@@ -25,7 +25,13 @@ const MOST_INSTANCES = 100
 const whereOf = (row: Row, table: Table) =>
   table.row_key.filter((key) => EVENT_KEYS.has(key)).map((key) => `${key}:${row[key] ?? ''}`)
 
-export function RowDetail(props: { row: Row; table: Table; base: Query; stacks: boolean; extra?: Record<string, string> }) {
+export function RowDetail(props: {
+  row: Row
+  table: Table
+  base: Query
+  stacks: boolean
+  extra?: Record<string, string>
+}) {
   const { row, table, base, stacks, extra } = props
   const where = useMemo(
     () => [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
@@ -38,7 +44,7 @@ export function RowDetail(props: { row: Row; table: Table; base: Query; stacks: 
   return (
     <div className="tt-detail-grid">
       <div className="tt-detail-name">
-        <span className="tt-mono">{name}</span>
+        <span className="tt-mono">{name.length > 36 ? name : ''}</span>
         <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
           {copied ? 'Copied' : 'Copy row'}
         </Button>
@@ -57,7 +63,9 @@ function Distribution({ distribution, summary }: { distribution?: Payload; summa
     <div className="tt-detail-block">
       <h3>Distribution</h3>
       <div className="tt-distribution">
-        {distribution?.kind === 'series' && distribution.x.length > 0 && <Chart series={distribution} height={168} compact />}
+        {distribution?.kind === 'series' && distribution.x.length > 0 && (
+          <Chart series={distribution} height={168} compact />
+        )}
         {summary?.kind === 'figures' && <FigureList figures={summary.figures} />}
       </div>
     </div>
@@ -70,8 +78,18 @@ const firstNumber = (row: Row, keys: readonly string[]): number | null => {
 }
 
 export function Instances({ table }: { table: Table }) {
-  const columns = table.columns.filter((column) => !column.hidden && column.metric.key !== 'event' && column.metric.key !== table.name_column)
-  const scales = new Map(columns.map(({ metric }) => [metric.key, columnScale(metric.unit, table.rows.map((row) => row[metric.key] ?? null))]))
+  const columns = table.columns.filter(
+    (column) => !column.hidden && column.metric.key !== 'event' && column.metric.key !== table.name_column,
+  )
+  const scales = new Map(
+    columns.map(({ metric }) => [
+      metric.key,
+      columnScale(
+        metric.unit,
+        table.rows.map((row) => row[metric.key] ?? null),
+      ),
+    ]),
+  )
   const rows = table.rows.slice(0, MOST_INSTANCES)
   return (
     <div className="tt-detail-block">
@@ -81,16 +99,20 @@ export function Instances({ table }: { table: Table }) {
           {table.matched_rows > rows.length
             ? `${rows.length} of ${table.matched_rows.toLocaleString('en-US')}`
             : table.matched_rows.toLocaleString('en-US')}
-          {table.sort && `, by ${table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title.toLowerCase()}`}
+          {table.sort &&
+            `, by ${table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title.toLowerCase()}`}
         </small>
       </h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard */}
       <div className="tt-scroll tt-instances" tabIndex={0}>
         <table className="tt-table">
           <thead>
             <tr>
               {columns.map((column) => (
-                <InstanceHead key={column.metric.key} column={column} symbol={scales.get(column.metric.key)?.symbol ?? ''} />
+                <InstanceHead
+                  key={column.metric.key}
+                  column={column}
+                  symbol={scales.get(column.metric.key)?.symbol ?? ''}
+                />
               ))}
               <th scope="col">
                 <span className="tt-sr">Show</span>
@@ -102,8 +124,13 @@ export function Instances({ table }: { table: Table }) {
               // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
               <tr key={i}>
                 {columns.map(({ metric }) => (
-                  <td key={metric.key} className={isNumeric(metric.unit) ? undefined : 'tt-left'}>
-                    <Value value={row[metric.key] ?? null} unit={metric.unit} scale={scales.get(metric.key)} bare={isNumeric(metric.unit)} />
+                  <td key={metric.key} className={isNumeric(metric.unit) ? 'tt-right' : 'tt-left'}>
+                    <Value
+                      value={row[metric.key] ?? null}
+                      unit={metric.unit}
+                      scale={scales.get(metric.key)}
+                      bare={isNumeric(metric.unit)}
+                    />
                   </td>
                 ))}
                 <td>
@@ -119,7 +146,7 @@ export function Instances({ table }: { table: Table }) {
 }
 
 const InstanceHead = ({ column, symbol }: { column: Column; symbol: string }) => (
-  <th scope="col" className={isNumeric(column.metric.unit) ? undefined : 'tt-left'} title={column.metric.definition}>
+  <th scope="col" className={isNumeric(column.metric.unit) ? 'tt-right' : 'tt-left'} title={column.metric.definition}>
     {column.metric.title}
     {symbol && ` (${symbol})`}
   </th>
@@ -131,7 +158,13 @@ function ShowButton({ row }: { row: Row }) {
   const event = firstNumber(row, ['event', 'row'])
   if (start === null) return null
   return (
-    <button type="button" className="tt-link tt-icon-link" title="Show in timeline" aria-label="Show in timeline" onClick={() => showInTimeline(event, start, dur ?? 0)}>
+    <button
+      type="button"
+      className="tt-link tt-icon-link"
+      title="Show in timeline"
+      aria-label="Show in timeline"
+      onClick={() => showInTimeline(event, start, dur ?? 0)}
+    >
       <TimelineIcon />
     </button>
   )
@@ -140,15 +173,17 @@ function ShowButton({ row }: { row: Row }) {
 function Stacks({ where, base }: { where: string[]; base: Query }) {
   const prefs = usePrefs()
   const key = where.join('\u0000')
-  const steady = useMemo(() => base, [JSON.stringify(base)])
   const query = useMemo(() => ({ sort: '', desc: true, search: '', where: key.split('\u0000') }), [key])
-  const pages = usePages('operators', 'stacks', steady, query)
+  const pages = usePages('operators', 'stacks', base, query)
   const { table } = pages
   const column = table?.columns.find(({ metric }) => metric.key === 'call_stack' || metric.key === 'stack')
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
   if (!table) return <Bones height={120} />
   const rows = table.rows.slice(0, MOST_STACKS)
-  const shown = table.columns.filter(({ metric, hidden }) => !hidden && isNumeric(metric.unit) && /calls|self/.test(metric.key) && metric.unit !== 'ratio')
+  const shown = table.columns.filter(
+    ({ metric, hidden }) =>
+      !hidden && isNumeric(metric.unit) && /calls|self/.test(metric.key) && metric.unit !== 'ratio',
+  )
   return (
     <div className="tt-detail-block tt-detail-stacks">
       <h3>
@@ -168,7 +203,8 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
             <div className="tt-stack-facts">
               {shown.map(({ metric }) => (
                 <span key={metric.key}>
-                  <span className="tt-mute">{metric.title}</span> <Value value={row[metric.key] ?? null} unit={metric.unit} />
+                  <span className="tt-mute">{metric.title}</span>{' '}
+                  <Value value={row[metric.key] ?? null} unit={metric.unit} />
                 </span>
               ))}
             </div>

@@ -25,7 +25,15 @@ export function queryOf(route: Values): TableQuery {
   return { sort: route.sort ?? '', desc: route.desc !== '0', search: route.search ?? '', where: splitList(route.where) }
 }
 
-export function SearchBox({ value, onChange, placeholder }: { value: string; onChange: (value: string) => void; placeholder: string }) {
+export function SearchBox({
+  value,
+  onChange,
+  placeholder,
+}: {
+  value: string
+  onChange: (value: string) => void
+  placeholder: string
+}) {
   const [text, setText] = useState(value)
   const timer = useRef(0)
   useEffect(() => setText(value), [value])
@@ -71,7 +79,10 @@ export function TableSection(props: {
   const route = useRoute()
   const group = groups.find((item) => item.table === route.group) ?? groups[0]
   const { sort, desc, search, where } = route
-  const query = useMemo(() => queryOf({ sort: sort ?? '', desc: desc ?? '', search: search ?? '', where: where ?? '' }), [sort, desc, search, where])
+  const query = useMemo(
+    () => queryOf({ sort: sort ?? '', desc: desc ?? '', search: search ?? '', where: where ?? '' }),
+    [sort, desc, search, where],
+  )
   const pages = usePages(view, group.table, base, query)
   const { table } = pages
   const shown = route.cols ? route.cols.split(',') : null
@@ -97,11 +108,17 @@ export function TableSection(props: {
             size="sm"
             aria-label="Group rows by"
             value={group.table}
-            onChange={(next) => setRoute({ group: next === groups[0].table ? '' : next, sort: '', desc: '', cols: '', row: '' }, true)}
+            onChange={(next) =>
+              setRoute({ group: next === groups[0].table ? '' : next, sort: '', desc: '', cols: '', row: '' }, true)
+            }
             data={groups.map((item) => ({ value: item.table, label: item.label }))}
           />
         )}
-        <SearchBox value={query.search} onChange={(next) => setRoute({ search: next, row: '' })} placeholder={placeholder} />
+        <SearchBox
+          value={query.search}
+          onChange={(next) => setRoute({ search: next, row: '' })}
+          placeholder={placeholder}
+        />
         <Chips where={query.where} table={table} />
         <span className="tt-count tt-mute">
           {table &&
