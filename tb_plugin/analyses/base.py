@@ -158,10 +158,10 @@ def select(frame: Frame, params: Params) -> tuple[pa.Table, Sort | None]:
         return data, frame.sort
     _known(frame, params.sort)
     order = "descending" if params.descending else "ascending"
-    # sort_indices is not stable on its own: the position breaks ties.
-    positions = pa.array(range(data.num_rows))
-    keyed = pa.table({"key": data[params.sort], "position": positions})
-    indices = pc.sort_indices(keyed, sort_keys=[("key", order), ("position", "ascending")], null_placement="at_end")
+    # Nulls come last whatever the direction, and the position breaks ties: sort_indices alone is not stable.
+    key = data[params.sort]
+    keyed = pa.table({"null": pc.is_null(key), "key": key, "position": pa.array(range(data.num_rows))})
+    indices = pc.sort_indices(keyed, sort_keys=[("null", "ascending"), ("key", order), ("position", "ascending")])
     return data.take(indices), Sort(params.sort, params.descending)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +12,25 @@ import msgspec
 import numpy as np
 
 from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.table import DeviceArgs, OperatorArgs, PythonArgs, TraceTable
 
-_DEVICE_FIELDS = ("registers", "shared_memory", "blocks_per_sm", "occupancy", "bytes")
-_DEVICE_TEXTS = ("stream", "grid", "block")
-_OPERATOR_TEXTS = {"shapes": "Input Dims", "types": "Input type"}
+# Kineto's own names, so that an exported window can be opened like a recording.
+_DEVICE_NUMBERS = {
+    "registers": "registers per thread",
+    "shared_memory": "shared memory",
+    "blocks_per_sm": "blocks per SM",
+    "bytes": "bytes",
+}
+_DEVICE_TEXTS = {"stream": "stream", "grid": "grid", "block": "block"}
+_OPERATOR_TEXTS = {
+    "shapes": "Input Dims",
+    "types": "Input type",
+    "strides": "Input Strides",
+    "concrete": "Concrete Inputs",
+    "stack": "Call stack",
+}
+_OPERATOR_NUMBERS = {"sequence": "Sequence number", "forward_thread": "Fwd thread id"}
+_PYTHON_NUMBERS = {"python_id": "Python id", "parent_id": "Python parent id", "module_id": "Python module id"}
 
 
 def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, target: str) -> None:
@@ -32,7 +47,8 @@ def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, ta
         for event in _events(trace, rows):
             out.write(separator + msgspec.json.encode(event))
             separator = b",\n"
-        out.write(b'\n],"displayTimeUnit":"ms"')
+        properties = trace.metadata.get("deviceProperties", [])
+        out.write(b'\n],"schemaVersion":1,"displayTimeUnit":"ms","deviceProperties":' + msgspec.json.encode(properties))
         if trace.base_time_ns is not None:
             out.write(b',"baseTimeNanoseconds":%d' % trace.base_time_ns)
         out.write(b"}\n")
@@ -55,12 +71,44 @@ def _events(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Ite
             "dur": _microseconds(int(trace.dur_ns[row])),
             "args": extra.get(row, {}),
         }
+    yield from _memory(trace, rows)
     inside = set(rows.tolist())
+    for row in rows[trace.forward[rows] != MISSING].tolist():
+        forward = int(trace.forward[row])
+        if forward in inside:
+            yield _arrow(trace, forward, row, "s") | {"cat": "fwdbwd", "name": "fwdbwd"}
+            yield _arrow(trace, row, row, "f") | {"cat": "fwdbwd", "name": "fwdbwd", "bp": "e"}
     for row in rows[trace.launch[rows] != MISSING].tolist():
         launch = int(trace.launch[row])
         if launch in inside:
             yield _arrow(trace, launch, row, "s")
             yield _arrow(trace, row, row, "f") | {"bp": "e"}
+
+
+def _memory(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[dict[str, Any]]:
+    """Allocator events between the first and the last of the rows."""
+    if not len(rows):
+        return
+    memory = trace.memory
+    low, high = int(trace.start_ns[rows].min()), int(trace.end_ns[rows].max())
+    names = {
+        "bytes": "Bytes",
+        "address": "Addr",
+        "total_allocated": "Total Allocated",
+        "total_reserved": "Total Reserved",
+    }
+    names |= {"device_type": "Device Type", "device_id": "Device Id"}
+    for at in np.flatnonzero((memory.time_ns >= low) & (memory.time_ns <= high)).tolist():
+        yield {
+            "ph": "i",
+            "s": "t",
+            "cat": "cpu_instant_event",
+            "name": "[memory]",
+            "pid": _identity(trace.strings[int(memory.pid[at])]),
+            "tid": _identity(trace.strings[int(memory.tid[at])]),
+            "ts": _microseconds(trace.origin_ns + int(memory.time_ns[at])),
+            "args": {name: int(getattr(memory, column)[at]) for column, name in names.items()},
+        }
 
 
 def _arrow(trace: TraceTable, row: int, arrow_id: int, phase: str) -> dict[str, Any]:
@@ -81,22 +129,40 @@ def _arguments(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> 
     for name, column in (("correlation", trace.correlation), ("External id", trace.external_id)):
         for row in rows[column[rows] != MISSING].tolist():
             found.setdefault(row, {})[name] = int(column[row])
-    operators = trace.operators
-    for at in np.flatnonzero(wanted[operators.row]).tolist():
-        args = found.setdefault(int(operators.row[at]), {})
-        for field, title in _OPERATOR_TEXTS.items():
-            if (text := trace.strings[int(getattr(operators, field)[at])]) != "":
-                args[title] = json.loads(text) if text.startswith("[") else text
-    device = trace.device_args
-    for at in np.flatnonzero(wanted[device.row]).tolist():
-        args = found.setdefault(int(device.row[at]), {})
-        args |= {f: v for f in _DEVICE_FIELDS if (v := getattr(device, f)[at].item()) == v and v != MISSING}
-        args |= {f: t for f in _DEVICE_TEXTS if (t := trace.strings[int(getattr(device, f)[at])]) != ""}
+    for row in rows[trace.device[rows] != MISSING].tolist():
+        found.setdefault(row, {})["device"] = _identity(trace.devices[int(trace.device[row])].id)
+    _add_section(found, wanted, trace.operators, trace, _OPERATOR_TEXTS, _OPERATOR_NUMBERS)
+    _add_section(found, wanted, trace.python, trace, {}, _PYTHON_NUMBERS)
+    _add_section(found, wanted, trace.device_args, trace, _DEVICE_TEXTS, _DEVICE_NUMBERS)
+    args = trace.device_args
+    for at in np.flatnonzero(wanted[args.row] & ~np.isnan(args.occupancy)).tolist():
+        found[int(args.row[at])]["est. achieved occupancy %"] = round(float(args.occupancy[at]) * 100, 6)
     return found
 
 
+def _add_section(
+    found: dict[int, dict[str, Any]],
+    wanted: np.ndarray[Any, np.dtype[np.bool_]],
+    section: OperatorArgs | PythonArgs | DeviceArgs,
+    trace: TraceTable,
+    texts: dict[str, str],
+    numbers: dict[str, str],
+) -> None:
+    """Adds the arguments of one section under the profiler's names."""
+    chosen = np.flatnonzero(wanted[section.row])
+    for at, row in zip(chosen.tolist(), section.row[chosen].tolist(), strict=True):
+        args = found.setdefault(row, {})
+        for column, name in texts.items():
+            if (text := trace.strings[int(getattr(section, column)[at])]) != "":
+                args[name] = json.loads(text) if text.startswith("[") and column != "stack" else _identity(text)
+        for column, name in numbers.items():
+            value = getattr(section, column)[at].item()
+            if value == value and value != MISSING:
+                args[name] = value
+
+
 def _identity(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdigit() else text
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
 def _microseconds(time_ns: int) -> msgspec.Raw:

@@ -1,0 +1,51 @@
+"""An exported window is a trace of its own: opened again, it gives the numbers it came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Params
+from tb_plugin.readers import READERS
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.service.chrome import write_window
+from tb_plugin.storage.files import FileSource
+from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.table import TraceTable
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+RUNS = ("synthetic_gpu", "transformer_cpu", "ddp_gloo")
+
+
+def _load(path: Path) -> TraceTable:
+    return assemble(READERS[0].read(FileSource({path.name: str(path)}), ReadOptions(), no_progress))
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_whole_trace_exported_gives_the_same_numbers(run: str, tmp_path: Path) -> None:
+    original = _load(sorted((SAMPLES / run).iterdir())[0])
+    write_window(original, None, None, str(tmp_path / "window.json.gz"))
+    exported = _load(tmp_path / "window.json.gz")
+    assert exported.report.issues == ()
+    for analysis in ANALYSES:
+        if analysis.id in ("timeline", "events"):
+            continue
+        before, after = analysis.part(original, Params()), analysis.part(exported, Params())
+        assert before.facts == after.facts
+        for name, frame in before.frames.items():
+            assert frame.data.equals(after.frames[name].data), name
+
+
+def test_a_window_holds_what_touches_it_and_nothing_else(tmp_path: Path) -> None:
+    original = _load(sorted((SAMPLES / "synthetic_gpu").iterdir())[0])
+    low, high = int(original.steps.start_ns[1]), int(original.steps.end_ns[1])
+    write_window(original, low, high, str(tmp_path / "window.json.gz"))
+    exported = _load(tmp_path / "window.json.gz")
+    touching = (original.start_ns < high) & (original.end_ns > low)
+    touching |= (original.start_ns >= low) & (original.start_ns < high)
+    assert len(exported) == int(touching.sum())
+    expected = np.sort(original.start_ns[touching] + original.origin_ns)
+    assert np.array_equal(np.sort(exported.start_ns + exported.origin_ns), expected)
