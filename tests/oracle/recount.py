@@ -1,0 +1,467 @@
+"""A second, slow count of everything, from the file alone: plain Python, integers, loops; nothing of tb_plugin.
+
+Written from docs/metrics.md. Where tb_plugin nests with searches and sums with arrays, this walks lists of open events,
+and adds each device event to the set of names above it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+Counts = dict[str, Any]
+
+KINDS = {
+    **dict.fromkeys(("cpu_op", "operator"), "operator"),
+    "user_annotation": "annotation",
+    "python_function": "python",
+    **dict.fromkeys(("runtime", "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver"), "runtime"),
+    "kernel": "kernel",
+    **dict.fromkeys(("memcpy", "gpu_memcpy"), "memcpy"),
+    **dict.fromkeys(("memset", "gpu_memset"), "memset"),
+}
+WORK = ("kernel", "memcpy", "memset")
+CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
+NO_OPERATOR = "(no operator)"
+MARKER = re.compile(
+    r"ProfilerStep#|enumerate\(DataLoader\)#|enumerate\(DataPipe\)#|Optimizer\.|.*DataParallel\.forward$"
+)
+COLLECTIVE_OP = re.compile(r"(nccl|gloo):|c10d::|record_param_comms")
+RANK = {"annotation": 1, "module": 2, "python": 2, "operator": 4, "runtime": 5, "kernel": 6, "memcpy": 6, "memset": 6}
+
+
+@dataclass(eq=False)
+class Event:
+    kind: str
+    name: str
+    start: int
+    end: int
+    thread: tuple[str, str]
+    args: dict[str, Any]
+    parent: Event | None = None
+    """Innermost operator, module or runtime call that encloses it (host)."""
+    above: Event | None = None
+    """Innermost enclosing event of the same kind (operators among operators, modules among modules)."""
+    covered: int = 0
+    operator: Event | None = None
+    launch: Event | None = None
+    forward: Event | None = None
+
+    @property
+    def dur(self) -> int:
+        return self.end - self.start
+
+    def chain(self) -> Iterable[Event]:
+        event: Event | None = self
+        while event is not None:
+            yield event
+            event = event.above
+
+
+def nanoseconds(number: Any) -> int:
+    value = Decimal(str(number)) * 1000
+    return int(value.to_integral_value())
+
+
+@dataclass
+class Recount:
+    """Everything that is compared, in nanoseconds."""
+
+    counts: Counts = field(default_factory=dict)
+    steps: dict[str, Counts] = field(default_factory=dict)
+    devices: dict[str, Counts] = field(default_factory=dict)
+    operators: dict[str, Counts] = field(default_factory=dict)
+    kernels: dict[str, Counts] = field(default_factory=dict)
+    modules: dict[str, Counts] = field(default_factory=dict)
+
+
+def recount(path: Path) -> Recount:
+    content = path.read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    root = json.loads(content, parse_float=Decimal)
+    listed = root["traceEvents"] if isinstance(root, dict) else root
+    events = sorted(
+        (e for e in map(_event, listed) if e is not None),
+        key=lambda e: (e.start, -e.dur, RANK[e.kind], _identity(e), e.name),
+    )
+    by_kind: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        by_kind[event.kind].append(event)
+    work = [e for e in events if e.kind in WORK]
+    operators, modules, calls = by_kind["operator"], by_kind["module"], by_kind["runtime"]
+    _nest(sorted([*operators, *modules, *calls], key=events_order(events)), "parent")
+    _nest(operators, "above")
+    _nest(modules, "above")
+    _link(work, calls, operators)
+    _tie_forward(listed, operators)
+    collective = _collective(work, by_kind["annotation"])
+    found = Recount()
+    found.counts = {
+        "trace.runtime_calls": len(calls),
+        "trace.python_functions": len(by_kind["python"]) + len(modules),
+        "trace.cpu_ops": sum(
+            str(e.get("cat", "")).lower() in ("cpu_op", "operator") and e.get("ph") == "X" for e in listed
+        ),
+    }
+    found.devices = {device: _partition(its, collective) for device, its in _by_device(work).items()}
+    found.steps = _steps(events, work, collective)
+    found.operators = _operators(operators, work)
+    found.kernels = _kernels(by_kind["kernel"])
+    found.modules = _modules(modules, operators, work)
+    return found
+
+
+def events_order(events: Sequence[Event]) -> Callable[[Event], int]:
+    place = {id(event): i for i, event in enumerate(events)}
+    return lambda event: place[id(event)]
+
+
+def _event(event: dict[str, Any]) -> Event | None:
+    kind = KINDS.get(str(event.get("cat", "")).lower())
+    if event.get("ph") != "X" or kind is None or event.get("name") == "[memory]":
+        return None
+    args = event.get("args") or {}
+    start, dur = nanoseconds(event["ts"]), nanoseconds(event["dur"])
+    if kind == "operator" and MARKER.match(event["name"]):
+        kind = "annotation"
+    if kind == "python" and args.get("Python module id") is not None:
+        kind = "module"
+    if kind in WORK and start == dur == 0:
+        return None
+    return Event(kind, event["name"], start, start + dur, (str(event.get("pid")), str(event.get("tid"))), args)
+
+
+def _identity(event: Event) -> int:
+    if event.kind in ("python", "module"):
+        return int(event.args.get("Python id", -1))
+    return int(event.args.get("External id", event.args.get("external id", -1)))
+
+
+def _nest(events: Sequence[Event], attribute: str) -> None:
+    """The latest-started event that encloses another whole; and the time that direct children cover."""
+    open_on: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    children: dict[int, list[Event]] = defaultdict(list)
+    for event in events:
+        still = [e for e in open_on[event.thread] if e.end > event.start]
+        around = next((e for e in reversed(still) if e.end >= event.end), None)
+        setattr(event, attribute, around)
+        if around is not None:
+            children[id(around)].append(event)
+        open_on[event.thread] = [*still, event]
+    if attribute == "parent":
+        for event in events:
+            event.covered = length((c.start, c.end) for c in children[id(event)])
+
+
+def length(pairs: Iterable[tuple[int, int]]) -> int:
+    total, reach = 0, -(10**30)
+    for start, end in sorted(pairs):
+        total += max(0, end - max(start, reach))
+        reach = max(reach, end)
+    return total
+
+
+def open_at(events: Sequence[Event], points: Sequence[Event]) -> list[Event | None]:
+    """For each point the latest-started of ``events`` that is open on its thread when it starts."""
+    marks = [(e.start, 0, i) for i, e in enumerate(events)] + [(p.start, 1, i) for i, p in enumerate(points)]
+    found: list[Event | None] = [None] * len(points)
+    open_on: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    for time, is_point, i in sorted(marks):
+        if not is_point:
+            open_on[events[i].thread].append(events[i])
+            continue
+        thread = points[i].thread
+        open_on[thread] = [e for e in open_on[thread] if e.end > time]
+        found[i] = open_on[thread][-1] if open_on[thread] else None
+    return found
+
+
+def _link(work: list[Event], calls: list[Event], operators: list[Event]) -> None:
+    for call, operator in zip(calls, open_at(operators, calls), strict=True):
+        call.operator = operator
+    first_call: dict[int, Event] = {}
+    for call in calls:
+        first_call.setdefault(int(call.args.get("correlation", -1)), call)
+    by_id: dict[int, Event] = {}
+    for operator in operators:
+        by_id.setdefault(_identity(operator), operator)
+    for event in work:
+        correlation, ident = int(event.args.get("correlation", -1)), _identity(event)
+        event.launch = first_call.get(correlation) if correlation > 0 else None
+        if event.launch is not None:
+            event.operator = event.launch.operator
+        elif ident > 0:
+            event.operator = by_id.get(ident)
+
+
+def _tie_forward(listed: list[dict[str, Any]], operators: list[Event]) -> None:
+    with_number: dict[int, list[Event]] = defaultdict(list)
+    backward = []
+    for operator in operators:
+        number = operator.args.get("Sequence number")
+        if number is not None and int(number) >= 0:
+            is_backward = int(operator.args.get("Fwd thread id", 0)) > 0
+            (backward if is_backward else with_number[int(number)]).append(operator)
+    for operator in backward:
+        candidates = with_number[int(operator.args["Sequence number"])]
+        if len({c.thread for c in candidates}) == 1:
+            operator.forward = candidates[-1]
+    begins: dict[tuple[tuple[str, str], int], Event] = {}
+    for operator in operators:  # the innermost of those that begin together stands last
+        begins[operator.thread, operator.start] = operator
+    ends: dict[Any, dict[str, Event | None]] = defaultdict(dict)
+    for event in listed:
+        if event.get("cat") in ("fwdbwd", "forward_backward") and event.get("ph") in ("s", "f"):
+            thread = (str(event.get("pid")), str(event.get("tid")))
+            ends[event["id"]][event["ph"]] = begins.get((thread, nanoseconds(event["ts"])))
+    for pair in ends.values():
+        source, target = pair.get("s"), pair.get("f")
+        if source is not None and target is not None and source is not target:
+            target.forward = source
+
+
+def _collective(work: list[Event], annotations: list[Event]) -> set[int]:
+    named = {_identity(a) for a in annotations if COLLECTIVE_OP.match(a.name) and _identity(a) > 0}
+    found = set()
+    for event in work:
+        if event.kind != "kernel":
+            continue
+        by_name = re.search(r"(^|\W)nccl", event.name) or "Collective name" in event.args
+        by_operator = event.operator is not None and COLLECTIVE_OP.match(event.operator.name)
+        by_annotation = event.launch is None and _identity(event) in named
+        if by_name or by_operator or by_annotation:
+            found.add(id(event))
+    return found
+
+
+def _by_device(work: list[Event]) -> dict[str, list[Event]]:
+    found: dict[str, list[Event]] = defaultdict(list)
+    for event in work:
+        found[str(event.args.get("device", event.thread[0]))].append(event)
+    return found
+
+
+def sweep(classes: dict[str, list[tuple[int, int]]]) -> list[tuple[int, int, set[str]]]:
+    """Time cut where anything changes: start, end and the classes that are active in between."""
+    changes: list[tuple[int, int, str]] = []
+    for name, pairs in classes.items():
+        for start, end in pairs:
+            if end > start:
+                changes += [(start, 1, name), (end, -1, name)]
+    active: dict[str, int] = defaultdict(int)
+    pieces, last = [], 0
+    for time, change, name in sorted(changes):
+        present = {n for n, count in active.items() if count}
+        if time > last and present:
+            pieces.append((last, time, present))
+        active[name] += change
+        last = time
+    return pieces
+
+
+def _partition(work: list[Event], collective: set[int]) -> Counts:
+    priority = ("compute", "communication", "memcpy", "memset")
+    classes: dict[str, list[tuple[int, int]]] = {name: [] for name in priority}
+    for event in work:
+        kind = event.kind
+        if kind == "kernel":
+            kind = "communication" if id(event) in collective else "compute"
+        classes[kind].append((event.start, event.end))
+    found = {"busy_ns": 0, **{f"{name}_ns": 0 for name in priority}, **{f"exposed_{n}_ns": 0 for n in priority[1:]}}
+    for start, end, present in sweep(classes):
+        found["busy_ns"] += end - start
+        for name in present:
+            found[f"{name}_ns"] += end - start
+        first = next(name for name in priority if name in present)
+        if first != "compute":
+            found[f"exposed_{first}_ns"] += end - start
+    window = max(e.end for e in work) - min(e.start for e in work)
+    kernels = [e for e in work if e.kind == "kernel"]
+    return {
+        **found,
+        "window_ns": window,
+        "idle_ns": window - found["busy_ns"],
+        "no_operator_ns": sum(e.dur for e in work if e.operator is None),
+        "kernels": len(kernels),
+        "memcpys": sum(e.kind == "memcpy" for e in work),
+        "memsets": sum(e.kind == "memset" for e in work),
+        "unlaunched": sum(e.launch is None for e in work),
+    }
+
+
+def step_windows(events: list[Event], work: list[Event]) -> list[tuple[str, int, int]]:
+    named = [e for e in events if e.kind in ("annotation", "operator") and re.match(r"ProfilerStep#\d+", e.name)]
+    threads: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    for event in named:
+        threads[event.thread].append(event)
+    steps = max(threads.values(), key=len, default=[])
+    if steps:
+        host = [(re.match(r"ProfilerStep#(\d+)", s.name)[1], s.start, s.end) for s in steps]  # type: ignore[index]
+    else:
+        base = [e for e in events if e.kind == "operator"] or [e for e in events if e.kind in ("annotation", "runtime")]
+        base = base or work or events
+        host = [("0", min(e.start for e in base), max(e.end for e in base))]
+    own: list[list[Event]] = [[] for _ in host]
+    unmatched = []
+    for event in work:
+        mine = -1
+        for i, (_, start, end) in enumerate(host):
+            if event.launch is not None and start <= event.launch.start and event.launch.end <= end:
+                mine = i
+        (own[mine] if mine >= 0 else unmatched).append(event)
+    if not any(own):
+        return host
+    previous = host[0][1]
+    if own[0]:
+        first = min(e.start for e in own[0])
+        previous = max([previous, *(e.end for e in unmatched if e.end < first)])
+    found = []
+    for (label, start, end), mine in zip(host, own, strict=True):
+        start = max(previous, start)
+        end = max([end, start, *(e.end for e in mine)])
+        found.append((label, start, end))
+        previous = end
+    if len(found) > 1:
+        last = max(i for i, mine in enumerate(own) if mine)
+        if last > 0 and 4 * len(own[last - 1]) > 5 * len(own[last]):
+            last -= 1
+        found = found[: last + 1]
+    return found
+
+
+def _steps(events: list[Event], work: list[Event], collective: set[int]) -> dict[str, Counts]:
+    classes: dict[str, list[tuple[int, int]]] = {name: [] for name in CATEGORIES}
+    for e in events:
+        category = None
+        if e.kind in WORK:
+            category = "communication" if id(e) in collective else e.kind
+        elif e.kind == "runtime":
+            category = "runtime"
+        elif e.kind in ("operator", "annotation") and not e.name.startswith("ProfilerStep#"):
+            loader = e.name.startswith("enumerate(DataPipe)#") or (
+                e.name.startswith("enumerate(DataLoader)#") and e.name.endswith(".__next__")
+            )
+            category = "communication" if COLLECTIVE_OP.match(e.name) else "dataloader" if loader else "cpu"
+        if category:
+            classes[category].append((e.start, e.end))
+    pieces = sweep(classes)
+    found: dict[str, Counts] = {}
+    for label, start, end in step_windows(events, work):
+        parts = dict.fromkeys(CATEGORIES, 0)
+        for low, high, present in pieces:
+            inside = min(high, end) - max(low, start)
+            if inside > 0:
+                parts[next(c for c in CATEGORIES if c in present)] += inside
+        total = end - start
+        row = {f"{c}_ns": v for c, v in parts.items()}
+        found[label] = {**row, "other_ns": total - sum(parts.values()), "total_ns": total}
+    return found
+
+
+def _operators(operators: list[Event], work: list[Event]) -> dict[str, Counts]:
+    keys = ("calls", "host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
+    found: dict[str, Counts] = defaultdict(lambda: dict.fromkeys(keys, 0))
+    for operator in operators:
+        row = found[operator.name]
+        row["calls"] += 1
+        row["host_self_ns"] += operator.dur - operator.covered
+        if not any(e is not operator and e.name == operator.name for e in operator.chain()):
+            row["host_total_ns"] += operator.dur
+    for event in work:
+        if event.operator is None:
+            found[NO_OPERATOR]["device_self_ns"] += event.dur
+            found[NO_OPERATOR]["device_total_ns"] += event.dur
+            continue
+        found[event.operator.name]["device_self_ns"] += event.dur
+        for name in {e.name for e in event.operator.chain()}:
+            found[name]["device_total_ns"] += event.dur
+    if not found[NO_OPERATOR]["device_self_ns"]:
+        del found[NO_OPERATOR]
+    return dict(found)
+
+
+def percentile(ordered: list[int], share: Fraction) -> Fraction:
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def _kernels(kernels: list[Event]) -> dict[str, Counts]:
+    groups: dict[str, list[int]] = defaultdict(list)
+    for event in kernels:
+        groups[event.name].append(event.dur)
+    return {
+        name: {
+            "calls": len(durations),
+            "total_ns": sum(durations),
+            "mean_ns": Fraction(sum(durations), len(durations)),
+            "min_ns": min(durations),
+            "max_ns": max(durations),
+            "p50_ns": percentile(sorted(durations), Fraction(1, 2)),
+            "p99_ns": percentile(sorted(durations), Fraction(99, 100)),
+        }
+        for name, durations in groups.items()
+    }
+
+
+def _modules(modules: list[Event], operators: list[Event], work: list[Event]) -> dict[str, Counts]:
+    """By name and number of the module."""
+
+    def key(module: Event) -> tuple[str, Any]:
+        return module.name.removeprefix("nn.Module: "), module.args.get("Python module id")
+
+    columns = (
+        "calls", "host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns", "backward_device_self_ns",
+        "backward_device_total_ns", "backward_host_total_ns", "operators",
+    )  # fmt: skip
+    found: dict[Any, Counts] = defaultdict(lambda: dict.fromkeys(columns, 0))
+    for module in modules:
+        row = found[key(module)]
+        row["calls"] += 1
+        row["host_self_ns"] += module.dur - module.covered
+        if not any(e is not module and key(e) == key(module) for e in module.chain()):
+            row["host_total_ns"] += module.dur
+
+    def add(owner: Event, prefix: str, value: int) -> None:
+        if prefix != "backward_host":
+            found[key(owner)][f"{prefix}_self_ns"] += value
+        for name in {key(e) for e in owner.chain()}:
+            found[name][f"{prefix}_total_ns"] += value
+
+    for operator in operators:
+        if operator.parent is not None and operator.parent.kind == "module":
+            found[key(operator.parent)]["operators"] += 1
+    at_start = dict(zip(map(id, operators), open_at(modules, operators), strict=True))
+    launches = [e.launch or e.operator for e in work]
+    sources = [s for s in launches if s is not None]
+    around = dict(zip(map(id, sources), open_at(modules, sources), strict=True))
+    for event, source in zip(work, launches, strict=True):
+        if source is None:
+            continue
+        owner = around[id(source)]
+        if owner is not None:
+            add(owner, "device", event.dur)
+            continue
+        tied = next((e for e in event.operator.chain() if e.forward), None) if event.operator else None
+        if tied is not None and tied.forward is not None:
+            forward_owner = at_start[id(tied.forward)]
+            if forward_owner is not None:
+                add(forward_owner, "backward_device", event.dur)
+    for operator in operators:
+        if not operator.forward or any(e is not operator and e.forward for e in operator.chain()):
+            continue
+        if at_start[id(operator)] is None and (owner := at_start[id(operator.forward)]) is not None:
+            add(owner, "backward_host", operator.dur)
+    # One row a module: names carry the number in modern traces; equal labels would be two rows.
+    return {f"{name}|{number}": row for (name, number), row in found.items()}
