@@ -18,9 +18,9 @@ from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import RawTrace
 
 REPO = Path(__file__).resolve().parents[2]
-SHARED = Path("/work/shared")
+SHARED = REPO.parent / "shared"
 DATA = SHARED / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real traces of /work/shared/data are not here")
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real traces of ../shared/data are not here")
 
 
 @dataclass(frozen=True)
