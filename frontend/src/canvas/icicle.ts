@@ -22,6 +22,9 @@ export interface IcicleModel {
 
 export const LEVEL = 22
 
+/** Neighbouring levels differ a little, and none stands out. */
+const SHADES = [1, 0.88, 0.75, 0.63, 0.75, 0.88]
+
 /** Nodes come in pre-order. A node is at least as wide as its children together. */
 export function icicleOf(nodes: readonly IcicleNode[]): IcicleModel {
   const n = nodes.length
@@ -99,7 +102,7 @@ export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene
       y,
       Math.max(0.6, visible - 1),
       LEVEL - 2,
-      paint(model.nodes[i].category, above ? 0.4 : 0.95 - 0.5 * ((model.depth[i] % 4) / 4), theme),
+      paint(model.nodes[i].category, above ? 0.4 : SHADES[model.depth[i] % SHADES.length], theme),
       model.nodes[i].label,
     )
     if (i === scene.selected || i === scene.hover) {

@@ -2,7 +2,7 @@
 
 import type { Timeline } from '../api/payloads'
 import { clamp } from '../lib/scale'
-import { fit, type Theme } from './surface'
+import { fit as sharpen, type Theme } from './surface'
 import {
   contentHeight,
   draw,
@@ -222,7 +222,7 @@ export class TimelineEngine {
       scene.width = this.canvas.clientWidth
       scene.height = this.canvas.clientHeight
       if (scene.width < GUTTER + 20 || scene.height < HEAD) return
-      const context = fit(this.canvas, scene.width, scene.height)
+      const context = sharpen(this.canvas, scene.width, scene.height)
       if (context) draw(context, scene)
     })
   }

@@ -133,31 +133,36 @@ export function eventAt(model: TimelineModel, track: number, row: number, time: 
   return best
 }
 
-/** Busy share of `count` equal slices of the whole trace: devices when there are any, else the host's outermost calls. */
+/** Busy share of `count` equal slices of the whole trace: of the busiest device stream, else of the busiest host row. */
 export function overview(model: TimelineModel, count: number): { bins: Float32Array; device: boolean } {
   const bins = new Float32Array(count)
-  const device = model.tracks.some(
-    (track, t) => track.isDevice && model.ranges[model.offset[t + 1]] > model.ranges[model.offset[t]],
-  )
+  const filled = (t: number) => model.ranges[model.offset[t + 1]] > model.ranges[model.offset[t]]
+  const device = model.tracks.some((track, t) => track.isDevice && filled(t))
+  model.tracks.forEach((track, t) => {
+    if (track.isDevice !== device) return
+    for (let lane = model.offset[t]; lane < model.offset[t + 1]; lane++) {
+      const own = laneBusy(model, lane, count, device)
+      for (let b = 0; b < count; b++) bins[b] = Math.max(bins[b], Math.min(1, own[b]))
+    }
+  })
+  return { bins, device }
+}
+
+/** Ranges that only name what happens keep nothing busy. */
+const NAMES_ONLY = new Set(['annotation', 'device_annotation', 'python', 'module', 'window', 'overhead'])
+
+function laneBusy(model: TimelineModel, lane: number, count: number, device: boolean): Float32Array {
+  const bins = new Float32Array(count)
   const scale = count / (model.windowEnd - model.windowStart)
-  let used = 0
-  for (let t = 0; t < model.tracks.length; t++) {
-    if (model.tracks[t].isDevice !== device) continue
-    const lane = model.offset[t]
-    const category = (i: number) => model.categories[model.category[i]]
-    // Without devices: operators at any depth tell more than one step bar that spans all.
-    const lastLane = device ? lane + 1 : model.offset[t + 1]
-    used++
-    for (let i = model.ranges[lane]; i < model.ranges[lastLane]; i++) {
-      if (!device && (category(i) === 'annotation' || category(i) === 'python')) continue
-      const fill = model.dur[i] > 0 ? model.busy[i] / model.dur[i] : 0
-      const from = (model.start[i] - model.windowStart) * scale
-      const to = from + model.dur[i] * scale
-      for (let b = Math.max(0, Math.floor(from)); b < Math.min(count, Math.ceil(to)); b++) {
-        bins[b] += (Math.min(b + 1, to) - Math.max(b, from)) * fill
-      }
+  for (let i = model.ranges[lane]; i < model.ranges[lane + 1]; i++) {
+    const category = model.categories[model.category[i]]
+    if (NAMES_ONLY.has(category) || (device && category === 'sync')) continue
+    const fill = model.dur[i] > 0 ? model.busy[i] / model.dur[i] : 0
+    const from = (model.start[i] - model.windowStart) * scale
+    const to = from + model.dur[i] * scale
+    for (let b = Math.max(0, Math.floor(from)); b < Math.min(count, Math.ceil(to)); b++) {
+      bins[b] += (Math.min(b + 1, to) - Math.max(b, from)) * fill
     }
   }
-  if (used > 0) for (let b = 0; b < count; b++) bins[b] = Math.min(1, bins[b])
-  return { bins, device }
+  return bins
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import cases from '../../../tests/format_cases.json'
 import type { Scalar, Unit } from '../api/payloads'
-import { exact, format, formatTime, scaleFor } from './format'
+import { columnScale, exact, format, formatTime, scaleFor } from './format'
 
 interface Case {
   unit: string
@@ -23,6 +23,12 @@ describe('format', () => {
       }
     },
   )
+
+  it('keeps small sizes of a column readable', () => {
+    expect(columnScale('bytes_per_second', [3.53e12, 4e8]).symbol).toBe('GB/s')
+    expect(columnScale('bytes', [6 * 2 ** 30, 2 ** 30]).symbol).toBe('GiB')
+    expect(columnScale('ns', [98e6, 12]).symbol).toBe('ms')
+  })
 
   it('tells the exact value', () => {
     expect(exact(98588333, 'ns')).toBe('98,588,333 ns')

@@ -42,11 +42,23 @@ export function scaleFor(unit: Unit, max: number): Scale {
   return { unit, factor: best[0], symbol: best[1] }
 }
 
-/** The scale for all values of a column. */
+/**
+ * The scale for all values of a column. Sizes and rates span many units: one step smaller where the smallest value would
+ * vanish and the largest stays short.
+ */
 export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
   let max = 0
-  for (const value of values) if (typeof value === 'number') max = Math.max(max, Math.abs(value))
-  return scaleFor(unit, max)
+  let min = Number.POSITIVE_INFINITY
+  for (const value of values) {
+    if (typeof value !== 'number' || value === 0) continue
+    max = Math.max(max, Math.abs(value))
+    min = Math.min(min, Math.abs(value))
+  }
+  const scale = scaleFor(unit, max)
+  const ladder = unit === 'ns' ? undefined : LADDERS[unit]
+  const smaller = ladder?.filter(([factor]) => factor < scale.factor).at(-1)
+  if (!smaller || min / scale.factor >= 0.01 || max / smaller[0] >= 100_000) return scale
+  return { unit, factor: smaller[0], symbol: smaller[1] }
 }
 
 const grouped = (decimals: number) =>

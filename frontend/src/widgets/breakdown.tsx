@@ -4,7 +4,7 @@ import { useState } from 'react'
 import type { Breakdown, Link, Part } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
-import { shortenMiddle, shortKernel } from '../lib/names'
+import { shortKernel } from '../lib/names'
 import { MetricHelp, MetricName, Swatch, Value } from './basics'
 
 export type OnLink = (link: Link) => void
@@ -197,7 +197,15 @@ function LegendItem(props: {
 }) {
   const { part, value, symbol, ratio, onHover, onLink, active } = props
   const { link } = part
-  const name = shortenMiddle(shortKernel(part.metric.title), 60)
+  const full = shortKernel(part.metric.title)
+  // Names share their beginnings: the end always stays in sight, the middle goes.
+  const tail = Math.min(14, Math.floor(full.length / 2))
+  const name = (
+    <>
+      <span>{full.slice(0, full.length - tail)}</span>
+      <span>{full.slice(full.length - tail)}</span>
+    </>
+  )
   return (
     <li
       onMouseEnter={() => onHover(part.metric.key)}

@@ -10,7 +10,7 @@ import {
 } from '@tanstack/react-table'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import type { Column, Table } from '../api/payloads'
+import type { Column, Scalar, Table } from '../api/payloads'
 import { columnScale, exact, isNumeric, type Scale, scaleFor } from '../lib/format'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
 import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
@@ -42,24 +42,24 @@ export const isShown = (column: Column, shown: readonly string[] | null) =>
 
 /** Whole column as the rows in sight know it: a unit chosen once does not change while scrolling. */
 function useScales(pages: Pages): Map<string, Scale> {
-  const maxima = useRef(new Map<string, number>())
+  const known = useRef(new Map<string, number[]>())
   const { table } = pages
   return useMemo(() => {
     const scales = new Map<string, Scale>()
     for (const column of table?.columns ?? []) {
       const { key, unit } = column.metric
       const id = `${table?.name} ${key}`
-      let max = maxima.current.get(id) ?? 0
-      for (const row of table?.rows ?? []) {
-        const value = row[key]
-        if (typeof value === 'number') max = Math.max(max, Math.abs(value))
-      }
-      maxima.current.set(id, max)
-      scales.set(key, max > 0 ? scaleFor(unit, max) : columnScale(unit, []))
+      const seen = [...(known.current.get(id) ?? []), ...(table?.rows ?? []).flatMap((row) => numeric(row[key]))]
+      const extremes =
+        seen.length > 0 ? [seen.reduce((a, b) => Math.max(a, b)), seen.reduce((a, b) => Math.min(a, b))] : []
+      known.current.set(id, extremes)
+      scales.set(key, columnScale(unit, extremes))
     }
     return scales
   }, [table])
 }
+
+const numeric = (value: Scalar | undefined) => (typeof value === 'number' && value !== 0 ? Math.abs(value) : [])
 
 function useWidth(ref: React.RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(0)
@@ -279,7 +279,8 @@ function HeaderCell(props: {
         <button type="button" onClick={onSort}>
           <span>
             {metric.title}
-            {scale?.symbol && <small> ({scale.symbol})</small>}
+            {scale?.symbol && ' '}
+            {scale?.symbol && <small>({scale.symbol})</small>}
           </span>
           <i className={`tt-sort tt-${direction}`} aria-hidden="true" />
         </button>

@@ -99,8 +99,7 @@ export function TreeTable(props: {
         {columns.map(({ metric }) => (
           <Tooltip key={metric.key} label={<MetricHelp metric={metric} />}>
             <span className={isNumeric(metric.unit) ? 'tt-right' : undefined}>
-              {metric.title}
-              {scales.get(metric.key)?.symbol && <small> ({scales.get(metric.key)?.symbol})</small>}
+              {metric.title} {scales.get(metric.key)?.symbol && <small>({scales.get(metric.key)?.symbol})</small>}
             </span>
           </Tooltip>
         ))}

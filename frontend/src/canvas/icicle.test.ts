@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest'
+import { icicleOf, neighbour, nodeAt } from './icicle'
+import { LIGHT } from './surface'
+
+const node = (label: string, parent: number, value: number) => ({ label, parent, value, category: 'cpu' })
+// model > (a > a1), b; b claims more than its parent has left
+const MODEL = icicleOf([node('model', -1, 10), node('a', 0, 4), node('a1', 1, 3), node('b', 0, 8), node('loss', -1, 5)])
+
+it('gives every node a place inside its parent', () => {
+  expect([...MODEL.width]).toEqual([12, 4, 3, 8, 5])
+  expect([...MODEL.left]).toEqual([0, 0, 0, 4, 12])
+  expect([...MODEL.depth]).toEqual([0, 1, 2, 1, 0])
+  expect(MODEL.total).toBe(17)
+})
+
+it('finds what is under the pointer, zoomed or not', () => {
+  const scene = { model: MODEL, zoom: -1, selected: -1, hover: -1, width: 170, theme: LIGHT }
+  expect(nodeAt(scene, 50, 25)).toBe(3)
+  expect(nodeAt(scene, 130, 5)).toBe(4)
+  expect(nodeAt(scene, 130, 25)).toBe(-1)
+  expect(nodeAt({ ...scene, zoom: 1 }, 100, 50)).toBe(2)
+  expect(nodeAt({ ...scene, zoom: 1 }, 160, 5)).toBe(0)
+})
+
+it('walks by arrow keys', () => {
+  expect(neighbour(MODEL, -1, 'ArrowDown')).toBe(0)
+  expect(neighbour(MODEL, 0, 'ArrowDown')).toBe(1)
+  expect(neighbour(MODEL, 1, 'ArrowRight')).toBe(3)
+  expect(neighbour(MODEL, 3, 'ArrowRight')).toBe(3)
+  expect(neighbour(MODEL, 0, 'ArrowRight')).toBe(4)
+  expect(neighbour(MODEL, 2, 'ArrowUp')).toBe(1)
+})

@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest'
+import type { Timeline } from '../api/payloads'
+import { eventAt, firstEndingAfter, overview, prepare } from './timelineModel'
+
+/** Two tracks; the events come out of order, as an unsorted answer might. */
+const PAYLOAD: Timeline = {
+  kind: 'timeline',
+  start_ns: 0,
+  end_ns: 100,
+  window_start_ns: 0,
+  window_end_ns: 100,
+  resolution_ns: 1,
+  total_events: 4,
+  tracks: [
+    { title: 'stream', subtitle: '', is_device: true, rows: 1 },
+    { title: 'thread', subtitle: '', is_device: false, rows: 2 },
+  ],
+  names: ['void at::native::f<int>(int)', 'aten::mm', 'step'],
+  categories: ['kernel', 'operator', 'annotation'],
+  track: [1, 0, 1, 0],
+  row: [1, 0, 0, 0],
+  start: [10, 60, 0, 20],
+  dur: [30, 20, 100, 20],
+  name: [1, 0, 2, 0],
+  category: [1, 0, 2, 0],
+  event: [3, 2, 0, 1],
+  count: [1, 1, 1, 4],
+  busy_ns: [30, 20, 100, 10],
+}
+
+it('sorts and finds rows', () => {
+  const model = prepare(PAYLOAD)
+  expect([...model.event]).toEqual([1, 2, 0, 3])
+  expect([...model.ranges]).toEqual([0, 2, 3, 4])
+  expect(model.labels).toEqual(['f', 'aten::mm', 'step'])
+})
+
+it('hits events, also narrowly missed ones', () => {
+  const model = prepare(PAYLOAD)
+  expect(firstEndingAfter(model, 0, 2, 45)).toBe(1)
+  expect(model.event[eventAt(model, 0, 0, 65, 0)]).toBe(2)
+  expect(eventAt(model, 0, 0, 50, 1)).toBe(-1)
+  expect(model.event[eventAt(model, 0, 0, 58, 3)]).toBe(2)
+  expect(model.event[eventAt(model, 1, 1, 10, 0)]).toBe(3)
+})
+
+it('sums up how busy the device was', () => {
+  const { bins, device } = overview(prepare(PAYLOAD), 10)
+  expect(device).toBe(true)
+  expect([...bins]).toEqual([0, 0, 0.5, 0.5, 0, 0, 1, 1, 0, 0])
+})
