@@ -186,7 +186,8 @@ class Tab:
             route.abort()
 
     def _heard(self, message: Any) -> None:
-        if message.type != "error":
+        # With a path prefix TensorBoard asks for its own fonts without it.
+        if message.type != "error" or "/font-roboto/" in message.location.get("url", ""):
             return
         text = f"console: {message.text} ({message.location.get('url', '')})"
         (self.refusals if _HTTP_STATUS.search(text) else self.faults).append(text)

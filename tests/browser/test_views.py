@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Frame
 
 from tests.browser.conftest import Open
+from tests.browser.expect import assert_healthy, assert_shows
 from tests.browser.harness import SAMPLES, V100, VIEWS, tensorboard
 
 PROFILES = {
@@ -27,7 +29,7 @@ def test_a_view_of_a_profile(open_tab: Open, name: str, view: str) -> None:
         pytest.skip(f"{logdir} is not on this machine")
     tab = open_tab(logdir)
     frame = tab.open(view=view, **place)
-    assert len(frame.inner_text("body")) > 100
+    assert_shows(frame, tab.address, view, place)
     assert frame.get_attribute("html", "lang") == "en"
     # What the link said is what the page shows.
     assert tab.state()["view"] == view
@@ -37,7 +39,8 @@ def test_a_view_of_a_profile(open_tab: Open, name: str, view: str) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_small_window(open_tab: Open, view: str) -> None:
     tab = open_tab(size=(1000, 700))
-    tab.open(run="synthetic_gpu", view=view)
+    frame = tab.open(run="synthetic_gpu", view=view)
+    assert_shows(frame, tab.address, view, {"run": "synthetic_gpu"})
     assert tab.overflow() <= 0
 
 
@@ -45,9 +48,10 @@ def test_a_small_window(open_tab: Open, view: str) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_serious_finding_of_axe(open_tab: Open, view: str, dark: bool) -> None:
     tab = open_tab()
-    tab.open(run="synthetic_gpu", view=view)
+    frame = tab.open(run="synthetic_gpu", view=view)
     if dark:
         tab.set_dark()
+    assert_healthy(frame)
     assert tab.axe() == []
 
 
@@ -68,8 +72,9 @@ def test_a_link_survives_a_reload(open_tab: Open) -> None:
     frame = tab.settle()
     assert tab.state() == before
     assert before["search"] == "conv"
-    rows = frame.locator("[role=row], tbody tr").all_inner_texts()
-    assert any("conv" in row for row in rows)
+    rows = frame.locator("[role=rowheader]").all_inner_texts()
+    assert rows
+    assert all("conv" in row for row in rows)
 
 
 def test_back_returns_to_the_view_before(open_tab: Open) -> None:
@@ -86,16 +91,47 @@ def test_back_returns_to_the_view_before(open_tab: Open) -> None:
     assert tab.state()["view"] == "operators"
 
 
+@pytest.mark.parametrize("view", ["operators", "kernels"])
+def test_a_row_opens_to_its_events(open_tab: Open, view: str) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_gpu", view=view)
+    frame.locator("[role=rowheader] [aria-expanded=false]").first.click()
+    frame.locator(".tt-detail").wait_for()
+    tab.settle()
+    assert_healthy(frame)
+    assert len(frame.inner_text(".tt-detail")) > 50
+
+
+def test_a_click_on_a_header_sorts(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_gpu", view="kernels")
+    frame.get_by_role("columnheader", name="Calls").get_by_role("button").first.click()
+    tab.page.wait_for_url("**sort=calls**")
+    frame = tab.settle()
+    shown = [int(text.replace(",", "")) for text in _column(frame, "Calls")]
+    assert len(shown) > 3
+    assert shown == sorted(shown, reverse=True)
+
+
+def _column(frame: Frame, title: str) -> list[str]:
+    heads = frame.locator("[role=columnheader]").all_inner_texts()
+    at = next(i for i, head in enumerate(heads) if title in head)
+    rows = frame.locator("[role=table] [role=row]:has([role=rowheader])")
+    return [row.locator("[role=rowheader], [role=cell]").nth(at).inner_text() for row in rows.all()]
+
+
 def test_a_first_answer_without_a_click(open_tab: Open) -> None:
-    frame = open_tab().open()
-    assert len(frame.inner_text("body")) > 200
+    tab = open_tab()
+    frame = tab.open()
+    place = frame.evaluate("document.title").split(" · ")
+    assert_shows(frame, tab.address, "overview", {"run": place[1], "span": "1"})
 
 
 def test_behind_a_path_prefix(open_tab: Open) -> None:
     tab = open_tab(SAMPLES, "--path_prefix", "/deep/er")
     assert tab.address.endswith("/deep/er/")
     frame = tab.open(run="synthetic_gpu", view="kernels")
-    assert len(frame.inner_text("body")) > 200
+    assert_shows(frame, tab.address, "kernels", {"run": "synthetic_gpu"})
 
 
 def test_nothing_found_says_what_was_looked_at(open_tab: Open, tmp_path: Path) -> None:
