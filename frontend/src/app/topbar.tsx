@@ -77,7 +77,7 @@ export function TopBar(props: {
           }))}
           onChange={(next) => openProfile({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}
         />
-        {profile && <StepsPicker all={profile.steps} value={steps} />}
+        {profile?.state === 'ready' && <StepsPicker all={profile.steps} value={steps} />}
       </div>
       <div className="tt-actions">
         {profile?.state === 'ready' && (

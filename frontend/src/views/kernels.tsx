@@ -20,14 +20,16 @@ export function Kernels({ base }: ViewProps) {
       <ViewFrame resource={resource} bones={<Bones height={200} />} steps={String(base.steps ?? '')}>
         {(view) => <Donuts payloads={view.payloads} />}
       </ViewFrame>
-      <TableSection
-        view="kernels"
-        base={base}
-        groups={GROUPS}
-        nameStyle="kernel"
-        placeholder="Search kernels, text or /regex/"
-        detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks={false} />}
-      />
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="kernels"
+          base={base}
+          groups={GROUPS}
+          nameStyle="kernel"
+          placeholder="Search kernels, text or /regex/"
+          detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks={false} />}
+        />
+      )}
     </div>
   )
 }

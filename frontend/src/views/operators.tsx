@@ -20,13 +20,15 @@ export function Operators({ base }: ViewProps) {
       <ViewFrame resource={resource} bones={<Bones height={200} />} steps={String(base.steps ?? '')}>
         {(view) => <Donuts payloads={view.payloads} />}
       </ViewFrame>
-      <TableSection
-        view="operators"
-        base={base}
-        groups={GROUPS}
-        placeholder="Search operators, text or /regex/"
-        detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks extra={KIND} />}
-      />
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="operators"
+          base={base}
+          groups={GROUPS}
+          placeholder="Search operators, text or /regex/"
+          detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks extra={KIND} />}
+        />
+      )}
     </div>
   )
 }

@@ -199,7 +199,7 @@ function LegendItem(props: {
   const { link } = part
   const full = shortKernel(part.metric.title)
   // Names share their beginnings: the end always stays in sight, the middle goes.
-  const tail = Math.min(14, Math.floor(full.length / 2))
+  const tail = Math.min(10, Math.floor(full.length / 2))
   const name = (
     <>
       <span>{full.slice(0, full.length - tail)}</span>

@@ -29,6 +29,12 @@ export function xLabels(series: Series): { labels: string[]; scale: Scale } {
     series.x_metric.unit,
     series.x.map((x) => (typeof x === 'number' ? x : null)),
   )
+  const { unit } = series.x_metric
+  const sizes = series.x.flatMap((x) => (typeof x === 'number' && x > 0 ? x : []))
+  // Bins over several powers of ten (a logarithmic axis): each edge in its own unit.
+  if (sizes.length > 1 && Math.max(...sizes) / Math.min(...sizes) > 500) {
+    return { labels: series.x.map((x) => format(x, unit)), scale: { unit, factor: 1, symbol: '' } }
+  }
   const labels = series.x.map((x) => formatNumber(x, scale))
   if (typeof series.x[0] !== 'number' || new Set(labels).size === labels.length) return { labels, scale }
   // Edges closer than three digits can tell: as many decimals as keep them apart.

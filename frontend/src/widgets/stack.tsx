@@ -77,7 +77,7 @@ export function EditorSetting({ value, onChange }: { value: string; onChange: (v
       <Popover.Dropdown>
         <TextInput
           label="Address that opens a frame"
-          description="{path} and {line} are filled in. Kept in this browser."
+          description="{path} and {line} are filled in. Where a trace holds relative paths, put their folder before {path}. Kept in this browser."
           value={text}
           error={valid ? null : 'Needs a scheme and {path}, such as vscode://file/{path}:{line}'}
           onChange={(event) => setText(event.currentTarget.value)}
