@@ -267,7 +267,7 @@ def _totals(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Frame:
     data: dict[str, object] = dict(_aggregate(calls, groups))
     data["module"] = [_label(trace.strings[int(i)]) for i in trace.name[calls.row[groups.first]]]
     first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
-    table = pa.table({key: pa.array(data[key], pa.string() if key == "module" else None) for key in keys})
+    table = pa.table({key: pa.array(values, pa.string() if key == "module" else None) for key, values in data.items()})
     return Frame(
         name="modules",
         title="Modules",

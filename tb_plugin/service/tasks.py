@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis, Frame, Params, Part, page, select
+from tb_plugin.analyses.base import Analysis, Frame, Params, Part, select
 from tb_plugin.errors import NotFound, UnreadableTrace
 from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, StepInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
@@ -106,7 +106,10 @@ def report_numbers(path: str, view_ids: Sequence[str], params: Params, *, report
         part = _part(path, analysis, params)
         facts |= part.facts
         for name, frame in part.frames.items():
-            tables[name] = page(frame, Params(limit=None)).rows
+            # All columns, also those that a page leaves out because they say nothing for this trace.
+            shown = [column.metric.key for column in frame.columns]
+            others = [key for key in frame.data.column_names if key not in shown]
+            tables[name] = frame.data.select([*shown, *others]).to_pylist()
     return to_json({"facts": facts, "tables": tables})
 
 
