@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { type Answer, ApiError, getCatalog, getProfile, getView, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, View } from '../api/payloads'
+import { useActivity } from './activity'
 import type { Values } from './hash'
 
 const CATALOG_MS = 5000
@@ -53,6 +54,7 @@ export function useCatalog(): CatalogState {
   }, [round])
   // TensorBoard's own reload button.
   const refresh = useCallback(() => setRound((n) => n + 1), [])
+  useActivity(catalog === null && problem === null)
   return { catalog, problem, refresh }
 }
 
@@ -118,6 +120,9 @@ export function useProfile(address: Address | null, catalogState: string): Profi
   }, [key, catalogState === 'ready', round])
   const reload = useCallback(() => setRound((n) => n + 1), [])
   const mine = state.key === key
+  const settled =
+    mine && (state.problem !== null || state.profile?.state === 'ready' || state.profile?.state === 'failed')
+  useActivity(key !== '' && !settled)
   return { profile: mine ? state.profile : null, problem: mine ? state.problem : null, since: state.since, reload }
 }
 
@@ -164,6 +169,7 @@ export function useResource<T>(
     }
   }, [key])
   const mine = state.key === key
+  useActivity(key !== '' && !mine)
   return {
     data: mine || keep ? state.data : null,
     busy: key !== '' && !mine,

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ApiError, getTable, type Query } from '../api/client'
 import type { Problem, Table } from '../api/payloads'
 import type { Pages, Row, TableQuery } from '../lib/pages'
+import { useActivity } from './activity'
 import { problemOf } from './data'
 
 const LIMIT = 200
@@ -80,6 +81,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
     [fetchPage],
   )
   const fresh = loaded.key === key
+  useActivity(!fresh && key !== '')
   // Another table has other columns: nothing of the old one may be shown under its name.
   const usable = fresh || (loaded.table?.name === table && key !== '')
   return {

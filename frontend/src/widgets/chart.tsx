@@ -1,5 +1,5 @@
 // The frame of a chart: loads the library once, draws, redraws on size and theme, and offers the numbers as a table.
-import { type ReactNode, useEffect, useMemo, useRef } from 'react'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Series } from '../api/payloads'
 import { formatNumber } from '../lib/format'
 import { useTheme, Value } from './basics'
@@ -25,6 +25,7 @@ export function Chart(props: {
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const chart = useRef<Instance | null>(null)
+  const [drawn, setDrawn] = useState(false)
   const handler = useRef(onBar)
   handler.current = onBar
   const option = useMemo(
@@ -42,6 +43,7 @@ export function Chart(props: {
       if (gone || !node) return
       const instance = init(node)
       chart.current = instance
+      setDrawn(true)
       instance.setOption(latest.current)
       // The whole column of a bar is the target, not only its coloured part.
       instance.getZr().on('click', (event: { offsetX: number; offsetY: number }) => {
@@ -64,7 +66,16 @@ export function Chart(props: {
     chart.current?.setOption(option, { notMerge: true })
   }, [option])
 
-  return <div ref={frame} className="tt-chart" style={{ height }} role="img" aria-label={summary(series)} />
+  return (
+    <div
+      ref={frame}
+      className="tt-chart"
+      aria-busy={!drawn}
+      style={{ height }}
+      role="img"
+      aria-label={summary(series)}
+    />
+  )
 }
 
 /** The chart in one sentence, for those who cannot see it. */

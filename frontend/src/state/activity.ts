@@ -1,0 +1,28 @@
+// Whether the picture is complete: `<html data-state="busy|idle">`. Tests wait for it; nothing else reads it.
+import { useEffect } from 'react'
+
+const QUIET_MS = 80
+let under = 0
+let timer = 0
+
+function settle(): void {
+  window.clearTimeout(timer)
+  timer = window.setTimeout(() => {
+    // A chart whose library is still on its way says so itself.
+    if (under > 0 || document.querySelector('[aria-busy="true"]')) settle()
+    else document.documentElement.dataset.state = 'idle'
+  }, QUIET_MS)
+}
+
+/** While `busy`, the page is not done. */
+export function useActivity(busy: boolean): void {
+  useEffect(() => {
+    if (!busy) return
+    under++
+    document.documentElement.dataset.state = 'busy'
+    return () => {
+      under--
+      settle()
+    }
+  }, [busy])
+}
