@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace import links, tree
+from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.order import kinds, plausible, sort
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind
@@ -28,6 +29,7 @@ from tb_plugin.trace.table import (
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+Int16 = npt.NDArray[np.int16]
 Bool = npt.NDArray[np.bool_]
 
 Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs)
@@ -56,6 +58,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     order = kept[sort(raw, kept)]
     origin = _origin(raw, order)
     tracks, track = _tracks(raw, order)
+    devices, device = _devices(raw)
     start = raw.start_ns[order] - origin
     rows = _Rows(
         start=start,
@@ -84,7 +87,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         category=raw.category[order],
         kind=rows.kind,
         track=track,
-        device=raw.device[order],
+        device=device[order],
         correlation=rows.correlation,
         external_id=rows.external_id,
         is_collective=collective,
@@ -100,7 +103,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         depth=drawn.depth,
         strings=raw.strings,
         tracks=tracks,
-        devices=raw.devices,
+        devices=devices,
         operators=operators,
         python=python,
         device_args=_moved(raw.device_args, position),
@@ -146,6 +149,19 @@ def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
             )
         )
     return tuple(tracks), number[track.ravel()]
+
+
+def _devices(raw: RawTrace) -> tuple[tuple[DeviceInfo, ...], Int16]:
+    """Devices by number (others by text, after them), and each row's device in that order."""
+
+    def number(position: int) -> tuple[bool, int, str]:
+        text = raw.devices[position].id
+        return (not text.isdecimal(), int(text) if text.isdecimal() else 0, text)
+
+    by_number = sorted(range(len(raw.devices)), key=number)
+    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last one answers for -1
+    place[by_number] = np.arange(len(raw.devices), dtype=np.int16)
+    return tuple(raw.devices[i] for i in by_number), place[raw.device]
 
 
 def _moved(section: Section, position: Int32) -> Section:

@@ -109,7 +109,7 @@ def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: 
         open_rows = [row for row in open_rows if row[0] > s]
         enclosing = next((k for k in range(len(open_rows) - 1, -1, -1) if open_rows[k][0] >= e), -1)
         parent[i] = open_rows[enclosing][2] if enclosing >= 0 else MISSING
-        overlaps[i] = enclosing != len(open_rows) - 1
+        overlaps[i] = any(row[0] < e for row in open_rows)
         depth[i] = 1 + max((row[1] for row in open_rows), default=-1)
         open_rows.append((e, int(depth[i]), i))
 
