@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tb_plugin.trace.table import TraceTable
 from tests.builders import model
@@ -32,3 +33,8 @@ def loaded(path: str) -> TraceTable:
 def sample(name: str) -> TraceTable:
     """The model of a file below samples/."""
     return model(SAMPLES / name)
+
+
+# Machines that run these tests are shared and slow: a deadline would measure them.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")

@@ -30,10 +30,10 @@ def test_a_launch_on_another_thread_has_no_operator() -> None:
 def test_a_graph_launch_owns_all_its_kernels() -> None:
     """C8: thousands of kernels, one correlation."""
     builder = trace().op("replay", 0, 100).call(10, 5, corr=1, name="cudaGraphLaunch")
-    for i in range(2_000):
+    for i in range(300):
         builder.on_device(kernel(f"k{i}", 1, 20 + i), corr=1)
     table = builder.table()
-    assert {links(table, f"k{i}") for i in range(2_000)} == {("cudaGraphLaunch", "replay")}
+    assert {links(table, f"k{i}") for i in range(300)} == {("cudaGraphLaunch", "replay")}
 
 
 def test_of_two_calls_with_one_correlation_the_earlier_launched() -> None:

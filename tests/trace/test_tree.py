@@ -62,8 +62,9 @@ def test_siblings_that_overlap_in_part() -> None:
 
 def test_an_operator_across_the_end_of_a_step() -> None:
     """C3: the operator belongs to whatever encloses it whole, here nothing; what it encloses is its own."""
-    parent, _, overlaps = nested([(0, 100), (90, 110), (95, 105)])
-    assert (parent, overlaps) == ([-1, -1, 1], [False, True, False])
+    parent, _, overlaps = nested([(0, 100), (90, 110), (92, 98), (95, 105)])
+    assert parent == [-1, -1, 1, 1]
+    assert overlaps == [False, True, False, True]  # what sticks out of the step with it crosses the step as well
 
 
 def test_an_annotation_across_python_frames() -> None:

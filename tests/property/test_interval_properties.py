@@ -1,0 +1,78 @@
+"""Interval algebra against bitmaps: every nanosecond of a small world is asked by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.trace.intervals import (
+    Ranges,
+    covered_before,
+    intersect,
+    join,
+    measure,
+    measure_within,
+    subtract,
+    union,
+)
+
+WORLD = 60
+Pairs = list[tuple[int, int]]
+pairs = st.lists(st.tuples(st.integers(0, WORLD), st.integers(0, WORLD)), max_size=12)
+
+
+def make(given_pairs: Pairs) -> Ranges:
+    start, end = np.array(given_pairs, np.int64).reshape(-1, 2).T
+    return union(start, end)
+
+
+def bits(given_pairs: Pairs) -> set[int]:
+    return {t for start, end in given_pairs for t in range(start, end)}
+
+
+def back(ranges: Ranges) -> set[int]:
+    return bits(list(zip(ranges.start.tolist(), ranges.end.tolist(), strict=True)))
+
+
+def assert_canonical(ranges: Ranges) -> None:
+    assert (ranges.end > ranges.start).all()
+    assert (ranges.start[1:] > ranges.end[:-1]).all(), "sorted, disjoint, not touching"
+
+
+@given(pairs)
+def test_union(given_pairs: Pairs) -> None:
+    found = make(given_pairs)
+    assert_canonical(found)
+    assert back(found) == bits(given_pairs)
+    assert measure(found) == len(bits(given_pairs))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(join, set.union), (intersect, set.intersection), (subtract, set.difference)],
+    ids=["join", "intersect", "subtract"],
+)
+@given(pairs, pairs)
+def test_algebra(
+    ours: Callable[[Ranges, Ranges], Ranges], theirs: Callable[[set[int], set[int]], set[int]], a: Pairs, b: Pairs
+) -> None:
+    found = ours(make(a), make(b))
+    assert_canonical(found)
+    assert back(found) == theirs(bits(a), bits(b))
+
+
+@given(pairs, st.lists(st.integers(-5, WORLD + 5), min_size=1, max_size=8))
+def test_covered_before(given_pairs: Pairs, times: list[int]) -> None:
+    found = covered_before(make(given_pairs), np.array(times, np.int64))
+    assert found.tolist() == [sum(t < time for t in bits(given_pairs)) for time in times]
+
+
+@given(pairs, pairs)
+def test_measure_within(given_pairs: Pairs, windows: Pairs) -> None:
+    start, end = np.array(windows, np.int64).reshape(-1, 2).T
+    found = measure_within(make(given_pairs), start, end)
+    assert found.tolist() == [len(bits(given_pairs) & bits([window])) for window in windows]
