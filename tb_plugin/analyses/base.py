@@ -169,7 +169,7 @@ def _matches(data: pa.Table, frame: Frame, search: str) -> pa.Array:
     """Rows whose text columns contain ``search`` (or match it, between slashes). RE2: linear in the text."""
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
     regex = re.fullmatch(r"/(.*)/", search)
-    found = pa.array([False] * data.num_rows)
+    found = pa.array([False] * data.num_rows, pa.bool_())
     for key in texts:
         column = pc.fill_null(data[key].cast(pa.large_string()), "")
         try:
