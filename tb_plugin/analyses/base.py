@@ -169,18 +169,24 @@ def _matches(data: pa.Table, frame: Frame, search: str) -> pa.Array:
     """Rows whose text columns contain ``search`` (or match it, between slashes). RE2: linear in the text."""
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
     regex = re.fullmatch(r"/(.*)/", search)
+    if regex:
+        _check(regex.group(1))  # also when there are no rows to try it on
     found = pa.array([False] * data.num_rows, pa.bool_())
     for key in texts:
         column = pc.fill_null(data[key].cast(pa.large_string()), "")
-        try:
-            if regex:
-                hit = pc.match_substring_regex(column, regex.group(1))
-            else:
-                hit = pc.match_substring(column, search, ignore_case=True)
-        except pa.ArrowInvalid as error:
-            raise BadRequest(f"The regular expression is not valid: {error}", search, "Correct it.") from error
+        if regex:
+            hit = pc.match_substring_regex(column, regex.group(1))
+        else:
+            hit = pc.match_substring(column, search, ignore_case=True)
         found = pc.or_(found, hit)
     return found
+
+
+def _check(regex: str) -> None:
+    try:
+        pc.match_substring_regex(pa.array([""]), regex)
+    except pa.ArrowInvalid as error:
+        raise BadRequest(f"The regular expression is not valid: {error}", f"/{regex}/", "Correct it.") from error
 
 
 def _known(frame: Frame, key: str) -> None:
