@@ -1,0 +1,227 @@
+"""What every analysis owes for every sample: finite JSON, purity, repeated coverage, documented columns, right pages."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import cmp_to_key
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Analysis, Frame, Params, Part, page, select
+from tb_plugin.analyses.metrics import METRICS
+from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.payloads.export import to_json
+from tests.builders import kernel, trace
+from tests.conftest import SAMPLE_FILES, sample
+
+EVERYTHING = Params(limit=None)
+CASES = [(analysis, name) for name in SAMPLE_FILES for analysis in ANALYSES if analysis.model == "trace"]
+IDS = [f"{analysis.id}-{name.split('.')[0]}" for analysis, name in CASES]
+OF_ONE_VIEW = {"total_ns", "event"}
+"""Columns that a view defines itself: the total of a step, the number of an event."""
+
+
+@pytest.fixture(scope="module", params=CASES, ids=IDS)
+def case(request: pytest.FixtureRequest) -> tuple[Analysis, str, Part]:
+    analysis, name = request.param
+    return analysis, name, analysis.part(sample(name), Params())
+
+
+def frozen_copy(value: Any) -> Any:
+    """Everything of a model by value."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: frozen_copy(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def comparable(part: Part) -> Any:
+    frames = {name: frame.data.to_pydict() for name, frame in part.frames.items()}
+    return dict(part.facts), frames, {name: to_json(p) for name, p in part.payloads.items()}, tuple(part.layout)
+
+
+def test_the_answer_is_finite_json(case: tuple[Analysis, str, Part]) -> None:
+    analysis, _, part = case
+    answer = json.loads(to_json(analysis.answer([part], Params())), parse_constant=pytest.fail)
+    assert (answer["view"] if "view" in answer else answer["id"]) == analysis.id
+    assert all(value is None or math.isfinite(value) for value in part.facts.values())
+    for frame in part.frames.values():
+        for column in frame.columns:
+            values = frame.data[column.metric.key].to_pylist()
+            assert all(not isinstance(v, float) or math.isfinite(v) for v in values), column.metric.key
+
+
+def test_the_trace_stays_as_it_was_and_the_answer_the_same(case: tuple[Analysis, str, Part]) -> None:
+    analysis, name, part = case
+    before = frozen_copy(sample(name))
+    again = analysis.part(sample(name), Params())
+    assert same(before, frozen_copy(sample(name)))
+    assert comparable(again) == comparable(part)
+    assert to_json(analysis.answer([part], Params())) == to_json(analysis.answer([again], Params()))
+
+
+def test_coverage_is_repeated(case: tuple[Analysis, str, Part]) -> None:
+    analysis, name, part = case
+    coverage = sample(name).coverage
+    assert part.coverage.window_ns == coverage.end_ns - coverage.start_ns
+    assert part.coverage.complete == coverage.complete and part.coverage.steps is None
+    assert analysis.answer([part], Params()).coverage == part.coverage
+
+
+def test_the_layout_names_what_there_is(case: tuple[Analysis, str, Part]) -> None:
+    _, _, part = case
+    assert set(part.layout) <= part.payloads.keys() | part.frames.keys()
+    assert len(set(part.layout)) == len(part.layout)
+
+
+def test_every_column_is_a_documented_metric(case: tuple[Analysis, str, Part]) -> None:
+    _, _, part = case
+    for frame in part.frames.values():
+        for column in frame.columns:
+            metric = column.metric
+            assert metric.definition and (metric.key in METRICS or metric.key in OF_ONE_VIEW), metric.key
+            assert metric.key in frame.data.column_names
+        keys = [column.metric.key for column in frame.columns]
+        assert len(set(keys)) == len(keys)
+        assert frame.name_column in keys and set(frame.row_key) <= set(keys)
+
+
+def test_row_keys_tell_rows_apart(case: tuple[Analysis, str, Part]) -> None:
+    _, _, part = case
+    for frame in part.frames.values():
+        keys = list(zip(*(frame.data[key].to_pylist() for key in frame.row_key), strict=True))
+        assert len(set(keys)) == len(keys), frame.name
+
+
+def test_frames_stand_in_the_order_they_claim(case: tuple[Analysis, str, Part]) -> None:
+    _, _, part = case
+    for frame in part.frames.values():
+        if frame.sort is not None:
+            values = frame.data[frame.sort.column if hasattr(frame.sort, "column") else frame.sort.key].to_pylist()
+            assert values == sorted(values, reverse=frame.sort.descending), frame.name
+
+
+def rows_of(frame: Frame) -> list[dict[str, Any]]:
+    keys = [column.metric.key for column in frame.columns]
+    return frame.data.select(keys).to_pylist()  # type: ignore[no-any-return]
+
+
+def ordered(rows: list[dict[str, Any]], key: str, descending: bool) -> list[dict[str, Any]]:
+    """Stable, nulls last, by Python's own comparison."""
+
+    def compare(a: dict[str, Any], b: dict[str, Any]) -> int:
+        if a[key] is None or b[key] is None:
+            return (a[key] is None) - (b[key] is None)
+        one = a[key].encode() if isinstance(a[key], str) else a[key]
+        other = b[key].encode() if isinstance(b[key], str) else b[key]
+        return ((one > other) - (one < other)) * (-1 if descending else 1)
+
+    return sorted(rows, key=cmp_to_key(compare))
+
+
+@pytest.mark.parametrize("descending", [True, False])
+def test_sorting_by_every_column(case: tuple[Analysis, str, Part], descending: bool) -> None:
+    _, _, part = case
+    for frame in part.frames.values():
+        for column in frame.columns:
+            key = column.metric.key
+            found = page(frame, Params(sort=key, descending=descending, limit=None)).rows
+            assert found == ordered(rows_of(frame), key, descending), (frame.name, key)
+
+
+def test_search(case: tuple[Analysis, str, Part]) -> None:
+    _, _, part = case
+    for frame in part.frames.values():
+        texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
+
+        def holds(row: dict[str, Any], text: str, columns: list[str] = texts) -> bool:
+            return any(text.lower() in (row[key] or "").lower() for key in columns)
+
+        def matches(row: dict[str, Any], regex: str, columns: list[str] = texts) -> bool:
+            return any(re.search(regex, row[key] or "") for key in columns)
+
+        for text in ("ATEN", "mm", "nothing like it", ".*", "(", "π"):
+            found = page(frame, Params(search=text, limit=None))
+            assert found.rows == [row for row in rows_of(frame) if holds(row, text)], (frame.name, text)
+            assert found.matched_rows == len(found.rows) and found.total_rows == frame.data.num_rows
+        for regex in ("^aten::a", "m+$", "(?i)ATEN|GEMM", "zzz"):
+            found = page(frame, Params(search=f"/{regex}/", limit=None))
+            assert found.rows == [row for row in rows_of(frame) if matches(row, regex)], (frame.name, regex)
+
+
+def test_where(case: tuple[Analysis, str, Part]) -> None:
+    _, _, part = case
+    for frame in part.frames.values():
+        rows = rows_of(frame)
+        for column in frame.columns:
+            key = column.metric.key
+            if column.metric.unit not in ("text", "code") or not rows:
+                continue
+            value = rows[len(rows) // 2][key] or ""
+            found = page(frame, Params(where=((key, value),), limit=None)).rows
+            assert found == [row for row in rows if (row[key] or "") == value], (frame.name, key)
+            assert page(frame, Params(where=((key, "no such value"),), search="x")).rows == []
+
+
+def test_pages_put_together_are_the_table(case: tuple[Analysis, str, Part]) -> None:
+    _, _, part = case
+    for frame in part.frames.values():
+        step = max(1, frame.data.num_rows // 3)
+        found: list[Any] = []
+        for offset in range(0, frame.data.num_rows + step, step):
+            found += page(frame, Params(offset=offset, limit=step)).rows
+        assert found == rows_of(frame)
+        assert page(frame, Params(offset=10**9)).rows == []
+        assert page(frame, Params(limit=0)).rows == []
+
+
+def test_totals_are_sums_over_the_whole_table(case: tuple[Analysis, str, Part]) -> None:
+    _, _, part = case
+    for frame in part.frames.values():
+        for key, total in page(frame, Params(limit=1, search="mm")).totals.items():
+            assert total == sum(row[key] or 0 for row in rows_of(frame))
+
+
+def test_what_is_asked_wrongly_is_said(case: tuple[Analysis, str, Part]) -> None:
+    analysis, name, part = case
+    for frame in part.frames.values():
+        for params in (Params(sort="nothing"), Params(where=(("nothing", "x"),)), Params(search="/(/")):
+            with pytest.raises(BadRequest):
+                select(frame, params)
+    with pytest.raises(NotFound):
+        analysis.answer([part], Params(table="nothing"))
+    with pytest.raises(BadRequest):
+        analysis.part(sample(name), Params(steps=("no such step",)))
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.id)
+def test_searching_an_empty_table(analysis: Analysis) -> None:
+    part = analysis.part(trace().table(), Params())
+    for frame in part.frames.values():
+        assert page(frame, Params(search="x")).rows == page(frame, Params(search="/x/")).rows == []
+        for column in frame.columns:
+            assert page(frame, Params(sort=column.metric.key)).rows == []
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.id)
+def test_an_analysis_names_itself(analysis: Analysis) -> None:
+    assert re.fullmatch("[a-z_]+", analysis.id) and analysis.title
+    assert hash(analysis.part_key(Params())) == hash(analysis.part_key(Params()))
+    table = trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table()
+    view = analysis.answer([analysis.part(table, Params())], Params())
+    assert msgspec.json.decode(to_json(view))["title"] == analysis.title

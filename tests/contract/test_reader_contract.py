@@ -1,0 +1,94 @@
+"""What every reader owes for every sample: found by name, known by its first bytes, read whole and alike."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers import READERS
+from tb_plugin.readers.base import ListedFile, Reader, ReadOptions, no_progress
+from tb_plugin.trace.table import RawTrace
+from tests.builders import Bytes, trace
+from tests.conftest import SAMPLE_FILES, SAMPLES
+
+
+@pytest.fixture(scope="module", params=SAMPLE_FILES, ids=lambda name: name.split(".")[0])
+def content(request: pytest.FixtureRequest) -> bytes:
+    return (SAMPLES / request.param).read_bytes()
+
+
+def text_of(content: bytes) -> bytes:
+    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+
+
+def reader_of(content: bytes) -> Reader:
+    (reader,) = [reader for reader in READERS if reader.sniff(text_of(content)[:4096])]
+    return reader
+
+
+def raw(content: bytes, name: str = "x.json", chunk_bytes: int = 512 * 1024) -> RawTrace:
+    return reader_of(content).read(Bytes(content, name), ReadOptions(chunk_bytes), no_progress)
+
+
+def test_every_sample_is_found_by_its_name() -> None:
+    listing = [ListedFile(name, Path(SAMPLES / name).stat().st_size, "f") for name in SAMPLE_FILES]
+    found = [candidate for reader in READERS for candidate in reader.find(listing)]
+    assert {candidate.run for candidate in found} == {name.split("/")[0] for name in SAMPLE_FILES}
+    assert len(found) == len(SAMPLE_FILES)
+
+
+def test_exactly_one_reader_knows_it(content: bytes) -> None:
+    assert reader_of(content).id
+
+
+def test_columns_agree_in_length_and_sections_point_into_the_table(content: bytes) -> None:
+    found = raw(content)
+    n = len(found.start_ns)
+    for name in ("dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "device"):
+        assert len(getattr(found, name)) == n
+    for section in ("operators", "python", "device_args", "collectives"):
+        rows = getattr(found, section).row
+        assert len(rows) == 0 or (rows.min() >= 0 and rows.max() < n)
+    assert found.device.max(initial=-1) < len(found.devices)
+
+
+def test_the_report_accounts_for_every_event(content: bytes) -> None:
+    report = raw(content).report
+    assert report.complete and report.events_dropped == 0
+    assert report.events_seen >= report.events_kept > 0
+    assert report.text_bytes == len(text_of(content)) and report.file_bytes == len(content)
+
+
+def test_compression_name_and_chunks_change_nothing(content: bytes) -> None:
+    plain = text_of(content)
+    one = raw(plain, "a.json", 20_000)
+    other = raw(gzip.compress(plain, 1), "b.pt.trace.json.gz")
+    assert one.start_ns.tolist() == other.start_ns.tolist() and one.dur_ns.tolist() == other.dur_ns.tolist()
+    assert [one.strings[i] for i in one.name[:500]] == [other.strings[i] for i in other.name[:500]]
+    assert one.report.events_kept == other.report.events_kept
+
+
+def test_progress_grows_to_one(content: bytes) -> None:
+    seen: list[float] = []
+    reader_of(content).read(Bytes(content), ReadOptions(65_536), seen.append)
+    assert seen == sorted(seen) and seen[0] >= 0 and seen[-1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda r: r.id)
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1, 2]", b"no json", b'"text"', b"\x1f\x8b garbage", b'{"a": [1]}'])
+def test_what_is_no_trace_is_said_so(reader: Reader, content: bytes) -> None:
+    with pytest.raises(UnreadableTrace) as error:
+        reader.read(Bytes(content), ReadOptions(), no_progress)
+    assert error.value.what and error.value.do
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda r: r.id)
+def test_a_consumer_may_stop_the_read(reader: Reader) -> None:
+    def stop(fraction: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reader.read(Bytes(trace().op("a", 0, 1).bytes()), ReadOptions(), stop)
