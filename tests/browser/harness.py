@@ -1,8 +1,7 @@
 """What a browser test needs: a TensorBoard of its own, a Chromium without a way out, and a page that reports its faults.
 
 Nothing here sleeps. The page says when it is done: ``document.documentElement.dataset.state`` is ``busy`` while anything
-is under way and ``idle`` when the picture is complete. A page that does not say it yet is taken as done when no request has
-been under way for a moment and nothing on it is marked as busy.
+is under way and ``idle`` when the picture is complete.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ _HTTP_STATUS = re.compile(r"the server responded with a status of 4\d\d")
 # Two frames without a change of mind: an answer that starts the next question does not count as the end.
 _SETTLED = """
 () => new Promise((answer) => {
-  const said = () => document.documentElement.dataset.state
-  const idle = () => (said() ? said() === 'idle' : window.looksIdle())
+  const idle = () => document.documentElement.dataset.state === 'idle'
   let calm = 0
   const look = () => {
     calm = idle() ? calm + 1 : 0
@@ -47,23 +45,6 @@ _SETTLED = """
   }
   look()
 })
-"""
-_WATCH = """
-(() => {
-  let open = 0
-  let last = performance.now()
-  const real = window.fetch
-  window.fetch = (...given) => {
-    open += 1
-    return real(...given).finally(() => {
-      open -= 1
-      last = performance.now()
-    })
-  }
-  const busy = '.tt-loading, .mantine-Skeleton-root, [aria-busy=true]'
-  window.looksIdle = () =>
-    open === 0 && performance.now() - last > 250 && document.querySelector('main') && !document.querySelector(busy)
-})()
 """
 _REPORT_CSP = """
 document.addEventListener('securitypolicyviolation', (event) =>
@@ -131,7 +112,6 @@ class Tab:
         """Answers of 4xx: a fault unless a test provokes them."""
         context.route("**/*", self._guard)
         context.add_init_script(_REPORT_CSP)
-        context.add_init_script(_WATCH)
         self.page: Page = context.new_page()
         self.page.set_default_timeout(PATIENCE_MS)
         self.page.on("console", self._heard)
