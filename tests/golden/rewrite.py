@@ -1,0 +1,78 @@
+"""Writes the expected answers anew (``python -m tests.golden``, ``make golden``); read the diff before a commit.
+
+Each <sample>/<analysis>.json holds all facts and the first rows of every table, one row a line.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Params
+from tests.conftest import SAMPLE_FILES, sample
+
+FOLDER = Path(__file__).resolve().parent
+ROWS = 8
+LONGEST = 160
+"""Characters of a text that are kept: names of kernels and stacks are long and their heads tell them apart."""
+
+
+def folder_of(name: str) -> str:
+    """``resnet_cpu/worker0.1795.pt.trace.json.gz`` -> ``resnet_cpu.worker0.1795`` (the span keeps two files apart)."""
+    return name.replace("/", ".").removesuffix(".gz").removesuffix(".json").removesuffix(".pt.trace")
+
+
+def expected(name: str) -> dict[str, str]:
+    """Analysis id -> text of its file."""
+    return {analysis.id: _text(analysis.part(sample(name), Params())) for analysis in ANALYSES}
+
+
+def _text(part: Any) -> str:
+    facts = [f"    {json.dumps(key)}: {json.dumps(_short(value))}" for key, value in sorted(part.facts.items())]
+    tables = []
+    for frame in part.frames.values():
+        keys = [column.metric.key for column in frame.columns]
+        first = frame.data.select(keys).slice(0, ROWS).to_pylist()
+        lines = [json.dumps([_short(row[key]) for key in keys], ensure_ascii=False) for row in first]
+        body = "".join(f",\n      {line}" for line in lines)
+        tables.append(
+            f'    {json.dumps(frame.name)}: {{\n      "rows": {frame.data.num_rows},\n'
+            f'      "first": [\n      {json.dumps(keys)}{body}\n      ]\n    }}'
+        )
+    payloads = [
+        f"    {json.dumps(name)}: {json.dumps(payload.__struct_config__.tag)}"
+        for name, payload in part.payloads.items()
+    ]
+    sections = {"facts": facts, "tables": tables, "payloads": payloads}
+    blocks = [
+        f'  "{title}": {{\n' + ",\n".join(lines) + "\n  }" if lines else f'  "{title}": {{}}'
+        for title, lines in sections.items()
+    ]
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.12g}")  # sums of floats may differ in the last digits between machines
+    if isinstance(value, str) and len(value) > LONGEST:
+        return value[:LONGEST] + "..."
+    return value
+
+
+def main() -> None:
+    for old in FOLDER.iterdir():
+        if old.is_dir() and old.name != "__pycache__":
+            shutil.rmtree(old)
+    for name in SAMPLE_FILES:
+        folder = FOLDER / folder_of(name)
+        folder.mkdir()
+        for analysis, text in expected(name).items():
+            (folder / f"{analysis}.json").write_text(text, encoding="utf-8")
+    print(f"{len(SAMPLE_FILES) * len(ANALYSES)} files under {FOLDER}")
+
+
+if __name__ == "__main__":
+    main()
