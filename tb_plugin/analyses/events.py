@@ -71,7 +71,7 @@ class Events:
 
 
 def _event(trace: TraceTable, text: str) -> int:
-    if text.isdigit() and int(text) < len(trace):
+    if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
         return int(text)
     raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
 

@@ -225,7 +225,7 @@ def _memory_limit(s: Situation) -> Notice | None:
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:
-        if not device.memory_bytes or not device.id.isdigit():
+        if not device.memory_bytes or not device.id.isdecimal():
             continue
         # Device type 0 is the host, whose allocations say nothing about a device.
         own = (memory.device_type != 0) & (memory.device_id == int(device.id))
