@@ -1,0 +1,126 @@
+"""The calls behind a row of a table, and everything about one event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.errors import BadRequest
+from tb_plugin.trace.table import TraceTable
+from tests.builders import analysis, kernel, memcpy, name_of, part, trace
+
+
+@pytest.fixture(scope="module")
+def table() -> TraceTable:
+    builder = trace().step(1, 0, 100).op("aten::mm", 10, 20, ext=5, shapes=[[2, 8]], stack="a.py(1): f;b.py(2): g")
+    builder.launches(kernel("gemm", 7, 40, grid=[1, 2, 3], block=[4, 1, 1], registers=9), at=12, dur=3)
+    builder.op("aten::mm", 50, 30, shapes=[[4]]).launches(kernel("gemm", 9, 70, grid=[9, 9, 9], block=[4, 1, 1]))
+    builder.on_device(memcpy(4, 90, "Memcpy HtoD", bytes=11), corr=999)
+    builder.python("train.py(3): main", 0, 100, id=1).module("Linear", 45, 40, id=2, parent=1)
+    builder.step(2, 200, 50).op("aten::mm", 210, 5).op("aten::add", 220, 5)
+    for i in range(3):
+        builder.launches(kernel("next", 1, 220 + i))
+    return builder.table()
+
+
+def found(table: TraceTable, *where: tuple[str, str], steps: tuple[str, ...] | None = None) -> list[tuple[str, int]]:
+    """Name and start in microseconds of the instances, longest first."""
+    data = part(table, "events", steps, where=where).frames["instances"].data.to_pylist()
+    return [(r["name"], r["start_ns"] // 1000) for r in data]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ([("name", "aten::mm")], [("aten::mm", 50), ("aten::mm", 10), ("aten::mm", 210)]),
+        ([("name", "aten::mm"), ("input_shape", "[[2, 8]]")], [("aten::mm", 10)]),
+        ([("name", "aten::mm"), ("input_shape", "")], [("aten::mm", 210)]),
+        ([("operator", "aten::mm"), ("kind", "kernel")], [("gemm", 70), ("gemm", 40)]),
+        ([("operator", "(no operator)")], [("Memcpy HtoD", 90)]),
+        ([("name", "gemm"), ("grid", "[9, 9, 9]")], [("gemm", 70)]),
+        ([("block", "[4, 1, 1]")], [("gemm", 70), ("gemm", 40)]),
+        ([("kind", "memcpy")], [("Memcpy HtoD", 90)]),
+        ([("category", "gpu_memcpy")], [("Memcpy HtoD", 90)]),
+        ([("module", "Linear_0")], [("nn.Module: Linear_0", 45)]),
+        ([("name", "no such name")], []),
+        ([("operator", "no such operator")], []),
+    ],
+    ids=lambda value: None,
+)
+def test_filters(table: TraceTable, where: list[tuple[str, str]], expected: list[tuple[str, int]]) -> None:
+    assert found(table, *where) == expected
+
+
+def test_steps_and_filters(table: TraceTable) -> None:
+    assert found(table, ("name", "aten::mm"), steps=("2",)) == [("aten::mm", 210)]
+
+
+def test_without_filter_all_events_are_there(table: TraceTable) -> None:
+    assert len(found(table)) == len(table)
+
+
+@pytest.mark.parametrize("where", [("nothing", "x"), ("kind", "nothing")])
+def test_a_wrong_filter_is_said(table: TraceTable, where: tuple[str, str]) -> None:
+    with pytest.raises(BadRequest):
+        part(table, "events", where=(where,))
+
+
+def test_summary_and_distribution(table: TraceTable) -> None:
+    payloads: Any = part(table, "events", where=(("name", "aten::mm"),)).payloads
+    summary = {figure.metric.key: figure.value for figure in payloads["summary"].figures}
+    assert summary["calls"] == 3 and summary["total_ns"] == 55_000
+    assert (summary["min_ns"], summary["p50_ns"], summary["max_ns"]) == (5_000, 20_000, 30_000)
+    distribution = payloads["distribution"]
+    assert sum(distribution.lines[0].values) == 3
+    assert len(distribution.x) == len(distribution.lines[0].values) + 1
+
+
+@pytest.mark.parametrize("durations", [(5,), (5, 5), (0, 0), (0, 1), (1, 10_000), (0, 7, 10_000), (19, 20)])
+def test_every_call_is_in_the_distribution(durations: tuple[int, ...]) -> None:
+    builder = trace()
+    for i, dur in enumerate(durations):
+        builder.op("a", 20_000 * i, dur)
+    payloads: Any = part(builder.table(), "events").payloads
+    assert sum(payloads["distribution"].lines[0].values) == len(durations)
+    assert payloads["distribution"].x == sorted(payloads["distribution"].x)
+
+
+def about(table: TraceTable, event: int) -> dict[str, dict[str, Any]]:
+    payloads = part(table, "events", extra=(("event", str(event)),)).payloads
+    return {name: {f.metric.key: f.value for f in payload.figures} for name, payload in payloads.items()}
+
+
+def test_everything_about_a_kernel(table: TraceTable) -> None:
+    event = next(i for i in range(len(table)) if name_of(table, i) == "gemm")
+    facts = about(table, event)
+    assert facts["event"]["grid"] == "[1, 2, 3]" and facts["event"]["registers"] == 9
+    assert facts["event"]["launch_delay_ns"] == 28_000
+    assert facts["launch"]["name"] == "cudaLaunchKernel" and facts["operator"]["name"] == "aten::mm"
+    assert facts["stack"]["call_stack"] == "a.py(1): f;b.py(2): g"
+    assert facts["same_name"]["calls"] == 2
+
+
+def test_a_stack_that_was_not_recorded_is_the_python_calls_around(table: TraceTable) -> None:
+    event = next(i for i in range(len(table)) if name_of(table, i) == "aten::mm" and table.start_ns[i] == 50_000)
+    assert about(table, event)["stack"]["call_stack"] == "nn.Module: Linear_0;train.py(3): main"
+
+
+def test_every_event_can_be_asked(table: TraceTable) -> None:
+    for event in range(len(table)):
+        assert about(table, event)["event"]["dur_ns"] == table.dur_ns[event]
+
+
+@pytest.mark.parametrize("event", ["-1", "99999", "x", "1e3", "²", "9" * 5000])
+def test_an_event_that_does_not_exist(table: TraceTable, event: str) -> None:
+    with pytest.raises(BadRequest):
+        part(table, "events", extra=(("event", event),))
+
+
+def test_where_is_not_applied_to_the_list_again(table: TraceTable) -> None:
+    events = analysis("events")
+    params = Params(where=(("kind", "kernel"),), table="instances")
+    answer: Any = events.answer([events.part(table, params)], params)
+    assert [r["name"] for r in answer.rows] == ["gemm", "gemm", "next", "next", "next"]
+    assert answer.matched_rows == answer.total_rows == 5

@@ -1,0 +1,147 @@
+"""Modules: recursion, Lightning, the backward pass by arrows and by numbers, and recomputed activations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.trace.table import TraceTable
+from tests.builders import TraceBuilder, kernel, part, row, rows, trace
+from tests.conftest import SHARED, loaded, needs_shared
+
+
+def tree(table: TraceTable) -> list[tuple[str, int, int]]:
+    """Path of each node, its calls, and its device total in microseconds."""
+    payload: Any = part(table, "modules").payloads["tree"]
+    paths: list[str] = []
+    found = []
+    for node, above in zip(payload.rows, payload.parent, strict=True):
+        assert above < len(paths), "a parent stands before its children"
+        paths.append(node["module"] if above < 0 else f"{paths[above]}/{node['module']}")
+        found.append((paths[-1], node["calls"], node.get("device_total_ns", 0) // 1000))
+    return found
+
+
+def test_a_module_inside_itself() -> None:
+    builder = trace().module("Block", 0, 100, id=1).op("a", 5, 5).launches(kernel("k", 3))
+    builder.module("Block", 20, 50, id=2, parent=1).op("b", 30, 5).launches(kernel("k", 4))
+    table = builder.table()
+    found = row(table, "modules", module="Block_0")
+    assert (found["calls"], found["host_total_ns"], found["device_total_ns"]) == (2, 100_000, 7_000)
+    assert (found["host_self_ns"], found["device_self_ns"]) == (45_000 + 45_000, 7_000)
+    assert tree(table) == [("Block_0", 1, 7), ("Block_0/Block_0", 1, 4)]
+
+
+def test_calls_at_one_place_are_one_node_and_other_places_others() -> None:
+    builder = trace()
+    for i in range(2):
+        at = 200 * i
+        builder.module("Net", at, 100, number=0).module("Linear", at + 5, 10, number=1).op("a", at + 6, 2)
+        builder.launches(kernel("k", 2 + i)).module("Linear", at + 20, 10, number=1)
+    builder.module("Linear", 500, 10, number=1).module("Linear", 520, 10, number=2)
+    assert sorted(tree(builder.table())) == [
+        ("Linear_1", 1, 0), ("Linear_2", 1, 0), ("Net_0", 2, 5), ("Net_0/Linear_1", 4, 5),
+    ]  # fmt: skip
+
+
+def test_a_module_s_own_device_time_is_what_it_launched_outside_submodules() -> None:
+    builder = trace().module("Net", 0, 100).op("a", 5, 5).launches(kernel("k", 3)).module("Linear", 20, 30, number=1)
+    builder.op("b", 25, 5).launches(kernel("k", 4)).launches(kernel("bare", 5), at=40)
+    found = {r["module"]: (r["device_self_ns"], r["device_total_ns"]) for r in rows(builder.table(), "modules")}
+    assert found == {"Net_0": (3_000, 12_000), "Linear_1": (9_000, 9_000)}
+
+
+@pytest.mark.parametrize("category", ["user_annotation", "cpu_op", "Operator"])
+def test_lightning(category: str) -> None:
+    builder = trace().event(category, "[pl][module]torch.nn.modules.linear.Linear: model.head", 0, 50, 1, 1)
+    builder.event(category, "[pl][profile]run_training_epoch", 0, 90, 1, 1).op("a", 5, 10).launches(kernel("k", 3))
+    table = builder.table()
+    found = row(table, "modules", module="torch.nn.modules.linear.Linear: model.head")
+    assert (found["calls"], found["host_total_ns"], found["device_total_ns"]) == (1, 50_000, 3_000)
+    modules = next(a for a in ANALYSES if a.id == "modules")
+    assert modules.missing(table) is None
+
+
+def test_a_trace_without_modules_says_how_to_get_them() -> None:
+    modules = next(a for a in ANALYSES if a.id == "modules")
+    missing = modules.missing(trace().op("a", 0, 1).table())
+    assert missing is not None and "with_stack" in missing.enable
+
+
+def forward() -> TraceBuilder:
+    builder = trace().module("Net", 0, 100).module("Linear", 10, 50, number=1)
+    return builder.op("aten::addmm", 20, 10, sequence=5).launches(kernel("fw", 3, 30))
+
+
+def backward(builder: TraceBuilder, **ids: Any) -> TraceBuilder:
+    """The engine's node, the autograd function in it and the operator that launches."""
+    builder.op("autograd::engine::evaluate_function: AddmmBackward0", 200, 40, tid=2, **ids)
+    builder.op("AddmmBackward0", 205, 30, tid=2, **ids).op("aten::mm", 210, 20, tid=2)
+    return builder.launches(kernel("bw", 7, 250))
+
+
+def times(table: TraceTable, module: str) -> tuple[int, int, int, int]:
+    found = row(table, "modules", module=module)
+    keys = ("device_total_ns", "backward_device_self_ns", "backward_device_total_ns", "backward_host_total_ns")
+    return tuple(found.get(key, 0) // 1000 for key in keys)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("how", ["arrow", "number", "both"])
+def test_backward_work_belongs_to_the_module_of_its_forward_operator(how: str) -> None:
+    builder = forward()
+    backward(builder, **({} if how == "arrow" else {"sequence": 5, "forward_thread": 1}))
+    if how != "number":
+        builder.arrow(20, 205)
+    host = 30 if how == "arrow" else 40  # the outermost operator that is tied
+    assert times(builder.table(), "Linear_1") == (3, 7, 7, host)
+    assert times(builder.table(), "Net_0") == (3, 0, 7, host)
+
+
+def test_backward_work_without_a_tie_belongs_to_no_module() -> None:
+    assert times(backward(forward()).table(), "Net_0") == (3, 0, 0, 0)
+
+
+def test_two_backward_operators_of_one_forward_operator_count_each_once() -> None:
+    builder = backward(forward(), sequence=5, forward_thread=1)
+    builder.op("torch::autograd::CopySlices", 300, 10, tid=2, sequence=5, forward_thread=1).launches(
+        kernel("bw", 2, 320)
+    )
+    assert times(builder.table(), "Linear_1") == (3, 9, 9, 50)
+
+
+def test_recomputed_activations_count_as_forward() -> None:
+    builder = forward().op("CheckpointFunctionBackward", 200, 90, tid=2, sequence=5, forward_thread=1)
+    builder.module("Linear", 210, 30, number=1, tid=2).op("aten::addmm", 215, 10, tid=2).launches(
+        kernel("again", 4, 260)
+    )
+    builder.op("aten::mm", 250, 10, tid=2).launches(kernel("bw", 7, 270))
+    assert times(builder.table(), "Linear_1") == (7, 7, 7, 90)
+
+
+def test_a_selection_of_steps() -> None:
+    builder = trace()
+    for i in range(2):
+        at = 300 * i
+        builder.step(i, at, 280).module("Net", at + 5, 100).op("aten::mm", at + 10, 10, sequence=i)
+        builder.launches(kernel("fw", 3, at + 30))
+        builder.op("MmBackward0", at + 150, 20, tid=2, sequence=i, forward_thread=1).launches(kernel("bw", 7, at + 180))
+    table = builder.table()
+    for steps, calls in ((("0",), 1), (("1",), 1), (None, 2)):
+        found = row(table, "modules", steps=steps, module="Net_0")
+        assert (found["calls"], found["device_total_ns"]) == (calls, 3_000 * calls)
+        assert found["backward_device_total_ns"] == 7_000 * calls
+
+
+@needs_shared
+def test_a_recording_with_activation_checkpoints() -> None:
+    """All device time that modules claim exists once; the rest is the optimizer's, the loss's and the reducer's."""
+    table = loaded(f"{SHARED.name}/data/tracelens/mi300/resnet_act_checkpoint.json.gz")
+    for analysis in ANALYSES:
+        if analysis.missing(table) is None:
+            part(table, analysis.id)
+    if part(table, "modules").facts["modules.calls"]:
+        found = rows(table, "modules")
+        own = sum(r.get("device_self_ns", 0) + r.get("backward_device_self_ns", 0) for r in found)
+        assert 0 < own <= sum(r["device_self_ns"] for r in rows(table, "operators"))
