@@ -143,6 +143,7 @@ def page(frame: Frame, params: Params) -> Table:
         limit=cut.num_rows if params.limit is None else params.limit,
         sort=sort,
         totals=_totals(frame),
+        extremes=_extremes(frame),
     )
 
 
@@ -202,3 +203,16 @@ def _totals(frame: Frame) -> dict[str, Scalar]:
         for column in frame.columns
         if column.share
     }
+
+
+def _extremes(frame: Frame) -> dict[str, list[int | float]]:
+    """Smallest (other than 0) and largest magnitude of each numeric column that has any."""
+    extremes: dict[str, list[int | float]] = {}
+    for column in frame.columns:
+        values = frame.data[column.metric.key]
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            sizes = pc.abs(values)
+            found = pc.min_max(sizes.filter(pc.not_equal(sizes, 0))).as_py()
+            if found["max"] is not None:
+                extremes[column.metric.key] = [found["min"], found["max"]]
+    return extremes

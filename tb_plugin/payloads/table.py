@@ -41,3 +41,5 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
     limit: int
     sort: Sort | None
     totals: dict[str, Scalar] = {}
+    extremes: dict[str, list[int | float]] = {}
+    """Smallest (other than 0) and largest magnitude of each numeric column over all rows: a column has one unit."""

@@ -129,6 +129,9 @@ export interface ViewInfo {
  */
 export interface Table {
   columns: Column[]
+  extremes: {
+    [k: string]: number[]
+  }
   kind: 'table'
   limit: number
   matched_rows: number

@@ -32,29 +32,6 @@ export interface TimelineModel {
   total: number
 }
 
-/** Positions sorted by track, row and start: what the drawing and the search for an event rely on. */
-function inOrder(payload: Timeline): Timeline {
-  const { track, row, start } = payload
-  const compare = (a: number, b: number) => track[a] - track[b] || row[a] - row[b] || start[a] - start[b]
-  let sorted = true
-  for (let i = 1; i < start.length && sorted; i++) sorted = compare(i - 1, i) <= 0
-  if (sorted) return payload
-  const order = start.map((_, i) => i).sort(compare)
-  const take = (values: readonly number[]) => order.map((i) => values[i])
-  return {
-    ...payload,
-    track: take(track),
-    row: take(row),
-    start: take(start),
-    dur: take(payload.dur),
-    name: take(payload.name),
-    category: take(payload.category),
-    event: take(payload.event),
-    count: take(payload.count),
-    busy_ns: take(payload.busy_ns),
-  }
-}
-
 /** Only device code is shortened: names of operators and Python calls read well as they are. */
 function labelsOf(payload: Timeline): string[] {
   const device = new Set(['kernel', 'communication', 'compute', 'matrix'])
@@ -65,8 +42,7 @@ function labelsOf(payload: Timeline): string[] {
   return labels
 }
 
-export function prepare(answer: Timeline): TimelineModel {
-  const payload = inOrder(answer)
+export function prepare(payload: Timeline): TimelineModel {
   const tracks = payload.tracks.map((track) => ({
     title: track.title,
     subtitle: track.subtitle,

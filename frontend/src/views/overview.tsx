@@ -1,7 +1,7 @@
 // Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import type { Breakdown, Figures, Link, Notices, Payload, Scalar, Series, Severity, Table, View } from '../api/payloads'
+import type { Breakdown, Figures, Link, Notices, Payload, Series, Severity, View } from '../api/payloads'
 import { parseSteps } from '../lib/steps'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
@@ -42,29 +42,6 @@ function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Ext
   return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
 }
 
-/** Steps as a table: its times, as stacked bars. */
-function seriesOf(table: Table | null): Series | null {
-  if (!table || table.rows.length === 0) return null
-  const x = table.columns.find(({ metric }) => metric.key === table.name_column)
-  const parts = table.columns.filter(({ metric }) => metric.unit === 'ns' && !metric.key.startsWith('total'))
-  if (!x || parts.length === 0) return null
-  const number = (value: Scalar) => (typeof value === 'number' ? value : null)
-  return {
-    kind: 'series',
-    name: table.name,
-    title: table.title,
-    subtitle: '',
-    style: 'stacked_bars',
-    x_metric: { ...x.metric, unit: 'text' },
-    x: table.rows.map((row) => String(row[x.metric.key] ?? '')),
-    lines: parts.map(({ metric }) => ({
-      metric,
-      category: metric.key.replace(/_ns$/, ''),
-      values: table.rows.map((row) => number(row[metric.key] ?? null)),
-    })),
-  }
-}
-
 export function Overview({ base }: ViewProps) {
   const resource = useView('overview', base)
   // The chart keeps all steps, whichever are chosen: they are what one chooses from.
@@ -78,7 +55,7 @@ export function Overview({ base }: ViewProps) {
 
 function Page({ view, whole }: { view: View; whole: View }) {
   const headline = pick(view, 'headline', 'figures')
-  const steps = pick(whole, 'steps', 'series') ?? seriesOf(pick(whole, 'steps', 'table'))
+  const steps = pick(whole, 'steps', 'series')
   const average = pick(view, 'average_step', 'breakdown')
   const advice = pick(view, 'recommendations', 'notices')
   const configuration = pick(view, 'configuration', 'figures')

@@ -10,7 +10,7 @@ import {
 } from '@tanstack/react-table'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import type { Column, Scalar, Table } from '../api/payloads'
+import type { Column, Table } from '../api/payloads'
 import { columnScale, exact, isNumeric, type Scale, scaleFor } from '../lib/format'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
 import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
@@ -40,26 +40,19 @@ export interface DataTableProps {
 export const isShown = (column: Column, shown: readonly string[] | null) =>
   shown ? shown.includes(column.metric.key) : !column.hidden
 
-/** Whole column as the rows in sight know it: a unit chosen once does not change while scrolling. */
-function useScales(pages: Pages): Map<string, Scale> {
-  const known = useRef(new Map<string, number[]>())
-  const { table } = pages
-  return useMemo(() => {
-    const scales = new Map<string, Scale>()
-    for (const column of table?.columns ?? []) {
-      const { key, unit } = column.metric
-      const id = `${table?.name} ${key}`
-      const seen = [...(known.current.get(id) ?? []), ...(table?.rows ?? []).flatMap((row) => numeric(row[key]))]
-      const extremes =
-        seen.length > 0 ? [seen.reduce((a, b) => Math.max(a, b)), seen.reduce((a, b) => Math.min(a, b))] : []
-      known.current.set(id, extremes)
-      scales.set(key, columnScale(unit, extremes))
-    }
-    return scales
-  }, [table])
+/** One unit a column, from all its rows: it does not change while scrolling. */
+function useScales({ table }: Pages): Map<string, Scale> {
+  return useMemo(
+    () =>
+      new Map(
+        (table?.columns ?? []).map(({ metric }) => [
+          metric.key,
+          columnScale(metric.unit, table?.extremes[metric.key] ?? []),
+        ]),
+      ),
+    [table],
+  )
 }
-
-const numeric = (value: Scalar | undefined) => (typeof value === 'number' && value !== 0 ? Math.abs(value) : [])
 
 function useWidth(ref: React.RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(0)
