@@ -13,7 +13,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.payloads.export import to_json
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, facts, kernel, memcpy, name_of, named, row, rows, trace
+from tests.builders import TraceBuilder, facts, kernel, memcpy, model, name_of, named, row, rows, trace
 
 EPOCH = 1_700_000_000_000_000
 
@@ -83,8 +83,6 @@ def test_huge_times_never_wrap(times: tuple[float, ...]) -> None:
 
 def test_epoch_times_keep_their_nanoseconds() -> None:
     text = trace().op("a", 1, 1).text().replace('"ts": 1,', f'"ts": {EPOCH}.123,').replace('"dur": 1,', '"dur": 4.567,')
-    from tests.builders import model
-
     table = model(text.encode())
     assert table.origin_ns == EPOCH * 1000 + 123 and table.dur_ns.tolist() == [4_567]
 

@@ -1,0 +1,131 @@
+"""Recommendations at their thresholds, notices about the data, and device time that overlaps in every way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, part, trace
+
+
+def rules(builder: TraceBuilder, payload: str = "recommendations") -> dict[str, dict[str, Any]]:
+    """Rule -> its figures."""
+    notices: Any = part(builder.table(), "overview").payloads[payload]
+    return {n.rule: {f.metric.key: f.value for f in n.figures} for n in notices.notices}
+
+
+def busy_step() -> TraceBuilder:
+    """A step of 1000 us whose device is busy for 900 of them."""
+    return trace().device(0).step(1, 0, 1000).op("aten::add", 0, 20).launches(kernel("add", 900, 50))
+
+
+def test_a_well_used_device_gets_no_advice() -> None:
+    assert rules(busy_step()) == {}
+
+
+@pytest.mark.parametrize(("dur", "fires"), [(50, False), (51, True)])
+def test_data_loading_from_five_percent(dur: int, fires: bool) -> None:
+    builder = trace().step(1, 0, 1000).annotation("enumerate(DataLoader)#X.__next__", 0, dur)
+    assert ("data_loading" in rules(builder)) is fires
+
+
+@pytest.mark.parametrize(("dur", "fires"), [(100, False), (101, True)])
+def test_communication_from_ten_percent(dur: int, fires: bool) -> None:
+    builder = trace().step(1, 0, 1000).op("aten::add", 0, 20).launches(kernel("ncclDevKernel_AllReduce", dur, 50))
+    assert ("communication" in rules(builder)) is fires
+
+
+@pytest.mark.parametrize(("dur", "fires"), [(499, True), (500, False)])
+def test_low_utilization_below_half(dur: int, fires: bool) -> None:
+    builder = trace().step(1, 0, 1000).op("aten::add", 0, 20).launches(kernel("add", dur, 50))
+    found = rules(builder)
+    assert ("low_utilization" in found) is fires
+    if fires:
+        assert found["low_utilization"]["utilization"] == 0.499
+
+
+def test_data_parallel_needs_two_devices() -> None:
+    one = busy_step().annotation("DataParallel.forward", 100, 5)
+    assert "data_parallel" not in rules(one)
+    two = busy_step().annotation("DataParallel.forward", 100, 5).on_device(kernel("add", 900, 50, device=1), corr=9)
+    assert rules(two)["data_parallel"]["affected"] == 2
+
+
+@pytest.mark.parametrize(
+    ("collective", "fires"), [("gloo:all_reduce", True), ("nccl:all_reduce", False), (None, False)]
+)
+def test_another_backend_than_nccl_must_have_been_seen(collective: str | None, fires: bool) -> None:
+    builder = busy_step().annotation("DistributedDataParallel.forward", 100, 5)
+    if collective:
+        builder.annotation(collective, 200, 5)
+    assert ("distributed_backend" in rules(builder)) is fires
+
+
+@pytest.mark.parametrize(
+    ("major", "op", "name", "fires"),
+    [
+        (7, "aten::mm", "sgemm", True),
+        (6, "aten::mm", "sgemm", False),
+        (7, "aten::add", "add", False),
+        (7, "aten::mm", "volta_fp16_s884gemm", False),
+    ],
+    ids=["Volta", "Pascal has none", "nothing eligible", "already used"],
+)
+def test_tensor_cores_that_nobody_uses(major: int, op: str, name: str, fires: bool) -> None:
+    builder = trace().device(0, computeMajor=major).step(1, 0, 1000).op(op, 0, 20).launches(kernel(name, 900, 50))
+    assert ("matrix_units" in rules(builder)) is fires
+
+
+@pytest.mark.parametrize(
+    ("device_type", "device_id", "share", "fires"), [(1, 0, 0.91, True), (1, 0, 0.9, False), (0, -1, 5, False)]
+)
+def test_memory_at_its_limit(device_type: int, device_id: int, share: float, fires: bool) -> None:
+    total = {"Total Allocated": int(share * 1000)}
+    builder = busy_step().memory(5, 10, device_type, device_id, **total)
+    builder.root["deviceProperties"][0]["totalGlobalMem"] = 1000
+    assert ("memory_limit" in rules(builder)) is fires
+
+
+def test_notices_about_the_data() -> None:
+    bare = rules(trace().op("a", 0, 10).op("crossing", 5, 10), "data_quality")
+    assert bare.keys() == {"steps_missing", "shapes_missing", "stacks_missing", "memory_missing", "partial_overlaps"}
+    full = trace().step(1, 0, 100).op("a", 0, 10, shapes=[[1]], stack="f.py(1): f").memory(3, 4)
+    assert rules(full, "data_quality") == {}
+    lost = rules(full.on_device(kernel("k", 5, 50), corr=9), "data_quality")
+    assert lost["unlaunched"]["unlaunched"] == 1 and lost["no_operator"]["no_operator_ns"] == 5_000
+    assert "device_events_missing" in rules(trace().step(1, 0, 9).op("a", 0, 9).call(1, 2, corr=1), "data_quality")
+
+
+def test_a_truncated_file_is_said() -> None:
+    table = model(busy_step().bytes()[:-20])
+    notices: Any = part(table, "overview").payloads["data_quality"]
+    assert "truncated" in {notice.rule for notice in notices.notices}
+
+
+def test_device_time_by_priority() -> None:
+    """[0, 100) compute, [50, 150) communication, [140, 200) copy, [190, 220) set, then idle until the end at 300."""
+    builder = trace().on_device(kernel("k", 100, 0)).on_device(kernel("ncclDevKernel_AllReduce", 100, 50, stream=8))
+    builder.on_device(memcpy(60, 140, stream=9)).on_device(memset(30, 190, stream=10)).on_device(memset(1, 299))
+    found = {k.removeprefix("device.0."): v for k, v in facts(builder.table()).items() if k.startswith("device.0.")}
+    micro = {k.removesuffix("_ns"): v / 1000 for k, v in found.items() if k.endswith("_ns")}
+    assert micro == {
+        "window": 300, "busy": 221, "idle": 79, "compute": 100, "communication": 100, "exposed_communication": 50,
+        "memcpy": 60, "exposed_memcpy": 50, "memset": 31, "exposed_memset": 21, "no_operator": 291,
+    }  # fmt: skip
+    assert (found["kernels"], found["memcpys"], found["memsets"], found["unlaunched"]) == (2, 1, 2, 5)
+
+
+def test_waits_and_device_annotations_are_no_device_time() -> None:
+    """C9 and C10."""
+    builder = trace().on_device(kernel("k", 10, 0)).device_annotation("forward", 0, 500)
+    builder.event("cuda_sync", "Stream Synchronize", 0, 400, 0, 7, device=0, stream=7)
+    found = facts(builder.table())
+    assert found["device.0.window_ns"] == found["device.0.busy_ns"] == 10_000
+
+
+def test_kernels_that_overlap_on_one_stream_count_once_in_busy_time_and_each_in_totals() -> None:
+    """C6: programmatic launches overlap on purpose."""
+    table = trace().on_device(kernel("a", 10, 0)).on_device(kernel("b", 10, 5)).table()
+    assert facts(table)["device.0.busy_ns"] == 15_000 and facts(table)["trace.no_operator_ns"] == 20_000
+    assert facts(table)["trace.partial_overlaps"] == 0
