@@ -19,6 +19,11 @@ it.each([
     'void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4>(cutlass_80_x::Params)',
     'Kernel2 [cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4]',
   ],
+  [
+    'void at::native::vectorized_elementwise_kernel<4, at::native::clamp_min_scalar_kernel_impl(at::TensorIterator&, c10::Scalar)::{lambda()#1}::operator()() const::{lambda(float)#1}, at::detail::Array<char*, 2> >(int, at::native::clamp_min_scalar_kernel_impl(at::TensorIterator&, c10::Scalar)::{lambda()#1}::operator()() const::{lambda(float)#1}, at::detail::Array<char*, 2>)',
+    'vectorized_elementwise_kernel [clamp_min_scalar]',
+  ],
+  ['std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float>(cublasGemvParams<float>)', 'kernel'],
   ['ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long)', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'],
   ['Memcpy HtoD (Pinned -> Device)', 'Memcpy HtoD (Pinned -> Device)'],
   ['aten::mm', 'aten::mm'],

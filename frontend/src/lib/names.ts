@@ -1,30 +1,39 @@
 // Names of kernels and operators made readable. The full name is always one hover away.
 
-/** Cuts balanced `open...close` groups out of a text. */
-function withoutGroups(text: string, open: string, close: string): string {
-  let depth = 0
+const CLOSE: Record<string, string> = { '<': '>', '(': ')' }
+
+/** A C++ name without what stands in `<...>` and `(...)`, however they nest; a cut-off name loses its open end. */
+function withoutGroups(text: string): string {
+  const open: string[] = []
   let out = ''
   for (let i = 0; i < text.length; i++) {
     const char = text[i]
-    // `operator<`, `operator->` and arrows are no brackets.
-    if (char === open && !/operator<?$/.test(text.slice(0, i))) depth++
-    else if (char === close && depth > 0) depth--
-    else if (depth === 0) out += char
+    // Arrows and `operator<` are no brackets.
+    const symbol = text[i - 1] === '-' || text.slice(Math.max(0, i - 8), i) === 'operator'
+    if (char in CLOSE && !(char === '<' && symbol)) open.push(CLOSE[char])
+    else if (open.length === 0) out += char
+    else if (char === open[open.length - 1] && !(char === '>' && symbol)) open.pop()
   }
   return out
 }
 
 /** Names that say little on their own: what they are instantiated with says more. */
-const WRAPPERS = /(elementwise_kernel|reduce_kernel|^kernel$|device_kernel|Kernel2$|distribution_elementwise)/
-const FUNCTOR = /([A-Za-z_]\w*?)(?:Functor|_kernel_cuda|_kernel_impl|_cuda_kernel|Ops|Op)\b/
-const DULL = new Set(['func_wrapper_t', 'AUnaryFunctor', 'BUnaryFunctor', 'BinaryFunctor', 'gpu_kernel_impl', 'Reduce'])
+const WRAPPERS = /(elementwise_kernel|reduce_kernel|multi_tensor_apply_kernel|^kernel$|device_kernel|^Kernel2?$)/
+/** What of a template argument names the work: `AddFunctor`, `CUDAFunctor_add`, `GeluCUDAKernelImpl`, `sum_functor`. */
+const FUNCTORS = [
+  /^CUDAFunctor_(\w+)$/,
+  /^launch_(\w+)$/,
+  /^(\w+?)(?:Functor|_functor|CUDAKernelImpl|_kernel_cuda|_kernel_impl|_cuda_kernel)$/,
+  /^(Mean|Norm\w*|Arg\w+|Welford|Min|Max)Ops$/,
+]
+const DULL = /^([AB]?Unary|Binary|BUnary|gpu|Reduce|.)$/
 
 /** The readable short name of a device kernel: no return type, namespaces, template arguments or parameters. */
 export function shortKernel(name: string): string {
   let text = name.trim()
   if (!/^void |<|\w\(/.test(text)) return text
   text = text.replace(/^(?:void|int|float|unsigned int)\s+/, '').replace(/\(anonymous namespace\)/g, '')
-  const bare = withoutGroups(withoutGroups(text, '<', '>'), '(', ')').trim()
+  const bare = withoutGroups(text).trim()
   const pieces = bare.split('::').filter((piece) => piece !== '')
   const last = pieces[pieces.length - 1]?.trim() ?? text
   if (!WRAPPERS.test(last)) return last || text
@@ -34,11 +43,12 @@ export function shortKernel(name: string): string {
 
 function functor(text: string): string | null {
   for (const piece of text.split(/[<>,()]|::/)) {
-    const word = piece.trim()
-    const match = FUNCTOR.exec(word)
-    if (match && !DULL.has(word) && match[1].length > 1) return word.replace(/Functor$|_kernel_cuda$|_kernel_impl$/, '')
+    for (const pattern of FUNCTORS) {
+      const found = pattern.exec(piece.trim())?.[1]
+      if (found && !DULL.test(found)) return found
+    }
   }
-  return /cutlass_\w+/.exec(text)?.[0] ?? null
+  return /cutlass\w*_\w+op_\w+|cutlass_\d\w+/.exec(text)?.[0] ?? null
 }
 
 /** A text of at most `length` characters: the middle goes, both ends stay. */
