@@ -65,6 +65,7 @@ def summarise(path: str, *, report: Report) -> Summary:
     steps = [
         StepInfo(label, int(start), int(end))
         for label, start, end in zip(trace.steps.label, trace.steps.start_ns, trace.steps.end_ns, strict=True)
+        if trace.steps.recorded
     ]
     return Summary(steps, views, read_info(trace.report), _count_data_notices(path))
 

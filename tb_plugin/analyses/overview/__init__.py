@@ -67,9 +67,9 @@ class Overview:
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
         advice = recommendations(Situation(trace, breakdown, with_kernels))
         payloads: dict[str, Payload] = {
-            "headline": _headline(breakdown, with_kernels),
-            "steps": _steps_series(breakdown, bool(times)),
-            "average_step": _average(breakdown, bool(times)),
+            "headline": _headline(breakdown, steps.recorded, with_kernels),
+            **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
+            "average_step": _average(breakdown, bool(times), "Average step" if steps.recorded else "Whole recording"),
             "recommendations": Notices("recommendations", "Recommendations", "training", advice),
             **{f"device_time_{device}": _partition(device, time) for device, time in times.items()},
             **{
@@ -110,12 +110,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _headline(breakdown: Breakdown, ratios: dict[str, DeviceRatios]) -> Figures:
+def _headline(breakdown: Breakdown, recorded: bool, ratios: dict[str, DeviceRatios]) -> Figures:
     total = float(breakdown.total.mean()) if len(breakdown.total) else None
-    figures = [
-        figure("step_time_mean_ns", total),
-        figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95)) if len(breakdown.total) > 1 else None),
-    ]
+    figures = [figure("step_time_mean_ns", total, "" if recorded else "Recorded time")]
+    if len(breakdown.total) > 1:
+        figures.append(figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95))))
     if ratios:
         note = f"mean of {len(ratios)} devices" if len(ratios) > 1 else ""
         figures.append(figure("utilization", _mean([ratio.utilization for ratio in ratios.values()]), note=note))
@@ -123,7 +122,8 @@ def _headline(breakdown: Breakdown, ratios: dict[str, DeviceRatios]) -> Figures:
     if ratios or breakdown.parts["communication"].any():
         figures.append(figure("communication_exposed", _share(breakdown, "communication")))
     count = len(breakdown.label)
-    return Figures("headline", "Headline", f"{count} step" if count == 1 else f"{count} steps", figures, "headline")
+    subtitle = ("1 step" if count == 1 else f"{count} steps") if recorded else "no steps recorded"
+    return Figures("headline", "Headline", subtitle, figures, "headline")
 
 
 def _share(breakdown: Breakdown, category: str) -> float | None:
@@ -157,7 +157,7 @@ def _steps_series(breakdown: Breakdown, has_device: bool) -> Series:
     )
 
 
-def _average(breakdown: Breakdown, has_device: bool) -> BreakdownPayload:
+def _average(breakdown: Breakdown, has_device: bool, title: str) -> BreakdownPayload:
     count = max(len(breakdown.total), 1)
     parts = [
         BreakdownPart(
@@ -169,7 +169,7 @@ def _average(breakdown: Breakdown, has_device: bool) -> BreakdownPayload:
         for c in _categories(breakdown, has_device)
     ]
     total = int(breakdown.total.sum()) / count
-    return BreakdownPayload("average_step", "Average step", "", "ns", total, parts, "table")
+    return BreakdownPayload("average_step", title, "", "ns", total, parts, "table")
 
 
 def _partition(device: str, time: DeviceTime) -> BreakdownPayload:

@@ -65,14 +65,14 @@ class Document:
             self.is_bare_list = True
             self._drop(first)
             if bytes(self._data[self._skip(1) :][:1]) not in (b"{", b"]", b""):
-                raise UnreadableTrace("the list holds no trace events", do=_CHOOSE)
+                raise UnreadableTrace("The list holds no trace events.", do=_CHOOSE)
             self._read_list()
             self._read_after_bare_list()
         elif root == b"{":
             self._drop(first)
             self._read_object()
         else:
-            raise UnreadableTrace("the file is no JSON object or list", do=_CHOOSE)
+            raise UnreadableTrace("The file holds neither a JSON object nor a list.", do=_CHOOSE)
 
     # the window
 
@@ -95,7 +95,7 @@ class Document:
     def _read_object(self) -> None:
         head = self._find_list()
         if head is None:
-            raise UnreadableTrace("there is no event list", do="The file may be cut off, or no trace.")
+            raise UnreadableTrace("There is no list of events.", do="The file may be cut off, or no trace.")
         self._keep_metadata(head, closed=False)
         while True:
             if self._data[:1] == b"[":

@@ -86,7 +86,7 @@ class _Reading:
     def check(self, is_bare_list: bool) -> None:
         """Raise UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self._collector.seen):
-            raise UnreadableTrace("the list holds no trace events", do="Choose a trace written by torch.profiler.")
+            raise UnreadableTrace("The list holds no trace events.", do="Choose a trace written by torch.profiler.")
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
         """The finished trace."""
