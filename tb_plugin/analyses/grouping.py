@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.tree import segments
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -105,33 +104,36 @@ def subtree_sums(own: Int64, parent: Int32) -> Int64:
 
 
 def levels(parent: Int32) -> list[Int64]:
-    """Positions by distance from their root."""
-    depth = np.zeros(len(parent), np.int64)
+    """Positions by distance from their root. Pointer doubling: n log depth."""
+    depth = (parent != MISSING).astype(np.int64)
     hop = parent.copy()
-    while True:
-        rows = np.flatnonzero(hop != MISSING)
-        if not len(rows):
-            break
-        depth[rows] += 1
-        hop[rows] = parent[hop[rows]]
+    while (rows := np.flatnonzero(hop != MISSING)).size:
+        depth[rows] += depth[hop[rows]]
+        hop[rows] = hop[hop[rows]]
     order = np.argsort(depth, kind="stable")
     return np.split(order, np.searchsorted(depth[order], np.arange(1, depth.max(initial=0) + 1)))
 
 
-def outermost(key: npt.NDArray[np.integer], parent: Int32) -> Bool:
-    """Rows without an ancestor of the same key: the calls that totals count."""
-    nested = np.zeros(len(key), np.bool_)
-    ancestor = parent.copy()
-    while True:
-        rows = np.flatnonzero((ancestor != MISSING) & ~nested)
-        if not len(rows):
-            return ~nested
-        nested[rows] = key[ancestor[rows]] == key[rows]
-        ancestor[rows] = parent[ancestor[rows]]
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Where n rows lie: track, start and end in nanoseconds; sorted by start, longest first."""
+
+    track: Int32
+    start: Int64
+    end: Int64
 
 
-def sorted_table(columns: dict[str, object], by: Sequence[str]) -> pa.Table:
-    """Columns as a table, sorted descending by ``by[0]`` (then ``by[1:]`` ascending)."""
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    keys = [(by[0], "descending"), *((key, "ascending") for key in by[1:])]
-    return table.sort_by(keys)
+def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
+    """Rows that no earlier row of the same key and track encloses: the calls that totals count. n log n."""
+    if not len(key):
+        return np.ones(0, np.bool_)
+    order, bounds = segments(group(key, spans.track).of.astype(np.int32))
+    # The furthest end so far, group by group: ranks keep the groups apart in one running maximum.
+    ends, rank = np.unique(spans.end[order], return_inverse=True)
+    base = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) * (len(ends) + 1)
+    reach = np.maximum.accumulate(base + rank + 1)
+    before = np.concatenate(([0], reach[:-1])) - base  # 0 or less: the first of its group
+    furthest = ends[np.maximum(before - 1, 0)]
+    first: Bool = np.empty(len(key), np.bool_)
+    first[order] = (before <= 0) | (furthest < spans.end[order]) | (furthest <= spans.start[order])
+    return first

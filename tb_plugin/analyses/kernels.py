@@ -155,7 +155,7 @@ def _known(values: Int64) -> pa.Array:
 
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
     """Memcpy and memset by name. Bandwidth counts only events whose bytes are known."""
-    groups = group(trace.name[copies])
+    groups = group(trace.name[copies], trace.kind[copies])
     dur = trace.dur_ns[copies]
     size = np.asarray(_section(trace, "bytes")[copies], np.int64)
     known = size != MISSING
@@ -170,7 +170,11 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
     data["bytes"] = pa.array(total_bytes, mask=~groups.any(known))
     data["bandwidth"] = pa.array(bandwidth, mask=timed == 0)
     return _frame(
-        "copies", "Copies and sets", ["name", "kind", *STATISTICS, "bytes", "bandwidth"], pa.table(data), ("name",)
+        "copies",
+        "Copies and sets",
+        ["name", "kind", *STATISTICS, "bytes", "bandwidth"],
+        pa.table(data),
+        ("name", "kind"),
     )
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
-from tb_plugin.analyses.grouping import Groups, group, levels, outermost, subtree_sums
+from tb_plugin.analyses.grouping import Groups, Spans, group, levels, outermost, subtree_sums
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
@@ -48,6 +48,7 @@ class ModuleCalls:
     """
 
     row: Int64
+    spans: Spans
     parent: Int32
     module: Int64
     """Number of the module (name and id)."""
@@ -134,6 +135,7 @@ def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
     position[rows] = np.arange(len(rows), dtype=np.int32)
     return ModuleCalls(
         row=rows,
+        spans=Spans(trace.track[rows], trace.start_ns[rows], end),
         parent=nesting.parent,
         module=_modules(trace, rows).of,
         host_self_ns=trace.self_ns[rows],
@@ -196,7 +198,7 @@ def _columns(calls: ModuleCalls) -> list[str]:
 
 def _aggregate(calls: ModuleCalls, groups: Groups) -> dict[str, Int64]:
     """Sums over groups of calls; totals count only calls that do not stand in a call of the same group."""
-    once = outermost(groups.of, calls.parent)
+    once = outermost(groups.of, calls.spans)
 
     def total(values: Int64) -> Int64:
         return groups.sum(np.where(once, values, 0))

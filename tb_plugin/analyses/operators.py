@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
 from tb_plugin.analyses.donuts import donut
-from tb_plugin.analyses.grouping import Groups, group, levels, outermost, ratio, subtree_sums
+from tb_plugin.analyses.grouping import Groups, Spans, group, levels, outermost, ratio, subtree_sums
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Payload, Sort, Table, View
@@ -31,6 +31,7 @@ class Calls:
     """All chosen operator calls, by time. Times in nanoseconds; ``parent`` is a position among them."""
 
     row: Int64
+    spans: Spans
     parent: Int32
     name: Int32
     shape: Int32
@@ -113,6 +114,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     stack, stacks = _stacks(trace, rows)
     return Calls(
         row=rows,
+        spans=Spans(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]),
         parent=parent,
         name=trace.name[rows],
         shape=shape[rows],
@@ -192,7 +194,7 @@ def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
 
 def _by_name(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
     groups = group(calls.name)
-    data = _sums(calls, groups, outermost(calls.name, calls.parent))
+    data = _sums(calls, groups, outermost(calls.name, calls.spans))
     data["name"] = trace.strings.take(calls.name[groups.first])
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
     table = _with_rest(data, calls.no_operator_ns)
@@ -202,7 +204,7 @@ def _by_name(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
 
 def _by_shape(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
     groups = group(calls.name, calls.shape)
-    data = _sums(calls, groups, outermost(groups.of, calls.parent))
+    data = _sums(calls, groups, outermost(groups.of, calls.spans))
     data["name"] = trace.strings.take(calls.name[groups.first])
     data["input_shape"] = trace.strings.take(calls.shape[groups.first])
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
@@ -215,7 +217,7 @@ def _by_stack(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
     """Calls with a known stack, by name, shapes and stack; totals leave out calls nested in one of the same name."""
     known = calls.stack != MISSING
     groups = group(calls.name[known], calls.shape[known], calls.stack[known])
-    data = _sums(calls, groups, outermost(calls.name, calls.parent), known)
+    data = _sums(calls, groups, outermost(calls.name, calls.spans), known)
     data["name"] = trace.strings.take(calls.name[known][groups.first])
     data["input_shape"] = trace.strings.take(calls.shape[known][groups.first])
     texts = pa.array(calls.stacks, pa.large_string())

@@ -44,6 +44,13 @@ def test_device_events_at_zero_are_set_aside() -> None:
     ]
 
 
+def test_any_event_at_zero_is_set_aside_in_a_trace_that_counts_from_an_epoch() -> None:
+    """One host event whose time was never set would make the window half a century long."""
+    table = trace().op("aten::mm", EPOCH, 10).op("aten::add", EPOCH + 20, 10).op("lost", 0, 10).table()
+    assert table.coverage.end_ns == 30_000
+    assert [r["name"] for r in rows(table, "operators")] == ["aten::add", "aten::mm"]
+
+
 def test_a_trace_that_begins_at_zero_keeps_its_events() -> None:
     table = trace().op("aten::mm", 0, 10).launches(kernel("k", 5, 0), at=0).table()
     assert facts(table)["device.0.kernels"] == 1 and not table.report.events_quarantined
