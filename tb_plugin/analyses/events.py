@@ -137,7 +137,8 @@ def _matching(trace: TraceTable, selection: Selection, where: tuple[tuple[str, s
 
 def _thread(track: Track) -> str:
     if track.is_device:
-        return f"device {track.pid}, stream {track.tid}"
+        stream = track.tid if track.tid.startswith("stream") else f"stream {track.tid}"
+        return f"device {track.pid}, {stream}"
     return track.thread.strip() or f"thread {track.tid}"
 
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import cases from '../../../tests/format_cases.json'
 import type { Scalar, Unit } from '../api/payloads'
-import { columnScale, exact, format, formatTime, scaleFor } from './format'
+import { columnScale, exact, format, formatTime, precise, scaleFor } from './format'
 
 interface Case {
   unit: string
@@ -35,4 +35,11 @@ describe('format', () => {
     expect(exact(0.33412345, 'ratio')).toBe('33.412345 %')
     expect(exact(null, 'ns')).toBe('no value')
   })
+})
+
+it('shows single events with every digit', () => {
+  expect(precise(2_918_005, 'ns')).toBe('2.918005 ms')
+  expect(precise(10_304, 'ns')).toBe('10.304 µs')
+  expect(precise(322_412_000, 'ns')).toBe('322.412 ms')
+  expect(precise(0.5, 'ratio')).toBe(format(0.5, 'ratio'))
 })

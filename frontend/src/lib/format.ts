@@ -105,6 +105,15 @@ export function format(value: Scalar, unit: Unit, scale?: Scale): string {
   return used.symbol && typeof value === 'number' ? `${text} ${used.symbol}` : text
 }
 
+const NANOSECONDS = new Intl.NumberFormat('en-US', { maximumFractionDigits: 9 })
+
+/** A single event's value with every digit that it has: `2.918005 ms`. */
+export function precise(value: Scalar, unit: Unit): string {
+  if (unit !== 'ns' || typeof value !== 'number' || !Number.isInteger(value)) return format(value, unit)
+  const scale = scaleFor(unit, value)
+  return `${NANOSECONDS.format(value / scale.factor)} ${scale.symbol}`
+}
+
 const EXACT: Partial<Record<Unit, string>> = { ns: ' ns', bytes: ' bytes', bytes_per_second: ' bytes/s' }
 const FULL = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
 

@@ -161,7 +161,7 @@ function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
 function AverageCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
   return (
     <Card className={wide ? 'tt-span12' : 'tt-span4'} title={payload.title} subtitle={payload.subtitle}>
-      <BreakdownTable payload={payload} onLink={followLink} of="% of step" />
+      <BreakdownTable payload={payload} onLink={followLink} of={wide ? '% of recording' : '% of step'} />
     </Card>
   )
 }

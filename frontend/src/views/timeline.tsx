@@ -332,6 +332,7 @@ function EventPanel({ event, base, onClose }: { event: number; base: Query; onCl
               ))
             ) : (
               <FigureList
+                whole={key !== 'same_name'}
                 figures={payload.figures.filter((figure) => key !== 'event' || figure.metric.key !== 'name')}
               />
             )}

@@ -3,7 +3,7 @@ import { ActionIcon, Skeleton, Tooltip, useComputedColorScheme } from '@mantine/
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Metric, Scalar, Unit } from '../api/payloads'
 import { DARK, LIGHT, type Theme } from '../canvas/surface'
-import { exact, format, formatNumber, type Scale } from '../lib/format'
+import { exact, format, formatNumber, precise, type Scale } from '../lib/format'
 import { CheckIcon, CopyIcon } from './icons'
 
 export const useTheme = (): Theme =>
@@ -75,9 +75,9 @@ export function MetricName({ metric, children }: { metric: Metric; children?: Re
 }
 
 /** A number with its unit; the exact value on hover. */
-export function Value(props: { value: Scalar; unit: Unit; scale?: Scale; bare?: boolean }) {
-  const { value, unit, scale, bare } = props
-  const text = bare && scale ? formatNumber(value, scale) : format(value, unit, scale)
+export function Value(props: { value: Scalar; unit: Unit; scale?: Scale; bare?: boolean; whole?: boolean }) {
+  const { value, unit, scale, bare, whole } = props
+  const text = bare && scale ? formatNumber(value, scale) : whole ? precise(value, unit) : format(value, unit, scale)
   const plain = unit === 'text' || unit === 'code'
   return (
     <span className={unit === 'code' ? 'tt-mono' : 'tt-num'} title={plain ? String(value ?? '') : exact(value, unit)}>

@@ -26,7 +26,8 @@ export function Headline({ figures, alarms }: { figures: readonly Figure[]; alar
   )
 }
 
-export function FigureList({ figures }: { figures: readonly Figure[] }) {
+/** `whole`: every digit of a recorded value, for a single event. */
+export function FigureList({ figures, whole }: { figures: readonly Figure[]; whole?: boolean }) {
   return (
     <dl className="tt-list">
       {figures.map((figure) => (
@@ -35,7 +36,7 @@ export function FigureList({ figures }: { figures: readonly Figure[] }) {
             <MetricName metric={figure.metric} />
           </dt>
           <dd>
-            <Value value={figure.value} unit={figure.metric.unit} />
+            <Value value={figure.value} unit={figure.metric.unit} whole={whole} />
             {figure.note && <em title={figure.note}>{figure.note}</em>}
           </dd>
         </div>
