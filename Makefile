@@ -17,7 +17,7 @@ STATIC := tb_plugin/static/index.html
 SCHEMA := frontend/src/api/payloads.schema.json
 PACKAGE := pyproject.toml setup.py
 SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 2>/dev/null) \
-	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json frontend/dev/*.mjs)
+	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json)
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 NPM_FLAGS := --prefer-offline --no-audit --no-fund --loglevel=error
 

@@ -1,11 +1,14 @@
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
-import { fakeServer } from './dev/fake.mjs'
+
+// `npm run dev` asks a TensorBoard that runs already (make demo) for the data.
+const tensorboard = process.env.TENSORBOARD ?? 'http://localhost:6006'
+const proxied = { target: `${tensorboard}/data/plugin/torch_trace`, changeOrigin: true }
 
 // TensorBoard imports static/index.js by that name; all else is hashed and immutable.
 export default defineConfig({
   base: './',
-  plugins: [react(), fakeServer()],
+  plugins: [react()],
   worker: { format: 'es' },
   build: {
     outDir: '../tb_plugin/static',
@@ -22,6 +25,9 @@ export default defineConfig({
         assetFileNames: 'assets/[name]-[hash][extname]',
       },
     },
+  },
+  server: {
+    proxy: Object.fromEntries(['runs', 'profile', 'view', 'table', 'download'].map((route) => [`/${route}`, proxied])),
   },
   test: { include: ['src/**/*.test.ts', 'src/**/*.test.tsx'] },
 })

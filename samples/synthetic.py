@@ -12,7 +12,8 @@ nanoseconds. The truth comes from the plan and never from reading the written fi
   that is open at that moment.
 * Who owns a kernel is decided when it is launched, from the operators and modules open on that thread.
 
-Nothing here was recorded. The device names say so, because these files look real on the screen.
+Nothing here was recorded. The device names say so, because these files look real on the screen. It is one long file on
+purpose: people copy it to a machine that has nothing but Python.
 
 usage: python samples/synthetic.py OUT_DIR [--steps 6] [--ranks 1] [--streams 2] [--scale 1] [--arch cuda|rocm]
        [--seed 0] [--slow-rank R] [--epoch-us] [--plain] [--truth FILE]

@@ -1,4 +1,5 @@
-// The timeline's hands: wheel, drag, keys and clicks move a window over a model and ask for a redraw.
+// The timeline's hands: wheel, drag, keys and clicks move a window over a model and ask for a redraw. One class, one
+// state machine of the pointer: splitting it would only pass the same fields around.
 
 import type { Timeline } from '../api/payloads'
 import { clamp } from '../lib/scale'
