@@ -15,10 +15,10 @@ DEV := $(VENV)/.stamp-dev
 MODULES := frontend/node_modules/.package-lock.json
 STATIC := tb_plugin/static/index.html
 SCHEMA := frontend/src/api/payloads.schema.json
-PACKAGE := pyproject.toml setup.py
+PACKAGE := pyproject.toml setup.py constraints.txt
 SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 2>/dev/null) \
 	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json)
-PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 NPM_FLAGS := --prefer-offline --no-audit --no-fund --loglevel=error
 
 # The first Python that is new enough and can make a virtual environment; looked up once, when first needed.
