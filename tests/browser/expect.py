@@ -68,6 +68,9 @@ def _assert_payload(frame: Frame, text: str, name: str, payload: dict[str, Any])
     if payload["kind"] == "figures" and payload["style"] == "headline":
         missing = [f["metric"]["title"] for f in payload["figures"] if f["metric"]["title"] not in text]
         assert missing == [], f"{name}: {missing}"
+    elif payload["kind"] == "breakdown" and payload["style"] == "table":
+        missing = [p["metric"]["title"] for p in payload["parts"] if p["metric"]["title"] not in text]
+        assert payload["title"] in text and missing == [], f"{name}: {missing}"
     elif payload["kind"] == "breakdown" and payload["total"]:
         assert frame.locator("[role=img]").count() > 0, name
     elif payload["kind"] == "series" and payload["x"]:
