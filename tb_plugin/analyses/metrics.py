@@ -87,10 +87,10 @@ METRICS: dict[str, Metric] = {
                 "Host time of the backward operators whose forward operator the module or its children called.",
             ),
             "backward_device_self_ns": (
-                "Backward device self",
+                "Backward self",
                 "Device time launched by backward operators whose forward operator the module called directly.",
             ),
-            "backward_device_total_ns": ("Backward device total", "Backward device self of it and of its children."),
+            "backward_device_total_ns": ("Backward device", "Backward self of it and of its children."),
             "start_ns": ("Start", "Time since the first event of the trace."),
             "dur_ns": ("Duration", "End less start."),
             "launch_delay_ns": ("Launch to start", "From the begin of the launching call to the begin on the device."),
