@@ -65,7 +65,7 @@ format: preflight $(DEV) $(MODULES) ## Let the formatters rewrite the code
 	cd frontend && npm run --silent format
 
 bench: preflight $(DEV) ## Speed and memory beside torch-tb-profiler 0.4.3 (ARGS="--events 1000000 --rounds 5")
-	@$(BIN)/python benchmarks/compare.py $(ARGS)
+	@$(BIN)/python -m benchmarks.compare $(ARGS)
 
 types: preflight $(DEV) $(MODULES) ## Write the TypeScript types of the payloads
 	$(BIN)/python -m tb_plugin.payloads.export > $(SCHEMA)

@@ -1,4 +1,4 @@
-"""Ours beside torch-tb-profiler 0.4.3, interleaved: ``python benchmarks/compare.py`` (see README.md here)."""
+"""Ours beside torch-tb-profiler 0.4.3, interleaved: ``python -m benchmarks.compare`` (see README.md here)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import corpus
+from benchmarks.measure import Cost, measure
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import corpus  # noqa: E402
-from benchmarks.measure import Cost, measure  # noqa: E402
-
 PEER = "torch-tb-profiler==0.4.3"
 PEER_VENV = ROOT / ".venv-bench"
 MB = 1e6

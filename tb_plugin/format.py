@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -107,20 +108,20 @@ def _grouped(value: float, decimals: int) -> str:
     return f"{rounded:,.{decimals}f}"
 
 
-class Printer:
+class Printer(ABC):
     """Prints payloads; subclasses decide how a heading, a line and a table look."""
 
+    @abstractmethod
     def heading(self, text: str, level: int) -> None:
         """A title; level 1 is a profile, 2 a view, 3 a payload."""
-        raise NotImplementedError
 
+    @abstractmethod
     def line(self, text: str) -> None:
         """One paragraph."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rows(self, header: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> None:
         """A table; the header holds (title, is a number)."""
-        raise NotImplementedError
 
     def view(self, view: View) -> None:
         """All payloads of a view that make sense as text."""

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,7 @@ class Loader:
                 key = f"copy|{url}|{found.fingerprint}"
                 suffix = "".join(Path(name).suffixes[-2:])
                 known = self._store.get(key, suffix)
-                local[name] = str(known or self._store.put(key, suffix, lambda target, url=url: copy_url(url, target)))  # type: ignore[misc]
+                local[name] = str(known or self._store.put(key, suffix, partial(copy_url, url)))
         except Exception as error:  # the edge of a thread
             with self._lock:
                 if entry.load is load:
