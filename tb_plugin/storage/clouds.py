@@ -28,6 +28,7 @@ _SECRET_VARIABLES = (
     "AZURE_STORAGE_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
     "AZURE_CLIENT_SECRET",
+    "AZURE_STORAGE_CLIENT_SECRET",
 )
 _SHORTEST_SECRET = 6
 _USER = re.compile(r"(\w://)[^/@\s'\"]*:[^/@\s'\"]*@")

@@ -223,7 +223,8 @@ def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str) ->
         found = fs.find(root, detail=True)
         if not found and not fs.exists(root):
             raise FileNotFoundError(root)
-        answer.set_result(found)
+        # adlfs answers a list of names when the root is a file.
+        answer.set_result(found if isinstance(found, dict) else {str(path): fs.info(path) for path in found})
     except BaseException as error:  # the edge of a thread: whoever waits gets it
         answer.set_exception(error)
 
