@@ -14,6 +14,7 @@ RUN := $(VENV)/.stamp-run
 DEV := $(VENV)/.stamp-dev
 MODULES := frontend/node_modules/.package-lock.json
 STATIC := tb_plugin/static/index.html
+AZURITE := tests/azurite/node_modules/.package-lock.json
 SCHEMA := frontend/src/api/payloads.schema.json
 PACKAGE := pyproject.toml setup.py constraints.txt
 SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 2>/dev/null) \
@@ -47,7 +48,7 @@ demo: preflight-demo $(RUN) $(STATIC) ## Start TensorBoard on the samples (PORT=
 
 build: preflight $(STATIC) ## Build the page into tb_plugin/static
 
-test: preflight $(DEV) $(STATIC) chromium ## Install what the tests need and run all of them
+test: preflight $(DEV) $(STATIC) $(AZURITE) chromium ## Install what the tests need and run all of them
 	@cd frontend && npm test --silent
 	@$(BIN)/python -m pytest $(ARGS)
 
@@ -81,7 +82,7 @@ wheel: preflight $(VENV)/pyvenv.cfg $(STATIC) ## The wheel with the built page, 
 	$(BIN)/python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean: ## Remove everything that these commands made
-	rm -rf $(VENV) .venv-bench build dist *.egg-info tb_plugin/static frontend/node_modules screenshots \
+	rm -rf $(VENV) .venv-bench build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \
 		.mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 preflight:
@@ -114,6 +115,11 @@ $(MODULES): frontend/package.json frontend/package-lock.json
 # npm ci refuses when a registry lacks an optional package of another platform; npm install takes the same locked versions.
 	@cd frontend && { npm ci $(NPM_FLAGS) 2>/dev/null || npm install --no-save $(NPM_FLAGS); }
 	@touch $@
+
+# The emulator of Azure Blob Storage. Without it the tests that need it are skipped and say so.
+$(AZURITE): tests/azurite/package.json
+	@echo "Installing Azurite ..."
+	@cd tests/azurite && npm install --no-package-lock $(NPM_FLAGS) || echo "Azurite cannot be installed; its tests are skipped."
 
 $(STATIC): $(MODULES) $(SOURCES)
 	@echo "Building the page ..."

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tb_plugin.trace.table import TraceTable
+from tests import stores
 from tests.builders import model
 
 REPO = Path(__file__).resolve().parent.parent
@@ -38,3 +41,22 @@ def sample(name: str) -> TraceTable:
 # Machines that run these tests are shared and slow: a deadline would measure them.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session")
+def object_stores() -> Iterator[Callable[[str], stores.Store]]:
+    """Gives the emulator of a scheme, started when it is first asked for; skips where it cannot be installed."""
+    with ExitStack() as stack:
+
+        @functools.cache
+        def started(scheme: str) -> stores.Store:
+            return stack.enter_context(stores.STORES[scheme]())
+
+        def get(scheme: str) -> stores.Store:
+            for package in stores.PACKAGES[scheme]:
+                pytest.importorskip(package)
+            if scheme == "abfs" and (why := stores.install_azurite()):
+                pytest.skip(why)
+            return started(scheme)
+
+        yield get

@@ -35,6 +35,8 @@ class Entry:
         self.path = ""
         """Of the column file, once ready."""
         self.job: Job | None = None
+        self.copied: float | None = None
+        """How much of a remote profile is in the local cache, 0..1; None when nothing has to be copied."""
         self.load: object = None
         """Identity of the load under way; what comes back from an earlier one is ignored."""
         self.gone = False
@@ -49,10 +51,11 @@ class Entry:
 
     @property
     def fraction(self) -> float:
-        """How much of the file is read, 0..1."""
+        """How much of the file is read, 0..1; of a remote file, copying is the first half."""
         if self.state == "ready":
             return 1.0
-        return self.job.fraction if self.job is not None else 0.0
+        parsed = self.job.fraction if self.job is not None else 0.0
+        return parsed if self.copied is None else (self.copied + parsed) / 2
 
 
 @dataclass(frozen=True)

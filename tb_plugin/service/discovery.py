@@ -41,7 +41,8 @@ class Found:
     root: Root
     names: tuple[str, ...]
     """Paths relative to the root."""
-    size_bytes: int
+    sizes_bytes: tuple[int, ...]
+    """Of each of the files."""
     fingerprint: str
     reader: Reader
 
@@ -49,6 +50,11 @@ class Found:
     def url(self) -> str:
         """Full path or URL of the (first) file."""
         return self.root.folder.locate(self.names[0])
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all its files."""
+        return sum(self.sizes_bytes)
 
 
 @dataclass
@@ -132,8 +138,7 @@ class Scanner:
 
 def read_head(folder: Folder, path: str) -> bytes:
     """The first 64 KiB of a file's text, unpacked when its magic bytes say gzip. Raises StorageError, zlib.error."""
-    with folder.open(path) as stream:
-        head = stream.read(HEAD_BYTES)
+    head = folder.head(path, HEAD_BYTES)
     if head[:2] == _GZIP_MAGIC:
         # A cut or growing archive gives what it has.
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
@@ -199,7 +204,7 @@ def _found(run: str, worker: str, span: str, draft: _Draft) -> Found:
         time_unix_ms=time_of(draft.candidate.span),
         root=draft.root,
         names=draft.candidate.names,
-        size_bytes=sum(file.size for file in draft.files),
+        sizes_bytes=tuple(file.size for file in draft.files),
         fingerprint="|".join(file.fingerprint for file in draft.files),
         reader=draft.reader,
     )

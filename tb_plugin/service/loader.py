@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.pool import Job, Workers
 from tb_plugin.service.summary import Summary
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.storage.files import copy_url
 
 log = logging.getLogger("torch_trace")
 
@@ -83,9 +82,10 @@ class Loader:
                 raise Cancelled(f"{entry.found.url} changed while it was read.")
             if job is None:
                 time.sleep(0.02)
+                watch(entry.fraction)
                 continue
             wait([job.future], timeout=0.2)
-            watch(job.fraction)
+            watch(entry.fraction)
         return entry
 
     def drop(self, entry: Entry) -> None:
@@ -127,14 +127,15 @@ class Loader:
 
     def _fetch(self, entry: Entry, load: object) -> None:
         """Copies remote files into the cache, because workers open local paths only; then parses."""
-        found, local = entry.found, {}
+        found, local, before = entry.found, {}, 0
+        entry.copied = 0.0
         try:
-            for name in found.names:
-                url = found.root.folder.locate(name)
-                key = f"copy|{url}|{found.fingerprint}"
-                suffix = "".join(Path(name).suffixes[-2:])
-                known = self._store.get(key, suffix)
-                local[name] = str(known or self._store.put(key, suffix, partial(copy_url, url)))
+            for name, size in zip(found.names, found.sizes_bytes, strict=True):
+                local[name] = str(self._copy(entry, load, name, size, before))
+                before += size
+            entry.copied = 1.0
+        except Cancelled:
+            return
         except Exception as error:  # the edge of a thread
             with self._lock:
                 if entry.load is load:
@@ -143,6 +144,22 @@ class Loader:
         with self._lock:
             if entry.load is load:
                 self._parse(entry, local)
+
+    def _copy(self, entry: Entry, load: object, name: str, size_bytes: int, before_bytes: int) -> Path:
+        """The local copy of one file. Raises StorageError, Cancelled when the load was abandoned."""
+        found = entry.found
+        key = f"copy|{found.root.folder.locate(name)}|{found.fingerprint}"
+        suffix = "".join(Path(name).suffixes[-2:])
+
+        def watch(done_bytes: int) -> None:
+            if entry.load is not load:
+                raise Cancelled(f"Nobody waits for {found.url}.")
+            entry.copied = min(1.0, (before_bytes + done_bytes) / max(1, found.size_bytes))
+
+        def fill(target: Path) -> None:
+            found.root.folder.copy(name, target, size_bytes, watch)
+
+        return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
     def _parse(self, entry: Entry, paths: dict[str, str]) -> None:
         key = _key(entry)

@@ -8,27 +8,42 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from tb_plugin.errors import NotFound, StorageError, UserError
-from tb_plugin.storage import local
+from tb_plugin.errors import NotFound, StorageError, TorchTraceError, UserError
+from tb_plugin.storage import clouds, local
 from tb_plugin.storage.listing import Listing, StoredFile
 
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]*)://")
-_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
-_CHANGES = ("ETag", "etag", "md5Hash", "content_md5", "generation", "mtime", "LastModified", "last_modified", "updated")
-_COPY_BYTES = 4 * 1024 * 1024
+_VERSIONS = ("generation", "ETag", "etag", "md5Hash", "content_md5")
+"""Names under which a store states which content an object has; the first is enough."""
+_CHANGES = ("mtime", "LastModified", "last_modified", "updated")
+"""Names of times, for stores that state nothing better."""
+_BLOCK_BYTES = 1024 * 1024
+LIST_SECONDS = 20.0
+"""A listing that takes longer is reported as unreachable, and its answer is taken when it comes."""
+COPY_ATTEMPTS = 3
+_PAUSE_SECONDS = 0.5
+_LONGEST_REASON = 300
 
 
 class Folder:
-    """A log directory, or a single file that stands for one. ``url`` is as the person wrote it, expanded."""
+    """A log directory, or a single file that stands for one.
+
+    ``url`` and ``locate`` are for people: as written, expanded, without credentials. Bytes come through the methods.
+    """
 
     def __init__(self, url: str) -> None:
-        self.url = expand(url)
-        self.is_local = scheme_of(self.url) is None
+        self._real = expand(url)
+        self.is_local = scheme_of(self._real) is None
+        self.url = self._real if self.is_local else clouds.redact(self._real)
+        self._listing: Future[dict[str, dict[str, Any]]] | None = None
 
     @property
     def name(self) -> str:
@@ -58,7 +73,42 @@ class Folder:
 
     def open(self, path: str) -> BinaryIO:
         """The stored bytes of a listed file. Raises StorageError."""
-        return open_url(self.locate(path))
+        return open_url(self._real_url(path))
+
+    def head(self, path: str, size_bytes: int) -> bytes:
+        """The first bytes of a listed file that is not empty. Raises StorageError."""
+        if self.is_local:
+            with self.open(path) as stream:
+                return stream.read(size_bytes)
+        fs, place = _filesystem(self._real_url(path))
+        try:
+            return cast(bytes, fs.cat_file(place, start=0, end=size_bytes))
+        except Exception as error:  # every backend raises its own
+            raise _refused(self.locate(path), error) from error
+
+    def copy(
+        self, path: str, target: Path, size_bytes: int, watch: Callable[[int], None] = lambda done_bytes: None
+    ) -> None:
+        """Streams a listed file into a local path, telling ``watch`` the bytes done; it may raise to stop.
+
+        Raises StorageError, also when the copy has not the size that the listing stated.
+        """
+        got = 0
+        for attempt in range(COPY_ATTEMPTS):
+            if attempt:
+                time.sleep(_PAUSE_SECONDS * 2 ** (attempt - 1))
+            got = _download(self._real_url(path), target, watch)
+            if got == size_bytes:
+                return
+        what = f"The copy has {got} bytes, the listing said {size_bytes}."
+        raise StorageError(what, self.locate(path), "It may still be written; try again.")
+
+    def _real_url(self, path: str) -> str:
+        if self.is_local:
+            return self.locate(path)
+        if self.locate(path) == self.url:
+            return self._real
+        return clouds.join(self._real, path)
 
     def _single(self, path_text: str) -> bool:
         return path_text.lower().endswith((".json", ".json.gz"))
@@ -79,18 +129,33 @@ class Folder:
         return listing
 
     def _list_remote(self) -> Listing:
-        fs, root = _filesystem(self.url)
-        try:
-            fs.invalidate_cache()
-            found = cast("dict[str, dict[str, Any]]", fs.find(root, detail=True))
-            if not found and not fs.exists(root):
-                raise NotFound("The path does not exist.", self.url, "Check the log directory.")
-        except UserError:
-            raise
-        except Exception as error:  # every backend raises its own
-            raise _refused(self.url, error) from error
+        fs, root = _filesystem(self._real)
+        found = self._find(fs, root)
         files = [_remote_file(root, path, info) for path, info in found.items() if info.get("type") != "directory"]
         return Listing(tuple(sorted(files, key=lambda f: f.path)))
+
+    def _find(self, fs: Any, root: str) -> dict[str, dict[str, Any]]:
+        """One recursive listing in a thread of its own: an unreachable store must not hold up the scan for minutes."""
+        if self._listing is None:
+            self._listing = Future()
+            threading.Thread(target=_list_into, args=(self._listing, fs, root), daemon=True).start()
+        listing = self._listing
+        try:
+            found = listing.result(LIST_SECONDS)
+        except FutureTimeout as error:
+            if not listing.done():
+                what = f"The storage has not answered for {LIST_SECONDS:.0f} seconds."
+                raise StorageError(what, self.url, "It is asked again; check the network and the endpoint.") from error
+            self._listing = None
+            raise _refused(self.url, error) from error
+        except FileNotFoundError as error:
+            self._listing = None
+            raise NotFound("The path does not exist.", self.url, "Check the log directory.") from error
+        except Exception as error:  # every backend raises its own
+            self._listing = None
+            raise _refused(self.url, error) from error
+        self._listing = None
+        return found
 
 
 class FileSource:
@@ -145,22 +210,41 @@ def open_url(url: str) -> BinaryIO:
         if scheme_of(url) is None:
             return Path(url).open("rb")
         fs, path = _filesystem(url)
-        return cast(BinaryIO, fs.open(path, "rb"))
+        return cast(BinaryIO, fs.open(path, "rb", block_size=_BLOCK_BYTES))
     except UserError:
         raise
     except Exception as error:  # every backend raises its own
         raise _refused(url, error) from error
 
 
-def copy_url(url: str, target: Path) -> None:
-    """Copies a stored file to a local path. Raises StorageError."""
+def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str) -> None:
     try:
-        with open_url(url) as source, target.open("wb") as sink:
-            shutil.copyfileobj(source, sink, _COPY_BYTES)
-    except UserError:
+        fs.invalidate_cache()
+        found = fs.find(root, detail=True)
+        if not found and not fs.exists(root):
+            raise FileNotFoundError(root)
+        # adlfs answers a list of names when the root is a file.
+        answer.set_result(found if isinstance(found, dict) else {str(path): fs.info(path) for path in found})
+    except BaseException as error:  # the edge of a thread: whoever waits gets it
+        answer.set_exception(error)
+
+
+def _download(url: str, target: Path, watch: Callable[[int], None]) -> int:
+    """Copies an object as one stream; its size. Raises StorageError, and what ``watch`` raises."""
+    from fsspec.callbacks import Callback
+
+    class Watching(Callback):  # type: ignore[misc]
+        def call(self, *args: object, **kwargs: object) -> None:
+            watch(self.value)
+
+    try:
+        fs, path = _filesystem(url)
+        fs.get_file(path, str(target), callback=Watching())
+        return target.stat().st_size
+    except TorchTraceError:
         raise
     except Exception as error:  # every backend raises its own
-        raise _refused(url, error) from error
+        raise _refused(clouds.redact(url), error) from error
 
 
 def _filesystem(url: str) -> tuple[Any, str]:
@@ -169,13 +253,20 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
     scheme = scheme_of(url) or "file"
     try:
-        fs, path = fsspec.core.url_to_fs(url)
+        address = clouds.address_of(url)
+        fs, path = fsspec.core.url_to_fs(address.url, **address.options)
     except ImportError as error:
-        extra = _EXTRAS.get(scheme)
-        install = f"pip install 'torch-trace-tb[{extra}]'" if extra else str(error)
-        raise StorageError(f"A package for {scheme}:// is not installed.", url, f"Install it: {install}") from error
+        extra = clouds.extra_of(url)
+        install = f"pip install 'torch-trace-tb[{extra}]'" if extra else clouds.redact(str(error))
+        what = f"A package for {scheme}:// is not installed."
+        raise StorageError(what, clouds.redact(url), f"Install it: {install}") from error
     except ValueError as error:
-        raise StorageError(f"No file system is known for {scheme}://.", url, str(error)) from error
+        if scheme in fsspec.available_protocols() or clouds.extra_of(url):
+            raise _refused(url, error) from error
+        reason = clouds.redact(str(error))
+        raise StorageError(f"No file system is known for {scheme}://.", clouds.redact(url), reason) from error
+    except Exception as error:  # a library may look for credentials or a native library at once
+        raise _refused(url, error) from error
     return fs, str(path)
 
 
@@ -184,11 +275,13 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
     base = root.strip("/")
     relative = path.strip("/")
     relative = relative.rpartition("/")[2] if relative == base else relative.removeprefix(base).lstrip("/")
-    # What a backend states about a change; the time of creation only where nothing better is stated.
-    stated = [str(info[key]) for key in _CHANGES if info.get(key)] or [str(info.get("created", ""))]
-    return StoredFile(relative, size, "-".join([str(size), *stated]))
+    # Which content it is; times only where the store states nothing better, that of creation last.
+    stated = [str(info[key]) for key in (*_VERSIONS, *_CHANGES, "created") if info.get(key)]
+    return StoredFile(relative, size, "-".join([str(size), *stated[:1]]))
 
 
 def _refused(url: str, error: Exception) -> StorageError:
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return StorageError(f"The storage refused: {reason}.", url, "Check that it exists and that you may read it.")
+    reason = clouds.redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+    reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
+    do = "Check that it exists, that you may read it, and that the storage can be reached."
+    return StorageError(f"The storage refused: {reason}.", clouds.redact(url), do)

@@ -53,7 +53,7 @@ document.addEventListener('securitypolicyviolation', (event) =>
 
 
 @contextmanager
-def tensorboard(logdir: Path, cache: Path, *options: str) -> Iterator[str]:
+def tensorboard(logdir: Path | str, cache: Path, *options: str) -> Iterator[str]:
     """A TensorBoard on a free port of the loopback interface; gives its address, with a slash at the end."""
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0"]
     environment = {**os.environ, "TORCH_TRACE_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"}

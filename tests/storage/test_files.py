@@ -149,7 +149,7 @@ def test_memory_fingerprint_follows_the_content(memory):
 
 
 def test_missing_package_says_what_to_install(monkeypatch):
-    def refuse(url):
+    def refuse(url, **options):
         raise ImportError("Install s3fs to access S3")
 
     monkeypatch.setattr(fsspec.core, "url_to_fs", refuse)

@@ -30,6 +30,8 @@ export function App() {
 function Frame() {
   const route = useRoute()
   const { catalog, problem: offline, refresh } = useCatalog()
+  // With profiles at hand, a store that went away is a remark; without, NoProfile says it.
+  const trouble = catalog && (offline ?? (catalog.runs.length > 0 ? catalog.problem : null))
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
   const span = catalog?.runs
     .find((run) => run.name === address?.run)
@@ -77,9 +79,9 @@ function Frame() {
       />
       <main id="main" tabIndex={-1} aria-label={profile?.views.find((item) => item.id === view)?.title ?? 'View'}>
         <h1 className="tt-sr">{profile?.views.find((item) => item.id === view)?.title ?? 'Torch Trace'}</h1>
-        {offline && catalog && (
+        {trouble && (
           <Alert color="orange" variant="light" className="tt-offline" role="status">
-            {offline.what} {offline.do}
+            {trouble.what} {trouble.do}
           </Alert>
         )}
         <Boundary key={`${key} ${view}`}>

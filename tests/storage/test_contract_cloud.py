@@ -1,0 +1,174 @@
+"""One contract for every kind of storage, checked against real servers on this machine."""
+
+from __future__ import annotations
+
+import uuid
+from types import SimpleNamespace
+
+import pytest
+
+from tb_plugin.errors import Cancelled, NotFound, StorageError
+from tb_plugin.storage import files
+from tb_plugin.storage.files import Folder, _filesystem
+from tests import stores
+
+CLOUDS = ("s3", "gs", "abfs")
+ALL = ("file", "memory", *CLOUDS)
+_SECRETS = ("secret-of-the-tests", stores.ACCOUNT_KEY)
+
+
+@pytest.fixture
+def place(request, object_stores, tmp_path, monkeypatch):
+    """A fresh folder of a kind of storage: its URL, its door, and a file system to fill it."""
+    scheme, door, name = request.param, None, f"logs-{uuid.uuid4().hex[:8]}"
+    if scheme == "file":
+        url = str(tmp_path / name)
+    elif scheme == "memory":
+        url = f"memory://{name}"
+    else:
+        store = object_stores(scheme)
+        for key, value in store.environment.items():
+            monkeypatch.setenv(key, value)
+        door, url = store.door, f"{store.url}/{name}"
+        quicken(monkeypatch)
+        fs, root = _filesystem(store.url)
+        if scheme != "gs" and not fs.exists(root):
+            fs.mkdir(root)
+    fs, root = _filesystem(url)
+    if scheme == "file":
+        monkeypatch.setattr(fs, "auto_mkdir", True)
+    fs.pipe({f"{root}/a.json": b"{}", f"{root}/run/b.json": b"[1, 2, 3]" * 1000})
+    if door:
+        door.requests.clear()
+    yield SimpleNamespace(url=url, fs=fs, root=root, door=door, folder=Folder(url))
+    if door:
+        door.mode = "pass"
+
+
+def quicken(monkeypatch):
+    """The libraries wait up to a minute between their attempts; the tests do not."""
+    from azure.storage.blob._shared.policies_async import AsyncStorageRetryPolicy
+
+    async def at_once(*args):
+        pass
+
+    monkeypatch.setattr(AsyncStorageRetryPolicy, "sleep", at_once)
+    monkeypatch.setattr("gcsfs.retry.asyncio", SimpleNamespace(sleep=at_once))
+    monkeypatch.setattr(files, "_PAUSE_SECONDS", 0.01)
+
+
+def kinds(*names):
+    return pytest.mark.parametrize("place", names or ALL, indirect=True)
+
+
+def listed(place):
+    return {file.path: file for file in Folder(place.url).list().files}
+
+
+@kinds()
+def test_lists_with_sizes(place):
+    place.fs.pipe(f"{place.root}-sibling/c.json", b"{}")
+    assert {path: file.size for path, file in listed(place).items()} == {"a.json": 2, "run/b.json": 9000}
+
+
+@kinds(*CLOUDS)
+def test_one_listing_and_no_question_per_file(place):
+    place.fs.pipe({f"{place.root}/run{i}/{i}.json": b"{}" for i in range(20)})
+    place.door.requests.clear()
+    assert len(listed(place)) == 22
+    assert len(place.door.requests) <= 2, place.door.requests
+
+
+@kinds()
+def test_opens_and_reads_the_head(place):
+    with place.folder.open("run/b.json") as stream:
+        assert stream.read() == b"[1, 2, 3]" * 1000
+    assert place.folder.head("run/b.json", 10) == b"[1, 2, 3]["
+    assert place.folder.head("a.json", 1000) == b"{}"
+
+
+@kinds()
+def test_a_single_file(place):
+    folder = Folder(f"{place.url}/run/b.json")
+    assert [file.path for file in folder.list().files] == ["b.json"]
+    assert folder.head("b.json", 3) == b"[1,"
+
+
+@kinds()
+def test_fingerprint_and_change(place):
+    before = listed(place)
+    assert listed(place) == before
+    place.fs.pipe(f"{place.root}/a.json", b"[]")
+    after = listed(place)
+    assert after["a.json"].fingerprint != before["a.json"].fingerprint
+    assert after["run/b.json"] == before["run/b.json"]
+
+
+@kinds()
+def test_delete(place, tmp_path):
+    place.fs.rm(f"{place.root}/a.json")
+    assert list(listed(place)) == ["run/b.json"]
+    with pytest.raises(StorageError):
+        place.folder.copy("a.json", tmp_path / "copy", 2)
+
+
+@kinds()
+def test_nothing_there(place):
+    with pytest.raises((NotFound, StorageError)):
+        Folder(f"{place.url}/none-of-that").list()
+
+
+@kinds("memory", *CLOUDS)
+def test_copies_with_progress(place, tmp_path):
+    seen = []
+    place.folder.copy("run/b.json", tmp_path / "copy", 9000, seen.append)
+    assert (tmp_path / "copy").read_bytes() == b"[1, 2, 3]" * 1000
+    assert seen and max(seen) == 9000
+
+
+@kinds("memory", "s3", "gs")
+def test_a_copy_can_be_stopped(place, tmp_path):
+    def stop(done_bytes):
+        raise Cancelled("enough")
+
+    with pytest.raises(Cancelled):
+        place.folder.copy("run/b.json", tmp_path / "copy", 9000, stop)
+
+
+@kinds()
+def test_an_object_of_another_size_is_refused(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_PAUSE_SECONDS", 0.01)
+    with pytest.raises(StorageError, match="9000 bytes"):
+        place.folder.copy("run/b.json", tmp_path / "copy", 9001)
+
+
+@kinds(*CLOUDS)
+def test_a_truncated_object_is_refused(place, tmp_path):
+    place.door.mode = "truncate"
+    with pytest.raises(StorageError):
+        place.folder.copy("run/b.json", tmp_path / "copy", 9000)
+
+
+@kinds(*CLOUDS)
+@pytest.mark.parametrize("mode", ["error", "reset", "denied"])
+def test_a_store_in_trouble_is_said_and_recovers(place, mode, monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "LIST_SECONDS", 15.0)
+    place.door.mode = mode
+    with pytest.raises(StorageError) as caught:
+        place.folder.list()
+    with pytest.raises(StorageError) as copying:
+        place.folder.copy("a.json", tmp_path / "copy", 2)
+    for error in (caught.value, copying.value):
+        assert not any(secret in str(error) for secret in _SECRETS)
+        assert error.where.startswith(place.url)
+    place.door.mode = "pass"
+    assert len(place.folder.list().files) == 2
+
+
+@kinds(*CLOUDS)
+def test_a_silent_store_does_not_hold_up_the_scan(place, monkeypatch):
+    monkeypatch.setattr(files, "LIST_SECONDS", 0.0)
+    with pytest.raises(StorageError, match="has not answered"):
+        place.folder.list()
+    monkeypatch.setattr(files, "LIST_SECONDS", 15.0)
+    assert len(place.folder.list().files) == 2
