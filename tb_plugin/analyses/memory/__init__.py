@@ -71,7 +71,7 @@ class Memory:
             calls = summary.driver_calls(trace, scene.window)
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
-            payloads |= summary.live_bars(devices[0], live[0], when)
+            payloads |= summary.live_bars(scene, devices[0], live[0], when)
             payloads["driver_calls"] = summary.driver_figures(calls)
             payloads["advice"] = summary.advice_of(devices[0], calls)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])

@@ -192,6 +192,8 @@ def _tracks(trace: TraceTable) -> Int32:
     """Track of each allocator event, -1 when its thread has no row."""
     memory = trace.memory
     of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks)}
-    pairs, which = np.unique(np.stack((memory.pid, memory.tid)), axis=1, return_inverse=True)
-    found = [of_thread.get((trace.strings[int(p)], trace.strings[int(t)]), MISSING) for p, t in pairs.T]
+    key = memory.pid.astype(np.int64) << 32 | memory.tid.astype(np.int64)
+    keys, which = np.unique(key, return_inverse=True)
+    threads = [(trace.strings[int(k >> 32)], trace.strings[int(k & 0xFFFFFFFF)]) for k in keys]
+    found = [of_thread.get(thread, MISSING) for thread in threads]
     return np.array(found, np.int32)[which.ravel()] if found else np.empty(0, np.int32)

@@ -114,10 +114,10 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
     return Figures("summary", device.name, module, figures, "headline")
 
 
-def live_bars(device: Device, live: Live, when: str) -> dict[str, Breakdown]:
+def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
     """What was live by operator and, when modules were recorded, by module; each sums to the total."""
     bars = {"live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live)}
-    if live.table["module"].null_count < live.table.num_rows:
+    if (scene.owners.module != MISSING).any():
         bars["live_modules"] = _bar("live_modules", f"Live {when} by module", "module", device, live)
     return bars
 
