@@ -170,7 +170,12 @@ function tooltip(series: Series, scale: Scale, theme: Theme) {
       const first: unknown = Array.isArray(params) ? params[0] : params
       const at = typeof first === 'object' && first !== null && 'axisValue' in first ? Number(first.axisValue) : 0
       const index = indexAt(series.x, at)
-      const node = tooltipNode({ ...series, x: [format(Number(series.x[index]), 'ns')], lines: [] }, 0, scale)
+      const text = { ...series.x_metric, unit: 'text' as const }
+      const node = tooltipNode(
+        { ...series, x_metric: text, x: [format(Number(series.x[index]), 'ns')], lines: [] },
+        0,
+        scale,
+      )
       const rows = tooltipNode(
         {
           ...series,
