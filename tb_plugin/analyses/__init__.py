@@ -3,9 +3,10 @@
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.events import Events
 from tb_plugin.analyses.kernels import Kernels
+from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.timeline import TimelineAnalysis
 
-ANALYSES: tuple[Analysis, ...] = (Overview(), TimelineAnalysis(), Operators(), Kernels(), Modules(), Events())
+ANALYSES: tuple[Analysis, ...] = (Overview(), TimelineAnalysis(), Operators(), Kernels(), Modules(), Memory(), Events())

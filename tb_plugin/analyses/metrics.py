@@ -6,6 +6,7 @@ from tb_plugin.payloads import Column, Figure, Metric, Scalar, Unit
 
 CHOSEN = "the chosen steps, else the whole trace"
 WHOLE = "the whole trace"
+CHOSEN_WINDOW = "the chosen window or steps, else the whole trace"
 STEPS = "all recorded steps, from the first one's start to the last one's end"
 STEP = "one step"
 
@@ -239,6 +240,90 @@ METRICS: dict[str, Metric] = {
             "sm_count": ("Multiprocessors", "Streaming multiprocessors (compute units on AMD)."),
             "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
             "affected": ("Affected", "Events that the notice speaks of."),
+        },
+    ),
+    **_metrics(
+        "",
+        "code",
+        {"caller": ("Called by", "Operator around the one that allocated.")},
+    ),
+    **_metrics(
+        "",
+        "text",
+        {
+            "block_state": (
+                "State",
+                "released; never released; allocated before the trace; unpaired where no addresses were recorded.",
+            ),
+        },
+    ),
+    **_metrics(
+        CHOSEN_WINDOW,
+        "count",
+        {
+            "allocation_count": (
+                "Allocations",
+                "Allocations by it and everything nested in it; of nested calls of the same name the outermost counts.",
+            ),
+            "self_allocation_count": ("Self allocations", "Allocations by it directly."),
+            "allocations": ("Allocations", "Events that got memory."),
+            "blocks": ("Blocks", "Blocks that were live; empty where nobody counted them."),
+            "block": ("Block", "Number of the block on its device, by its first event."),
+            "malloc_calls": (
+                "Driver allocations",
+                "Calls inside steps that get memory from the driver: cudaMalloc, hipMalloc, cuMemMap and the like.",
+            ),
+            "free_calls": (
+                "Driver releases",
+                "Calls inside steps that give memory back: cudaFree, hipFree and the like.",
+            ),
+        },
+    ),
+    **_metrics(
+        CHOSEN_WINDOW,
+        "bytes",
+        {
+            "size_increase_bytes": (
+                "Size increase",
+                "Bytes allocated less bytes released, by it and everything nested in it.",
+            ),
+            "self_size_increase_bytes": ("Self increase", "Bytes allocated less bytes released, by it directly."),
+            "allocation_bytes": ("Allocation size", "Bytes allocated by it and everything nested in it."),
+            "self_allocation_bytes": ("Self allocation size", "Bytes allocated by it directly."),
+            "block_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
+            "live_bytes": ("Live", "Bytes of the blocks that were live at the peak, or at the chosen moment."),
+            "allocated_bytes": ("Allocated", "Bytes that tensors hold (Total Allocated)."),
+            "reserved_bytes": ("Reserved", "Bytes that the allocator holds from the driver (Total Reserved)."),
+            "change_bytes": (
+                "Change",
+                "Bytes allocated less bytes released since the first event: no totals recorded.",
+            ),
+            "peak_allocated_bytes": ("Peak allocated", "Most bytes allocated at a time, and the operator that did it."),
+            "peak_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
+            "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and not released before the trace ends."),
+            "live_before_bytes": ("Live before", "Bytes that were allocated when the window began."),
+        },
+    ),
+    **_metrics(
+        CHOSEN_WINDOW,
+        "ns",
+        {
+            "moment_ns": ("Time", "Time since the first event of the trace."),
+            "allocated_at_ns": ("Allocated at", "Time of the allocation since the first event of the trace."),
+            "released_at_ns": ("Released at", "Time of the release since the first event of the trace."),
+            "lifetime_ns": ("Lifetime", "Release less allocation."),
+            "peak_time_ns": ("Peak at", "Time of the peak since the first event of the trace."),
+            "peak_reserved_time_ns": ("Peak reserved at", "First time at which most was reserved."),
+            "malloc_ns": ("Time in them", "Time on the host in driver allocations inside steps."),
+            "free_ns": ("Time in releases", "Time on the host in driver releases inside steps."),
+        },
+    ),
+    **_metrics(
+        CHOSEN_WINDOW,
+        "ratio",
+        {
+            "fragmentation": ("Fragmentation at the peak", "1 - allocated / reserved at the peak of allocated."),
+            "driver_memory_ratio": ("Time in the driver", "Driver allocations and releases over the steps' host time."),
         },
     ),
 }

@@ -25,7 +25,6 @@ from tb_plugin.storage.files import Folder
 
 LATER = "It comes in a later release."
 COMING = (
-    ViewInfo("memory", "Memory", False, LATER),
     ViewInfo("distributed", "Distributed", False, LATER),
     ViewInfo("diff", "Diff", False, LATER),
 )

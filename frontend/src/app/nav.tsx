@@ -5,7 +5,7 @@ import { openView } from '../state/route'
 import { NavIcon } from '../widgets/icons'
 
 /** Shown before the profile is read, so that the page does not jump. */
-const EXPECTED: ViewInfo[] = ['Overview', 'Timeline', 'Operators', 'Kernels', 'Modules'].map((title) => ({
+const EXPECTED: ViewInfo[] = ['Overview', 'Timeline', 'Operators', 'Kernels', 'Modules', 'Memory'].map((title) => ({
   id: title.toLowerCase(),
   title,
   available: true,

@@ -2,6 +2,7 @@
 import type { ComponentType } from 'react'
 import { Fallback } from './fallback'
 import { Kernels } from './kernels'
+import { Memory } from './memory'
 import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
@@ -14,6 +15,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   operators: Operators,
   kernels: Kernels,
   modules: Modules,
+  memory: Memory,
 }
 
 export const viewOf = (id: string): ComponentType<ViewProps> => VIEWS[id] ?? Fallback

@@ -1,9 +1,24 @@
 // The parts of ECharts that the page uses; a chunk of its own, loaded when the first chart is drawn.
 import { BarChart, LineChart } from 'echarts/charts'
-import { DataZoomComponent, GridComponent, TooltipComponent } from 'echarts/components'
+import {
+  DataZoomComponent,
+  GridComponent,
+  MarkAreaComponent,
+  MarkPointComponent,
+  TooltipComponent,
+} from 'echarts/components'
 import { init, use } from 'echarts/core'
 import { CanvasRenderer } from 'echarts/renderers'
 
-use([BarChart, LineChart, GridComponent, TooltipComponent, DataZoomComponent, CanvasRenderer])
+use([
+  BarChart,
+  LineChart,
+  GridComponent,
+  TooltipComponent,
+  DataZoomComponent,
+  MarkAreaComponent,
+  MarkPointComponent,
+  CanvasRenderer,
+])
 
 export { init }

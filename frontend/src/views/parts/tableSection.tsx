@@ -19,6 +19,8 @@ const DEBOUNCE_MS = 300
 export interface Group {
   table: string
   label: string
+  /** Columns that its filters may name; absent = those of every group. */
+  filters?: readonly string[]
 }
 
 export function queryOf(route: Values): TableQuery {
@@ -108,9 +110,12 @@ export function TableSection(props: {
             size="sm"
             aria-label="Group rows by"
             value={group.table}
-            onChange={(next) =>
-              setRoute({ group: next === groups[0].table ? '' : next, sort: '', desc: '', cols: '', row: '' }, true)
-            }
+            onChange={(next) => {
+              const { filters } = groups.find((item) => item.table === next) ?? groups[0]
+              const kept = query.where.filter((item) => !filters || filters.includes(item.split(':')[0]))
+              const change = { sort: '', desc: '', cols: '', row: '', where: joinList(kept) }
+              setRoute({ group: next === groups[0].table ? '' : next, ...change }, true)
+            }}
             data={groups.map((item) => ({ value: item.table, label: item.label }))}
           />
         )}

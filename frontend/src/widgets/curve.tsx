@@ -1,0 +1,146 @@
+// A curve over time that one drags over to look closer. The wheel stays the page's; buttons do the same by keyboard.
+import { ActionIcon, Tooltip } from '@mantine/core'
+import { type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
+import type { Series } from '../api/payloads'
+import { format } from '../lib/format'
+import { useTheme } from './basics'
+import { type CurveMarks, curveOption, windowOf } from './curveOption'
+
+type Library = typeof import('./echarts')
+type Instance = ReturnType<Library['init']>
+
+const DRAG_PX = 5
+
+export function Curve(props: {
+  series: Series
+  marks: CurveMarks
+  height: number
+  onWindow: (start: number, end: number) => void
+  onMoment: (at: number) => void
+  onReset: () => void
+}) {
+  const { series, marks, height, onWindow, onMoment, onReset } = props
+  const theme = useTheme()
+  const frame = useRef<HTMLDivElement>(null)
+  const chart = useRef<Instance | null>(null)
+  const [drawn, setDrawn] = useState(false)
+  const [drag, setDrag] = useState<{ from: number; to: number } | null>(null)
+  const option = useMemo(() => curveOption(series, theme, marks), [series, theme, marks])
+  const latest = useRef(option)
+  latest.current = option
+
+  useEffect(() => {
+    let gone = false
+    const observer = new ResizeObserver(() => chart.current?.resize())
+    import('./echarts').then(({ init }) => {
+      const node = frame.current
+      if (gone || !node) return
+      chart.current = init(node)
+      chart.current.setOption(latest.current)
+      setDrawn(true)
+      observer.observe(node)
+    })
+    return () => {
+      gone = true
+      observer.disconnect()
+      chart.current?.dispose()
+      chart.current = null
+    }
+  }, [])
+  useEffect(() => {
+    chart.current?.setOption(option, { notMerge: true })
+  }, [option])
+
+  const pixel = (event: PointerEvent<HTMLElement>) => {
+    const box = frame.current?.getBoundingClientRect()
+    return event.clientX - (box?.left ?? 0)
+  }
+  const timeAt = (x: number) => {
+    const [start, end] = windowOf(series)
+    const at = chart.current?.convertFromPixel({ xAxisIndex: 0 }, x)
+    return Math.round(Math.min(end, Math.max(start, typeof at === 'number' ? at : start)))
+  }
+  const finish = () => {
+    setDrag(null)
+    if (!drag) return
+    const [low, high] = [timeAt(Math.min(drag.from, drag.to)), timeAt(Math.max(drag.from, drag.to))]
+    if (Math.abs(drag.to - drag.from) < DRAG_PX) onMoment(low)
+    else if (high > low) onWindow(low, high)
+  }
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the buttons above the curve do the same by keyboard
+    <div
+      className="tt-curve"
+      onPointerDown={(event) => {
+        const box = frame.current?.getBoundingClientRect()
+        if (event.button !== 0 || !chart.current || !box) return
+        const point = [event.clientX - box.left, event.clientY - box.top]
+        if (!chart.current.containPixel({ gridIndex: 0 }, point)) return
+        event.currentTarget.setPointerCapture(event.pointerId)
+        setDrag({ from: point[0], to: point[0] })
+      }}
+      onPointerMove={(event) => drag && setDrag({ ...drag, to: pixel(event) })}
+      onPointerUp={finish}
+      onPointerCancel={() => setDrag(null)}
+      onDoubleClick={onReset}
+    >
+      <div
+        ref={frame}
+        className="tt-chart"
+        aria-busy={!drawn}
+        style={{ height }}
+        role="img"
+        aria-label={summary(series, marks)}
+      />
+      {drag && Math.abs(drag.to - drag.from) >= DRAG_PX && (
+        <i
+          className="tt-curve-drag"
+          style={{ left: Math.min(drag.from, drag.to), width: Math.abs(drag.to - drag.from) }}
+        />
+      )}
+    </div>
+  )
+}
+
+function summary(series: Series, { peak }: CurveMarks): string {
+  const [start, end] = windowOf(series)
+  const lines = series.lines.map((line) => {
+    const values = line.values.filter((value): value is number => value !== null)
+    const low = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY)
+    const high = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY)
+    return `${line.metric.title} between ${format(low, 'bytes')} and ${format(high, 'bytes')}`
+  })
+  const top = peak ? ` Peak: ${peak.label} at ${format(peak.x, 'ns')}.` : ''
+  return `${series.title} from ${format(start, 'ns')} to ${format(end, 'ns')}: ${lines.join('; ')}.${top}`
+}
+
+/** Look closer, farther, to the sides, and at everything again. */
+export function CurveButtons(props: {
+  window: [number, number]
+  zoomed: boolean
+  onWindow: (start: number, end: number) => void
+  onReset: () => void
+}) {
+  const { window, zoomed, onWindow, onReset } = props
+  const [start, end] = window
+  const quarter = Math.max(1, (end - start) / 4)
+  const move = (low: number, high: number) => onWindow(Math.round(start + low), Math.round(end + high))
+  const buttons: [string, string, () => void, boolean][] = [
+    ['Earlier', '‹', () => move(-quarter, -quarter), zoomed],
+    ['Later', '›', () => move(quarter, quarter), zoomed],
+    ['Zoom in', '+', () => move(quarter, -quarter), end - start > 4],
+    ['Zoom out', '−', () => move(-2 * quarter, 2 * quarter), zoomed],
+    ['Show the whole window', '↺', onReset, zoomed],
+  ]
+  return (
+    <span className="tt-row">
+      {buttons.map(([title, sign, action, enabled]) => (
+        <Tooltip key={title} label={title}>
+          <ActionIcon size="sm" variant="default" aria-label={title} disabled={!enabled} onClick={action}>
+            {sign}
+          </ActionIcon>
+        </Tooltip>
+      ))}
+    </span>
+  )
+}

@@ -1,0 +1,20 @@
+import { expect, it } from 'vitest'
+import { indexAt, visibleBands } from './curveOption'
+
+it('finds the value that holds at a time', () => {
+  const x = [0, 10, 10, 20]
+  expect([-5, 0, 9.9, 10, 15, 20, 99].map((at) => indexAt(x, at))).toEqual([0, 0, 0, 2, 2, 3, 3])
+  expect(indexAt([], 3)).toBe(0)
+})
+
+it('cuts bands to the window and names only those with room', () => {
+  const bands = [
+    { label: 'Step 1', start: 0, end: 100 },
+    { label: 'Step 2', start: 100, end: 101 },
+    { label: 'Step 3', start: 500, end: 600 },
+  ]
+  expect(visibleBands(bands, [50, 250])).toEqual([
+    { label: 'Step 1', start: 50, end: 100 },
+    { label: '', start: 100, end: 101 },
+  ])
+})

@@ -1,0 +1,192 @@
+// A series over time as steps: values hold until the next event. Profiler steps stand behind it, the peak is marked.
+import type { EChartsCoreOption } from 'echarts/core'
+import type { Series } from '../api/payloads'
+import { MARK, type Theme } from '../canvas/surface'
+import { categoryColor } from '../lib/color'
+import { columnScale, format, type Scale } from '../lib/format'
+import { chartScale, tooltipNode } from './chartOption'
+
+export interface Band {
+  label: string
+  start: number
+  end: number
+}
+
+export interface CurveMarks {
+  bands: readonly Band[]
+  peak: { x: number; y: number; label: string } | null
+  /** The life of a block. */
+  block: Band | null
+  /** A chosen moment. */
+  moment: number | null
+}
+
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
+
+export function windowOf(series: Series): [number, number] {
+  return [Number(series.x[0] ?? 0), Number(series.x[series.x.length - 1] ?? 1)]
+}
+
+/** Bands cut to the window; names only where there is room for them. */
+export function visibleBands(bands: readonly Band[], [start, end]: [number, number]): Band[] {
+  const room = (end - start) / 40
+  return bands.flatMap((band) => {
+    const low = Math.max(band.start, start)
+    const high = Math.min(band.end, end)
+    return high > low ? [{ label: high - low > room ? band.label : '', start: low, end: high }] : []
+  })
+}
+
+/** The last point at or before a time. */
+export function indexAt(x: readonly (number | string)[], at: number): number {
+  let low = 0
+  let high = x.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (Number(x[middle]) <= at) low = middle + 1
+    else high = middle
+  }
+  return Math.max(0, low - 1)
+}
+
+/** In the unit of the axis: its ticks are round there. */
+const scaled = (value: number | null, scale: Scale) => (value === null ? null : value / scale.factor)
+
+const number = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
+
+export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EChartsCoreOption {
+  const scale = chartScale(series)
+  const window = windowOf(series)
+  const xScale = columnScale('ns', [window[1] - window[0] || 1])
+  const text = { color: theme.mute, fontSize: 11, fontFamily: FONT }
+  return {
+    animation: false,
+    textStyle: { fontFamily: FONT },
+    grid: { left: 62, right: 18, top: 30, bottom: 42 },
+    tooltip: tooltip(series, scale, theme),
+    xAxis: {
+      type: 'value',
+      min: window[0],
+      max: window[1],
+      name: `${series.x_metric.title} (${xScale.symbol})`,
+      nameLocation: 'middle',
+      nameGap: 26,
+      nameTextStyle: text,
+      axisLine: { lineStyle: { color: theme.line } },
+      axisTick: { show: false },
+      splitLine: { show: false },
+      axisLabel: {
+        ...text,
+        hideOverlap: true,
+        showMinLabel: false,
+        showMaxLabel: false,
+        formatter: (value: number) => number(value / xScale.factor),
+      },
+    },
+    yAxis: {
+      type: 'value',
+      name: `${series.lines[0]?.metric.title ?? ''} (${scale.symbol})`,
+      nameLocation: 'middle',
+      nameGap: 48,
+      nameTextStyle: text,
+      splitNumber: 4,
+      axisLabel: { ...text, formatter: number },
+      splitLine: { lineStyle: { color: theme.line } },
+    },
+    series: series.lines.map((line, i) => ({
+      type: 'line',
+      name: line.metric.title,
+      step: 'end',
+      data: series.x.map((x, at) => [x, scaled(line.values[at] ?? null, scale)]),
+      showSymbol: false,
+      lineStyle: { width: 1.5, color: categoryColor(line.category), type: i === 0 ? 'solid' : [5, 3] },
+      itemStyle: { color: categoryColor(line.category) },
+      areaStyle: i === 0 ? { color: categoryColor(line.category), opacity: 0.15 } : undefined,
+      emphasis: { disabled: true },
+      ...(i === 0
+        ? { markArea: areas(marks, window, theme, text), markPoint: point(marks, window, scale, theme) }
+        : {}),
+    })),
+  }
+}
+
+function areas(marks: CurveMarks, window: [number, number], theme: Theme, text: object) {
+  const bands = visibleBands(marks.bands, window).map((band, i) => [
+    {
+      xAxis: band.start,
+      name: band.label,
+      itemStyle: { color: theme.mute, opacity: i % 2 === 0 ? 0.1 : 0.04 },
+      label: { ...text, position: 'insideTop', distance: -16 },
+    },
+    { xAxis: band.end },
+  ])
+  const thin = (window[1] - window[0]) / 500
+  const moment = marks.moment === null ? [] : [{ label: '', start: marks.moment, end: marks.moment + thin }]
+  const block = visibleBands([...(marks.block ? [marks.block] : []), ...moment], window)
+  return {
+    silent: true,
+    data: [
+      ...bands,
+      ...block.map((band) => [
+        { xAxis: band.start, name: '', itemStyle: { color: MARK, opacity: 0.28, borderColor: MARK, borderWidth: 1 } },
+        { xAxis: band.end },
+      ]),
+    ],
+  }
+}
+
+function point({ peak }: CurveMarks, window: [number, number], scale: Scale, theme: Theme) {
+  if (!peak) return undefined
+  const left = peak.x > (window[0] + window[1]) / 2
+  return {
+    symbol: 'circle',
+    symbolSize: 9,
+    silent: true,
+    itemStyle: { color: MARK, borderColor: theme.panel, borderWidth: 1.5 },
+    label: {
+      show: true,
+      position: left ? 'left' : 'right',
+      distance: 6,
+      color: theme.ink,
+      fontSize: 11.5,
+      formatter: peak.label,
+      backgroundColor: theme.panel,
+      padding: [1, 3],
+    },
+    data: [{ coord: [peak.x, scaled(peak.y, scale)] }],
+  }
+}
+
+function tooltip(series: Series, scale: Scale, theme: Theme) {
+  return {
+    trigger: 'axis',
+    axisPointer: { type: 'line', snap: false },
+    confine: true,
+    transitionDuration: 0,
+    backgroundColor: theme.panel,
+    borderColor: theme.line,
+    padding: 0,
+    formatter: (params: unknown) => {
+      const first: unknown = Array.isArray(params) ? params[0] : params
+      const at = typeof first === 'object' && first !== null && 'axisValue' in first ? Number(first.axisValue) : 0
+      const index = indexAt(series.x, at)
+      const text = { ...series.x_metric, unit: 'text' as const }
+      const node = tooltipNode(
+        { ...series, x_metric: text, x: [format(Number(series.x[index]), 'ns')], lines: [] },
+        0,
+        scale,
+      )
+      const rows = tooltipNode(
+        {
+          ...series,
+          x: [0],
+          lines: series.lines.map((line) => ({ ...line, values: [line.values[index] ?? null] })),
+        },
+        0,
+        scale,
+      )
+      node.append(...Array.from(rows.children).slice(1))
+      return node
+    },
+  }
+}

@@ -1,0 +1,96 @@
+"""Memory: what was allocated and reserved on each device, by whom, for how long, and what was live at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from tb_plugin.analyses.base import Missing, Number, Params, Part, answer_view
+from tb_plugin.analyses.memory import summary
+from tb_plugin.analyses.memory.curve import curve_of, peak_of
+from tb_plugin.analyses.memory.records import Device, devices_of, owners_of
+from tb_plugin.analyses.memory.tables import Scene, block_frame, live_at, live_frame, operator_frame
+from tb_plugin.analyses.memory.window import whole_number, window_of
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Figures, Payload, Table, View
+from tb_plugin.trace.table import TraceTable
+
+WIDTH = 800
+"""Columns of the curve unless the client names another width."""
+OWN = (
+    "device", "start_ns", "end_ns", "at_ns", "width", "min_block_bytes", "max_block_bytes", "min_lifetime_ns",
+    "max_lifetime_ns",
+)  # fmt: skip
+
+
+class Memory:
+    """The memory view."""
+
+    id = "memory"
+    title = "Memory"
+
+    @property
+    def model(self) -> Literal["trace"]:
+        """Reads traces."""
+        return "trace"
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs allocator events."""
+        if len(trace.memory.time_ns):
+            return None
+        return Missing("The trace holds no memory events.", "profile(profile_memory=True) records them.")
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps, the device, the window and the limits of blocks."""
+        return (params.steps, *(params.get(key) for key in OWN))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Tables of all devices (or of the one asked for), curve and bars of one. Raises BadRequest."""
+        coverage = select_rows(trace, params.steps).coverage
+        scene = Scene(trace, owners_of(trace), window_of(trace, params))
+        every = devices_of(trace.memory)
+        devices = _chosen(every, params.get("device"))
+        peaks = [peak_of(device, scene.window) for device in devices]
+        facts: dict[str, Number] = {}
+        for device, peak in zip(devices, peaks, strict=True):
+            facts |= summary.facts_of(device, scene.window, peak)
+        moment = whole_number(params, "at_ns")
+        at = [p.at if moment is None else d.at(moment) for d, p in zip(devices, peaks, strict=True)]
+        live = [live_at(scene, device, position) for device, position in zip(devices, at, strict=True)]
+        when = "at the peak" if moment is None else "at the chosen moment"
+        frames = {
+            "memory_operators": operator_frame(scene, devices),
+            "memory_events": block_frame(scene, devices, params),
+            "memory_peak": live_frame(live, when),
+        }
+        payloads: dict[str, Payload] = {}
+        if devices:
+            width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+            calls = summary.driver_calls(trace, scene.window)
+            payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
+            payloads["curve"] = curve_of(devices[0], scene.window, width)
+            payloads |= summary.live_bars(scene, devices[0], live[0], when)
+            payloads["driver_calls"] = summary.driver_figures(calls)
+            payloads["advice"] = summary.advice_of(devices[0], calls)
+            payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
+        return Part(coverage, facts, frames, payloads, (*payloads, "memory_operators"))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page of one device (the first unless one is named), or one of its tables."""
+        first = parts[0].payloads.get("summary")
+        if params.table is None and isinstance(first, Figures):
+            # Curve and table of a page speak of one device.
+            params = replace(params, where=(*params.where, ("device", first.title)))
+        return answer_view(self, parts[0], params)
+
+
+def _chosen(devices: list[Device], name: str) -> list[Device]:
+    if not name:
+        return devices
+    found = [device for device in devices if device.name == name]
+    if not found:
+        known = ", ".join(device.name for device in devices) or "none"
+        raise BadRequest(f"The trace has no memory events of {name[:40]}.", "device", f"It has them of: {known}.")
+    return found

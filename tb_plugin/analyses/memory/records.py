@@ -1,0 +1,199 @@
+"""Allocator events by device: who allocated, which release belongs to which allocation, and what was live when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import MemoryEvents, TraceTable
+from tb_plugin.trace.tree import inherit, innermost, nest
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+HOST_TYPE = 0
+TYPES = (
+    "cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan", "metal", "xpu", "mps",
+    "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone",
+)  # fmt: skip
+"""PyTorch's own numbers of device types (c10::DeviceType), which the trace records."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Blocks of one device by their first event; -1 where the trace has no such event."""
+
+    allocation: Int64
+    """Position of the allocation among the device's events."""
+    release: Int64
+    bytes: Int64
+
+    def live(self, at: int) -> Bool:
+        """Whether each block is live after the event at this position (-1: before the first)."""
+        alive: Bool = (self.allocation <= at) & ((self.release == MISSING) | (self.release > at))
+        return alive
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """All allocator events of one device, by time. ``record`` are their positions in the trace's events."""
+
+    name: str
+    is_host: bool
+    record: Int64
+    time_ns: Int64
+    bytes: Int64
+    allocated: Int64
+    """Bytes allocated after each event: as recorded, else the change since the first event."""
+    reserved: Int64
+    has_totals: bool
+    has_addresses: bool
+    blocks: Blocks
+
+    @property
+    def before(self) -> int:
+        """Bytes allocated before the first event."""
+        return int(self.allocated[0] - self.bytes[0]) if len(self.record) else 0
+
+    def at(self, time_ns: int) -> int:
+        """Position of the last event until then, -1 = none."""
+        return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
+
+    def level(self, at: int) -> int:
+        """Bytes allocated after the event at a position (-1: before the first)."""
+        return int(self.allocated[at]) if at >= 0 else self.before
+
+
+def devices_of(memory: MemoryEvents) -> list[Device]:
+    """The devices that the events name: accelerators by type and number, then the host."""
+    number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
+    kind = memory.device_type.astype(np.int64)
+    key = (kind << 32) + number + 1
+    found = []
+    for value in np.unique(key).tolist():
+        rows = np.flatnonzero(key == value)
+        found.append(_device(memory, rows, int(kind[rows[0]]), int(number[rows[0]])))
+    return [d for d in found if not d.is_host] + [d for d in found if d.is_host]
+
+
+def device_name(kind: int, number: int) -> str:
+    """As torch.device writes it; a type that PyTorch does not have (yet) by its number."""
+    name = TYPES[kind] if 0 <= kind < len(TYPES) else f"type{kind}"
+    return name if number < 0 else f"{name}:{number}"
+
+
+def _device(memory: MemoryEvents, rows: Int64, kind: int, number: int) -> Device:
+    size, total = memory.bytes[rows], memory.total_allocated[rows]
+    has_totals = bool((total != MISSING).all())
+    return Device(
+        name=device_name(kind, number),
+        is_host=kind == HOST_TYPE,
+        record=rows,
+        time_ns=memory.time_ns[rows],
+        bytes=size,
+        allocated=total if has_totals else np.cumsum(size),
+        reserved=memory.total_reserved[rows],
+        has_totals=has_totals,
+        has_addresses=bool((memory.address[rows] != 0).any()),
+        blocks=pair(memory.address[rows], size),
+    )
+
+
+def pair(address: Int64, size: Int64) -> Blocks:
+    """Each release belongs to the last event of its address, if that is an allocation; what stays alone is kept."""
+    rows = np.flatnonzero(size)
+    order = rows[np.argsort(address[rows], kind="stable")]
+    grew = size[order] > 0
+    next_frees = np.zeros(len(order), np.bool_)
+    same = (address[order][1:] == address[order][:-1]) & (address[order][1:] != 0)
+    next_frees[:-1] = same & grew[:-1] & ~grew[1:]
+    freed = np.concatenate(([False], next_frees[:-1])) if len(order) else next_frees
+    release = np.full(len(order), MISSING, np.int64)
+    release[next_frees] = order[1:][next_frees[:-1]]
+    orphan = ~grew & ~freed
+    allocation = np.concatenate((order[grew], np.full(int(orphan.sum()), MISSING)))
+    released = np.concatenate((release[grew], order[orphan]))
+    by_time = np.argsort(np.where(allocation == MISSING, released, allocation), kind="stable")
+    allocation, released = allocation[by_time], released[by_time]
+    return Blocks(allocation, released, np.abs(size[np.where(allocation == MISSING, released, allocation)]))
+
+
+@dataclass(frozen=True, eq=False)
+class Owners:
+    """Whom each allocator event belongs to: rows of the trace, -1 = none."""
+
+    operators: Int64
+    """Operator rows of the threads that have allocator events."""
+    parent: Int32
+    """Their parents, as positions among them."""
+    operator: Int32
+    """Position among ``operators`` for each event."""
+    module: Int32
+    """Row of the module call for each event; of a backward operator, the module of its forward operator."""
+
+    def names(self, trace: TraceTable, events: Int64) -> Int32:
+        """Name ids of the operators of events."""
+        return _take(trace.name[self.operators], self.operator[events])
+
+    def callers(self, trace: TraceTable, events: Int64) -> Int32:
+        """Name ids of the operators around those."""
+        return _take(trace.name[self.operators], _take(self.parent, self.operator[events]))
+
+    def modules(self, trace: TraceTable, events: Int64) -> Int32:
+        """Name ids of the modules of events."""
+        return _take(trace.name, self.module[events])
+
+
+def _take(values: Int32, at: Int32) -> Int32:
+    return np.append(values, np.int32(MISSING))[at]  # the last one answers for -1
+
+
+def owners_of(trace: TraceTable) -> Owners:
+    """The innermost operator and module call open on the thread of each allocator event."""
+    memory = trace.memory
+    track = _tracks(trace)
+    known = np.unique(track[track != MISSING])
+    operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
+    nesting = nest(trace.track[operators], trace.start_ns[operators], trace.end_ns[operators])
+    operator = innermost(
+        trace.track[operators],
+        trace.start_ns[operators],
+        trace.end_ns[operators],
+        nesting.parent,
+        track,
+        memory.time_ns,
+    )
+    return Owners(operators, nesting.parent, operator, _modules(trace, operators, nesting.parent, operator, track))
+
+
+def _modules(trace: TraceTable, operators: Int64, parent: Int32, operator: Int32, track: Int32) -> Int32:
+    rows = np.flatnonzero(trace.kind == EventKind.MODULE)
+    none: Int32 = np.full(len(track), MISSING, np.int32)
+    if not len(rows):
+        return none
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows])
+
+    def around(at_track: Int32, at: Int64) -> Int32:
+        place = innermost(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows], nesting.parent, at_track, at)
+        return _take(rows.astype(np.int32), place)
+
+    module = around(track, trace.memory.time_ns)
+    forward = _take(inherit(trace.forward[operators], parent), operator)
+    backward = (module == MISSING) & (forward != MISSING)
+    module[backward] = around(trace.track[forward[backward]], trace.start_ns[forward[backward]])
+    return module
+
+
+def _tracks(trace: TraceTable) -> Int32:
+    """Track of each allocator event, -1 when its thread has no row."""
+    memory = trace.memory
+    of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks)}
+    key = memory.pid.astype(np.int64) << 32 | memory.tid.astype(np.int64)
+    keys, which = np.unique(key, return_inverse=True)
+    threads = [(trace.strings[int(k >> 32)], trace.strings[int(k & 0xFFFFFFFF)]) for k in keys]
+    found = [of_thread.get(thread, MISSING) for thread in threads]
+    return np.array(found, np.int32)[which.ravel()] if found else np.empty(0, np.int32)

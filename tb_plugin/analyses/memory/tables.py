@@ -1,0 +1,255 @@
+"""The tables: operators with what they allocated, blocks with their lives, and what was live at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import Frame, Params
+from tb_plugin.analyses.grouping import Spans, group, outermost, subtree_sums
+from tb_plugin.analyses.memory.records import Device, Owners
+from tb_plugin.analyses.memory.window import Window, whole_number
+from tb_plugin.analyses.metrics import METRICS, columns
+from tb_plugin.payloads import Sort
+from tb_plugin.trace.schema import MISSING, NO_OPERATOR
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+BEFORE = "(before the trace)"
+"""Stands for whoever allocated what was live before the first event."""
+PREFIX = r"^(nn\.Module: |\[pl\]\[module\])"
+SUMS = (
+    "size_increase_bytes", "self_size_increase_bytes", "allocation_count", "self_allocation_count",
+    "allocation_bytes", "self_allocation_bytes",
+)  # fmt: skip
+STATES = ("released", "never released", "allocated before", "unpaired")
+RELEASED, KEPT, OLDER, UNPAIRED = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What all tables are about."""
+
+    trace: TraceTable
+    owners: Owners
+    window: Window
+
+
+def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
+    """Per device and operator; the row of no operator holds what happened outside any."""
+    trace, owners = scene.trace, scene.owners
+    began = scene.window.holds(trace.start_ns[owners.operators])
+    names, counts = np.unique(trace.name[owners.operators][began], return_counts=True)
+    calls = np.zeros(len(trace.strings), np.int64)
+    calls[names] = counts
+    found = [_operators(scene, device, calls) for device in devices]
+    empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
+    empty |= {key: pa.array([], pa.int64()) for key in ("calls", *SUMS)}
+    table = pa.concat_tables([pa.table(empty), *found])
+    order = [("self_size_increase_bytes", "descending"), ("self_allocation_bytes", "descending")]
+    return Frame(
+        name="memory_operators",
+        title="Memory by operator",
+        columns=columns("name", "device", "calls", *SUMS, hidden=_hidden(devices), share=("self_allocation_bytes",)),
+        data=table.sort_by([*order, ("device", "ascending"), ("name", "ascending")]),
+        row_key=("device", "name"),
+        name_column="name",
+        sort=Sort("self_size_increase_bytes", True),
+    )
+
+
+def _hidden(devices: Sequence[object]) -> tuple[str, ...]:
+    """One device alone needs no column."""
+    return ("device",) if len(devices) == 1 else ()
+
+
+def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
+    trace, owners = scene.trace, scene.owners
+    inside = scene.window.holds(device.time_ns) & (device.bytes != 0)
+    owner, size = owners.operator[device.record[inside]], device.bytes[inside]
+    grown = np.maximum(size, 0)
+    row, parent = _with_ancestors(owners.parent, owner)
+    position = np.full(len(owners.operators) + 1, MISSING, np.int64)
+    position[row] = np.arange(len(row))
+    own = [_sum(position[owner], values, len(row)) for values in (size, np.sign(grown), grown)]
+    total = [subtree_sums(values, parent) for values in own]
+    rows = owners.operators[row]
+    groups = group(trace.name[rows])
+    once = outermost(trace.name[rows], Spans(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]))
+    data: dict[str, Int64] = {"calls": calls[trace.name[rows][groups.first]]}
+    for i, key in enumerate(SUMS):
+        values = own[i // 2] if i % 2 else np.where(once, total[i // 2], 0)
+        data[key] = groups.sum(values)
+    names = trace.strings.take(trace.name[rows][groups.first])
+    alone = owner == MISSING
+    if alone.any():
+        outside = [int(v[alone].sum()) for v in (size, np.sign(grown), grown)]
+        data = {key: np.append(v, 0 if key == "calls" else outside[(i - 1) // 2]) for i, (key, v) in
+                enumerate(data.items())}  # fmt: skip
+        names = pa.concat_arrays([names, pa.array([NO_OPERATOR], pa.large_string())])
+    said = np.any([data[key] != 0 for key in SUMS], axis=0)
+    table = pa.table({"name": names, "device": pa.array([device.name] * len(names), pa.string()), **data})
+    return table.filter(pa.array(said))
+
+
+def _with_ancestors(parent: Int32, owner: Int32) -> tuple[Int64, Int32]:
+    """Positions of the owners and of everything around them, and their parents as positions among these."""
+    needed = np.zeros(len(parent) + 1, np.bool_)
+    level = np.unique(owner[owner != MISSING])
+    while len(level):
+        needed[level] = True
+        level = np.unique(parent[level])
+        level = level[(level != MISSING) & ~needed[level]]
+    rows = np.flatnonzero(needed)
+    position = np.full(len(parent) + 1, MISSING, np.int32)
+    position[rows] = np.arange(len(rows), dtype=np.int32)
+    return rows, position[parent[rows]]
+
+
+def _sum(owner: Int64, values: Int64, count: int) -> Int64:
+    total = np.zeros(count, np.int64)
+    np.add.at(total, owner[owner != MISSING], values[owner != MISSING])
+    return total
+
+
+def block_frame(scene: Scene, devices: Sequence[Device], params: Params) -> Frame:
+    """Blocks that were allocated or released in the window, with the size and the lifetime asked for."""
+    found = [_blocks(scene, device) for device in devices]
+    empty = pa.table({key: pa.array([], _TYPES.get(key, pa.int64())) for key in _BLOCK_KEYS})
+    table = pa.concat_tables([empty, *found])
+    for key in ("block_bytes", "lifetime_ns"):
+        low, high = (whole_number(params, f"{side}_{key}") for side in ("min", "max"))
+        if low is not None:
+            table = table.filter(pc.greater_equal(table[key], low))
+        if high is not None:
+            table = table.filter(pc.less_equal(table[key], high))
+    return Frame(
+        name="memory_events",
+        title="Memory blocks",
+        columns=columns(*_BLOCK_KEYS, hidden=("block", "module", *_hidden(devices))),
+        data=table.sort_by([("block_bytes", "descending"), ("device", "ascending"), ("block", "ascending")]),
+        row_key=("device", "block"),
+        name_column="name",
+        sort=Sort("block_bytes", True),
+    )
+
+
+_BLOCK_KEYS = (
+    "name", "caller", "module", "device", "block_bytes", "allocated_at_ns", "released_at_ns", "lifetime_ns",
+    "block_state", "block",
+)  # fmt: skip
+_TYPES = {
+    "name": pa.large_string(),
+    "caller": pa.large_string(),
+    "module": pa.large_string(),
+    "device": pa.string(),
+    "block_state": pa.string(),
+}
+
+
+def _blocks(scene: Scene, device: Device) -> pa.Table:
+    blocks, trace = device.blocks, scene.trace
+    number = np.arange(len(blocks.bytes))
+    has_allocation, has_release = blocks.allocation != MISSING, blocks.release != MISSING
+    begin, end = _at(device.time_ns, blocks.allocation), _at(device.time_ns, blocks.release)
+    holds = scene.window.holds
+    chosen = np.flatnonzero((has_allocation & holds(begin)) | (has_release & holds(end)))
+    state = np.where(has_allocation & has_release, RELEASED, np.where(has_allocation, KEPT, OLDER))
+    if not device.has_addresses:
+        state = np.full(len(state), UNPAIRED)
+    has_allocation, has_release = has_allocation[chosen], has_release[chosen]
+    # Without addresses every event stands alone, and a release is its own operator's.
+    known = has_allocation if device.has_addresses else np.ones(len(chosen), np.bool_)
+    event = _at(device.record, np.where(has_allocation, blocks.allocation[chosen], blocks.release[chosen]))
+    data = {
+        "name": _owner_names(scene, event, known),
+        "caller": trace.strings.take(np.where(known, scene.owners.callers(trace, event), MISSING)),
+        "module": module_names(scene, np.where(known, scene.owners.modules(trace, event), MISSING)),
+        "device": pa.array([device.name] * len(chosen), pa.string()),
+        "block_bytes": pa.array(blocks.bytes[chosen]),
+        "allocated_at_ns": pa.array(begin[chosen], mask=~has_allocation),
+        "released_at_ns": pa.array(end[chosen], mask=~has_release),
+        "lifetime_ns": pa.array((end - begin)[chosen], mask=~(has_allocation & has_release)),
+        "block_state": pa.array(STATES, pa.string()).take(pa.array(state[chosen])),
+        "block": pa.array(number[chosen]),
+    }
+    return pa.table({key: data[key] for key in _BLOCK_KEYS})
+
+
+def _at(values: Int64, position: Int64) -> Int64:
+    return np.append(values, 0)[position]
+
+
+def _owner_names(scene: Scene, event: Int64, known: Bool) -> pa.Array:
+    """Names of the allocating operators; of blocks without a recorded allocation, that they are older."""
+    names = scene.trace.strings.take(np.where(known, scene.owners.names(scene.trace, event), MISSING))
+    absent = np.where(known, NO_OPERATOR, BEFORE).astype(object)
+    return pc.coalesce(names, pa.array(absent, pa.large_string()))
+
+
+def module_names(scene: Scene, name: Int32) -> pa.Array:
+    """Names of modules as the module view shows them; null for none."""
+    return pc.replace_substring_regex(scene.trace.strings.take(name), pattern=PREFIX, replacement="")
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """What was live on a device after one event: sums by operator and module. They sum to ``total``."""
+
+    table: pa.Table
+    total: int
+
+
+def live_at(scene: Scene, device: Device, at: int) -> Live:
+    """Blocks live after the event at a position, and the rest, which was allocated before the trace."""
+    total = device.level(at)
+    blocks = device.blocks
+    alive = np.flatnonzero(blocks.live(at) & (blocks.allocation != MISSING))
+    if not (device.has_addresses and device.has_totals):
+        alive, total = alive[:0], 0
+    event = device.record[blocks.allocation[alive]]
+    name, module = scene.owners.names(scene.trace, event), scene.owners.modules(scene.trace, event)
+    groups = group(name, module)
+    size, count = groups.sum(blocks.bytes[alive]), groups.count()
+    names = _owner_names(scene, event[groups.first], np.ones(len(groups), np.bool_))
+    modules = module_names(scene, module[groups.first])
+    table = pa.table({"name": names, "module": modules, "blocks": pa.array(count), "live_bytes": pa.array(size)})
+    rest = total - int(size.sum())
+    if rest:
+        older = int((blocks.live(at) & (blocks.allocation == MISSING)).sum())
+        row = {"name": [BEFORE], "module": [None], "blocks": [older or None], "live_bytes": [rest]}
+        table = pa.concat_tables([table, pa.table(row, schema=table.schema)])
+    table = table.append_column("device", pa.array([device.name] * table.num_rows, pa.string()))
+    return Live(table, total)
+
+
+def live_frame(found: Sequence[Live], when: str) -> Frame:
+    """What was live at the peak, or at the chosen moment."""
+    schema = pa.schema(
+        {"name": pa.large_string(), "module": pa.large_string(), "blocks": pa.int64(), "live_bytes": pa.int64(),
+         "device": pa.string()}
+    )  # fmt: skip
+    table = pa.concat_tables([schema.empty_table(), *(live.table for live in found)])
+    order = [(key, "ascending") for key in ("device", "name", "module")]
+    return Frame(
+        name="memory_peak",
+        title=f"Live {when}",
+        columns=columns(
+            "name", "module", "device", "blocks", "live_bytes", hidden=_hidden(found), share=("live_bytes",)
+        ),
+        data=table.sort_by([("live_bytes", "descending"), *order]),
+        row_key=("device", "module", "name"),
+        name_column="name",
+        sort=Sort("live_bytes", True),
+    )
+
+
+assert set(_BLOCK_KEYS) <= METRICS.keys()
