@@ -33,6 +33,8 @@ TABLES = {
     "modules": ("modules",),
 }
 """Tables that the JSON always has, empty when the trace has nothing for them."""
+GROUP_VIEW = "distributed"
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
 _OK, _USAGE, _NOTHING = 0, 2, 3
 
 
@@ -110,10 +112,51 @@ def _report_json(
         profiles.append(
             {"run": found.run, "worker": found.worker, "span": found.span, "path": found.url, "read": read} | parts
         )
-    document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": [], "failed": failed}
+    groups = _groups(workspace, entries, errors, arguments)
+    document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups, "failed": failed}
     sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     sys.stdout.flush()
     return _exit_code(len(profiles), errors)
+
+
+def _groups(
+    workspace: Workspace, entries: list[Entry], errors: list[UserError], arguments: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """What the workers of each run and span did together, where any of them communicated."""
+    if arguments.view is not None and GROUP_VIEW not in arguments.view:
+        return []
+    with_it = {
+        (entry.found.run, entry.found.span)
+        for entry in entries
+        if any(view.id == GROUP_VIEW and view.available for view in navigation(entry))
+    }
+    groups = []
+    for run, span in dict.fromkeys((entry.found.run, entry.found.span) for entry in entries):
+        if (run, span) not in with_it:
+            continue
+        try:
+            tables = {
+                name: msgspec.json.decode(
+                    workspace.group_numbers(Place(run, None, span), GROUP_VIEW, name, arguments.steps)
+                )["rows"]
+                for name in GROUP_TABLES
+            }
+        except UserError as error:
+            errors.append(error)
+            continue
+        workers = {
+            row["worker"]: {
+                "compute_ns": row["compute_ns"],
+                "overlap_ns": row["overlap_ns"],
+                "exposed_communication_ns": row["exposed_communication_ns"],
+                "wait_ns": row["wait_ns"],
+                "transfer_ns": row["transfer_ns"],
+                "other_ns": row["step_other_ns"],
+            }
+            for row in tables.pop("workers")
+        }
+        groups.append({"run": run, "span": span, "workers": workers, "tables": tables})
+    return groups
 
 
 def _report_text(
@@ -285,7 +328,7 @@ def _place(entry: Entry) -> Place:
 
 
 def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:
-    views = [view.id for view in navigation(entry) if view.available and view.id != "timeline"]
+    views = [view.id for view in navigation(entry) if view.available and view.id not in ("timeline", GROUP_VIEW)]
     return [view for view in views if wanted is None or view in wanted]
 
 
