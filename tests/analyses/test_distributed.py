@@ -286,6 +286,7 @@ def test_a_worker_that_starts_late_is_matched_by_number() -> None:
         ("cross_device_reduce_1stage", "all_reduce"),
         ("all_to_allv", "all_to_allv"),
         ("wait", "wait"),
+        ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", "ncclDevKernel_Generic"),
     ],
 )
 def test_names(text: str, name: str) -> None:
@@ -343,6 +344,19 @@ def test_two_of_128_ranks() -> None:
     parts = real("hta/trace_filter")
     assert findings(parts)["workers_missing"] == {"workers": 2, "world_size": 128}
     assert {(row["calls"], row["matched"]) for row in workers_of(parts).values()} == {(10, 6)}
+
+
+@needs_shared
+def test_one_of_eight_mi300() -> None:
+    name = "tracelens/mi300/resnet_act_checkpoint.json.gz"
+    parts = parts_of({"rank0": loaded(f"shared/data/{name}")})
+    calls = {(row["collective"], row["dtype"]): row["calls"] for row in table_of(parts, "operations")}
+    known = {("broadcast", "BFloat16"): 3, ("broadcast", "Long"): 3, ("all_reduce", "BFloat16"): 6}
+    # Five kernels were launched before the recording began: nothing says what they are.
+    assert calls == {("ncclDevKernel_Generic", ""): 5} | known
+    (device,) = table_of(parts, "devices")
+    assert (device["device_name"], device["process"]) == ("AMD Instinct MI300X", "rank 0")
+    assert set(findings(parts)) == {"one_worker"}
 
 
 @needs_shared

@@ -37,7 +37,8 @@ def collective_name(text: str) -> str:
     lowered = text.lower().strip("_")
     if lowered in NOT_COLLECTIVE:
         return lowered
-    return next((name for pattern, name in _FAMILY if pattern.search(text)), lowered)
+    # A kernel that serves every collective (ncclDevKernel_Generic) keeps its name, without its signature.
+    return next((name for pattern, name in _FAMILY if pattern.search(text)), re.split(r"[(<]", text)[0])
 
 
 def moved_elements(collective: str, inside: int, outside: int) -> int:
