@@ -19,7 +19,7 @@ from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.format import MarkdownPrinter, Printer, TextPrinter, format_time, format_value
-from tb_plugin.payloads import Profile, View
+from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Entry, Place
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.workspace import DETAIL_VIEWS, Workspace, navigation, open_catalog
@@ -35,6 +35,15 @@ TABLES = {
 """Tables that the JSON always has, empty when the trace has nothing for them."""
 GROUP_VIEW = "distributed"
 GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
+GROUP_FACTS = {
+    "compute_ns": "compute_ns",
+    "overlap_ns": "overlap_ns",
+    "exposed_communication_ns": "exposed_communication_ns",
+    "wait_ns": "wait_ns",
+    "transfer_ns": "transfer_ns",
+    "other_ns": "step_other_ns",
+}
+"""Numbers of a worker in a group, and their columns of the table of workers."""
 _OK, _USAGE, _NOTHING = 0, 2, 3
 
 
@@ -122,41 +131,32 @@ def _report_json(
 def _groups(
     workspace: Workspace, entries: list[Entry], errors: list[UserError], arguments: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """What the workers of each run and span did together, where any of them communicated."""
-    if arguments.view is not None and GROUP_VIEW not in arguments.view:
-        return []
-    with_it = {
-        (entry.found.run, entry.found.span)
-        for entry in entries
-        if any(view.id == GROUP_VIEW and view.available for view in navigation(entry))
-    }
+    """What the workers of each run and span did together."""
     groups = []
-    for run, span in dict.fromkeys((entry.found.run, entry.found.span) for entry in entries):
-        if (run, span) not in with_it:
-            continue
+    for place in _group_places(entries, arguments.view):
         try:
-            tables = {
-                name: msgspec.json.decode(
-                    workspace.group_numbers(Place(run, None, span), GROUP_VIEW, name, arguments.steps)
-                )["rows"]
-                for name in GROUP_TABLES
-            }
+            tables = {name: _group_rows(workspace, place, name, arguments.steps) for name in GROUP_TABLES}
         except UserError as error:
             errors.append(error)
             continue
         workers = {
-            row["worker"]: {
-                "compute_ns": row["compute_ns"],
-                "overlap_ns": row["overlap_ns"],
-                "exposed_communication_ns": row["exposed_communication_ns"],
-                "wait_ns": row["wait_ns"],
-                "transfer_ns": row["transfer_ns"],
-                "other_ns": row["step_other_ns"],
-            }
-            for row in tables.pop("workers")
+            row["worker"]: {fact: row[column] for fact, column in GROUP_FACTS.items()} for row in tables.pop("workers")
         }
-        groups.append({"run": run, "span": span, "workers": workers, "tables": tables})
+        groups.append({"run": place.run, "span": place.span, "workers": workers, "tables": tables})
     return groups
+
+
+def _group_places(entries: list[Entry], wanted: list[str] | None) -> list[Place]:
+    """Runs and spans in which any worker communicated."""
+    if wanted is not None and GROUP_VIEW not in wanted:
+        return []
+    with_it = (e for e in entries if any(view.id == GROUP_VIEW and view.available for view in navigation(e)))
+    return list(dict.fromkeys(Place(entry.found.run, None, entry.found.span) for entry in with_it))
+
+
+def _group_rows(workspace: Workspace, place: Place, table: str, steps: str) -> list[dict[str, Any]]:
+    answer = workspace.group(place, GROUP_VIEW, Params(table=table, limit=None), steps)
+    return msgspec.json.decode(answer, type=Table).rows
 
 
 def _report_text(
@@ -181,6 +181,14 @@ def _report_text(
         for view in views:
             printer.view(view)
         reported += 1
+    for place in _group_places(entries, arguments.view):
+        try:
+            answer = workspace.group(place, GROUP_VIEW, Params(limit=arguments.top), arguments.steps)
+        except UserError as error:
+            errors.append(error)
+            continue
+        printer.heading(f"{place.run} / all workers / span {place.span}", 1)
+        printer.view(msgspec.json.decode(answer, type=View))
     for failure in failed:
         Console(stderr=True, soft_wrap=True).print(
             f"{failure['path']}: {failure['reason']}", markup=False, highlight=False

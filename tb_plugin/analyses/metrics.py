@@ -87,7 +87,7 @@ METRICS: dict[str, Metric] = {
         CHOSEN,
         "ns",
         {
-            "compute_alone_ns": ("Compute", "Compute runs and no communication."),
+            "compute_alone_ns": ("Compute alone", "Compute runs and no communication."),
             "overlap_ns": ("Overlap", "Compute and communication run at the same time."),
             "step_other_ns": ("Other", "The rest of the step: neither compute nor communication."),
             "wait_ns": (

@@ -102,12 +102,12 @@ class Workspace:
         answer: bytes = self._run(entry, "report_numbers", wanted, params)
         return answer
 
-    def group_numbers(self, place: Place, view_id: str, table: str, steps: str = "") -> bytes:
-        """A whole table about all workers of a run and span as JSON; waits until they are loaded. Raises UserError."""
+    def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
+        """``view`` about all workers of a run and span; waits until they are loaded. Raises UserError."""
         analysis = _of_workers(view_id)
         if analysis is None:
             raise NotFound(f"{view_id} is no view of several workers.", view_id, "Ask for one profile.")
-        answer = self._of_workers("view_of", place, analysis, Params(table=table, limit=None), steps, wait=True)
+        answer = self._of_workers("view_of", place, analysis, params, steps, wait=True)
         if isinstance(answer, Profile):
             raise Cancelled("The file changed while it was read.")
         return answer

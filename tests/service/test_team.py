@@ -111,7 +111,7 @@ def test_runs_and_spans_must_leave_no_choice(logs, tmp_path):
     with pytest.raises(NotFound):
         workspace.view(Place("none"), "distributed", Params())
     with pytest.raises(NotFound):
-        workspace.group_numbers(Place("ddp"), "overview", "steps")
+        workspace.group(Place("ddp"), "overview", Params())
 
 
 def test_arrow_of_a_group(logs, tmp_path):
@@ -144,3 +144,11 @@ def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
     assert all("collectives" not in profile["tables"] for profile in document["profiles"])
     assert cli.main(["report", str(SAMPLES / "resnet_cpu"), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["groups"] == []
+
+
+def test_the_text_report_ends_with_the_groups(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("synthetic_ddp / all workers / span 1") == 1
+    assert "rank2 arrives last at 100.0 % of the collectives" in " ".join(text.split())
