@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tb_plugin.analyses.base import Analysis, Params
-from tb_plugin.errors import TorchTraceError, UserError
+from tb_plugin.errors import NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Entry
 from tb_plugin.service.loader import Loader, cache_key
@@ -77,6 +77,8 @@ class Team:
 
     def _compute(self, entry: Entry, analysis: Analysis, params: Params, key: str, wait: bool) -> Path | None:
         """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
+        if entry.gone:
+            raise NotFound("The file changed while it was read.", entry.found.url, "Ask again.")
         if self._loader.ready(entry).summary is None:
             return None
         with self._lock:
