@@ -19,7 +19,7 @@ from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.format import MarkdownPrinter, Printer, TextPrinter, format_time, format_value
-from tb_plugin.payloads import Profile, View
+from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Entry, Place
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.workspace import DETAIL_VIEWS, Workspace, navigation, open_catalog
@@ -33,6 +33,17 @@ TABLES = {
     "modules": ("modules",),
 }
 """Tables that the JSON always has, empty when the trace has nothing for them."""
+GROUP_VIEW = "distributed"
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
+GROUP_FACTS = {
+    "compute_ns": "compute_ns",
+    "overlap_ns": "overlap_ns",
+    "exposed_communication_ns": "exposed_communication_ns",
+    "wait_ns": "wait_ns",
+    "transfer_ns": "transfer_ns",
+    "other_ns": "step_other_ns",
+}
+"""Numbers of a worker in a group, and their columns of the table of workers."""
 _OK, _USAGE, _NOTHING = 0, 2, 3
 
 
@@ -110,10 +121,42 @@ def _report_json(
         profiles.append(
             {"run": found.run, "worker": found.worker, "span": found.span, "path": found.url, "read": read} | parts
         )
-    document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": [], "failed": failed}
+    groups = _groups(workspace, entries, errors, arguments)
+    document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups, "failed": failed}
     sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     sys.stdout.flush()
     return _exit_code(len(profiles), errors)
+
+
+def _groups(
+    workspace: Workspace, entries: list[Entry], errors: list[UserError], arguments: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """What the workers of each run and span did together."""
+    groups = []
+    for place in _group_places(entries, arguments.view):
+        try:
+            tables = {name: _group_rows(workspace, place, name, arguments.steps) for name in GROUP_TABLES}
+        except UserError as error:
+            errors.append(error)
+            continue
+        workers = {
+            row["worker"]: {fact: row[column] for fact, column in GROUP_FACTS.items()} for row in tables.pop("workers")
+        }
+        groups.append({"run": place.run, "span": place.span, "workers": workers, "tables": tables})
+    return groups
+
+
+def _group_places(entries: list[Entry], wanted: list[str] | None) -> list[Place]:
+    """Runs and spans in which any worker communicated."""
+    if wanted is not None and GROUP_VIEW not in wanted:
+        return []
+    with_it = (e for e in entries if any(view.id == GROUP_VIEW and view.available for view in navigation(e)))
+    return list(dict.fromkeys(Place(entry.found.run, None, entry.found.span) for entry in with_it))
+
+
+def _group_rows(workspace: Workspace, place: Place, table: str, steps: str) -> list[dict[str, Any]]:
+    answer = workspace.group(place, GROUP_VIEW, Params(table=table, limit=None), steps)
+    return msgspec.json.decode(answer, type=Table).rows
 
 
 def _report_text(
@@ -138,6 +181,14 @@ def _report_text(
         for view in views:
             printer.view(view)
         reported += 1
+    for place in _group_places(entries, arguments.view):
+        try:
+            answer = workspace.group(place, GROUP_VIEW, Params(limit=arguments.top), arguments.steps)
+        except UserError as error:
+            errors.append(error)
+            continue
+        printer.heading(f"{place.run} / all workers / span {place.span}", 1)
+        printer.view(msgspec.json.decode(answer, type=View))
     for failure in failed:
         Console(stderr=True, soft_wrap=True).print(
             f"{failure['path']}: {failure['reason']}", markup=False, highlight=False
@@ -285,7 +336,7 @@ def _place(entry: Entry) -> Place:
 
 
 def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:
-    views = [view.id for view in navigation(entry) if view.available and view.id != "timeline"]
+    views = [view.id for view in navigation(entry) if view.available and view.id not in ("timeline", GROUP_VIEW)]
     return [view for view in views if wanted is None or view in wanted]
 
 

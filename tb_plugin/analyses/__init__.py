@@ -1,6 +1,7 @@
 """Questions and their numbers. One file (or folder) = one view; ANALYSES is the literal list of them."""
 
 from tb_plugin.analyses.base import Analysis
+from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.memory import Memory
@@ -9,4 +10,13 @@ from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.timeline import TimelineAnalysis
 
-ANALYSES: tuple[Analysis, ...] = (Overview(), TimelineAnalysis(), Operators(), Kernels(), Modules(), Memory(), Events())
+ANALYSES: tuple[Analysis, ...] = (
+    Overview(),
+    TimelineAnalysis(),
+    Operators(),
+    Kernels(),
+    Modules(),
+    Memory(),
+    Distributed(),
+    Events(),
+)

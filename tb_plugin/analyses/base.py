@@ -69,6 +69,10 @@ class Part:
     frames: Mapping[str, Frame] = field(default_factory=dict)
     payloads: Mapping[str, Payload] = field(default_factory=dict)
     layout: Sequence[str] = ()
+    worker: str = ""
+    """Whose part it is, where an answer has several; the service fills it in."""
+    steps: tuple[str, ...] = ()
+    """Labels of the profile's steps, for the analyses of several profiles: they choose steps in ``answer``."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,11 @@ class Analysis(Protocol):
     @property
     def model(self) -> Literal["trace", "snapshot"]:
         """Which model it reads."""
+        ...
+
+    @property
+    def scope(self) -> Literal["profile", "workers"]:
+        """What ``answer`` speaks of: one profile, or all workers of a run and span (one part each)."""
         ...
 
     def missing(self, trace: TraceTable) -> Missing | None:

@@ -31,6 +31,7 @@ class Events:
 
     id = "events"
     title = "Events"
+    scope: Literal["profile"] = "profile"
 
     @property
     def model(self) -> Literal["trace"]:

@@ -32,6 +32,7 @@ class Kernels:
 
     id = "kernels"
     title = "Kernels"
+    scope: Literal["profile"] = "profile"
 
     @property
     def model(self) -> Literal["trace"]:

@@ -31,6 +31,10 @@ METRICS: dict[str, Metric] = {
             ),
             "module": ("Module", "nn.Module, with the number that the profiler gave to the instance."),
             "category": ("Category", "Category as recorded in the trace."),
+            "collective": ("Collective", "Communication operation, in one spelling for all libraries."),
+            "dtype": ("Type", "Element type of the buffers."),
+            "group": ("Group", "Name of the process group."),
+            "group_ranks": ("Ranks", "Ranks of the process group, as recorded."),
         },
     ),
     **_metrics(
@@ -44,6 +48,12 @@ METRICS: dict[str, Metric] = {
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
             "device_name": ("Name", "Name of the device as its driver reports it."),
             "capability": ("Compute capability", "Version of the instruction set that an NVIDIA device supports."),
+            "worker": ("Worker", "Process or rank of the run, as its file is named."),
+            "node": ("Node", "Host that the process ran on."),
+            "process": ("Process", "Rank where recorded, else the worker."),
+            "group_description": ("Description", "Description of the process group."),
+            "backend": ("Backend", "Communication library of the process group."),
+            "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
             "setting": ("Setting", "What the file says of the machine, the software and the profiler's options."),
         },
     ),
@@ -55,6 +65,77 @@ METRICS: dict[str, Metric] = {
             "operators": ("Operators", "Operators that the module called directly."),
             "registers": ("Registers", "Registers per thread."),
             "events": ("Events", "Number of events."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "count",
+        {
+            "call": ("Call", "Number of the call in order of time, of its worker."),
+            "elements": ("Elements", "Elements of the larger buffer where the two differ by the group's size."),
+            "group_size": ("Group size", "Ranks in the process group."),
+            "sequence": ("Sequence", "Number of the collective in its process group, as recorded."),
+            "match": ("Match", "Number of the collective that calls of several workers are."),
+            "matched_workers": ("Workers", "Workers on which the collective was found."),
+            "matched": ("Matched", "Calls that were found on at least one other worker as well."),
+            "unmatched": ("Unmatched", "Calls that no other worker has; they are in no wait, transfer or bandwidth."),
+            "arrived_last": ("Arrived last", "Matched collectives that waited for this worker."),
+            "workers": ("Workers", "Workers whose profile is behind the numbers."),
+            "world_size": ("World size", "Ranks of the job, as recorded."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "ns",
+        {
+            "compute_alone_ns": ("Compute alone", "Compute runs and no communication."),
+            "overlap_ns": ("Overlap", "Compute and communication run at the same time."),
+            "step_other_ns": ("Other", "The rest of the step: neither compute nor communication."),
+            "wait_ns": (
+                "Synchronizing",
+                "Communication less transfer: waiting inside a collective for the worker that arrives last.",
+            ),
+            "transfer_ns": (
+                "Data transfer",
+                "Of a collective the duration on the worker that arrives last, at the end of each call; "
+                "of several the length of the union.",
+            ),
+            "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
+            "mean_latency_ns": ("Mean latency", "Latency over calls."),
+            "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
+            "caused_wait_ns": ("Others waited", "Time for which the other workers waited for this one."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "bytes",
+        {
+            "comm_bytes": (
+                "Size",
+                "Elements times the bytes of their type: S of nccl-tests (all_gather: output, reduce_scatter: input).",
+            ),
+            "mean_comm_bytes": ("Mean size", "Size over calls."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "bytes_per_second",
+        {
+            "algorithm_bandwidth": (
+                "Algorithm bandwidth",
+                "Size over data transfer, of matched calls. 1 GB = 10^9 bytes.",
+            ),
+            "bus_bandwidth": ("Bus bandwidth", "Algorithm bandwidth times the factor of nccl-tests."),
+        },
+    ),
+    **_metrics(CHOSEN, "number", {"bus_factor": ("Factor", "Of nccl-tests, by collective and group size.")}),
+    **_metrics(CHOSEN, "bool", {"on_device": ("On device", "A kernel on a device; otherwise a call on the host.")}),
+    **_metrics(
+        CHOSEN,
+        "ratio",
+        {
+            "wait_share": ("Waiting", "Synchronizing over the duration of the steps, mean of the workers."),
+            "last_share": ("Arrives last", "Share of the matched collectives that waited for this worker."),
         },
     ),
     **_metrics(

@@ -65,6 +65,7 @@ class Modules:
 
     id = "modules"
     title = "Modules"
+    scope: Literal["profile"] = "profile"
 
     @property
     def model(self) -> Literal["trace"]:

@@ -56,6 +56,7 @@ class Operators:
 
     id = "operators"
     title = "Operators"
+    scope: Literal["profile"] = "profile"
 
     @property
     def model(self) -> Literal["trace"]:

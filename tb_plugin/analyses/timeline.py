@@ -57,6 +57,7 @@ class TimelineAnalysis:
 
     id = "timeline"
     title = "Timeline"
+    scope: Literal["profile"] = "profile"
 
     @property
     def model(self) -> Literal["trace"]:

@@ -183,6 +183,22 @@ class ProfileCatalog:
             entries = [entry for entry in entries if wanted in (None, getattr(entry.found, which))]
         return entries
 
+    def workers(self, place: Place) -> list[Entry]:
+        """The profiles of all workers of a run and span, whichever worker the request names.
+
+        What is left out is the first profile's, or must leave no choice. Raises NotFound, BadRequest.
+        """
+        if place == Place():
+            place = Place(*self.find(place).key)
+        entries = self.matching(Place(place.run, None, place.span))
+        for which in ("run", "span"):
+            names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
+            if len(names) > 1:
+                raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
+        if not entries:
+            raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
+        return entries
+
     def payload(self) -> Catalog:
         """Answer of ``GET runs``."""
         runs: dict[str, dict[str, list[SpanInfo]]] = {}

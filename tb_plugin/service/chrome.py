@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.table import DeviceArgs, OperatorArgs, PythonArgs, TraceTable
+from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
 
 # Kineto's own names, so that an exported window can be opened like a recording.
 _DEVICE_NUMBERS = {
@@ -30,6 +30,20 @@ _OPERATOR_TEXTS = {
     "stack": "Call stack",
 }
 _OPERATOR_NUMBERS = {"sequence": "Sequence number", "forward_thread": "Fwd thread id"}
+_COLLECTIVE_TEXTS = {
+    "name": "Collective name",
+    "dtype": "dtype",
+    "group_name": "Process Group Name",
+    "group_ranks": "Process Group Ranks",
+}
+_COLLECTIVE_NUMBERS = {
+    "in_elements": "In msg nelems",
+    "out_elements": "Out msg nelems",
+    "group_size": "Group size",
+    "sequence": "Seq",
+}
+_ABOUT = ("host_name", "distributedInfo")
+"""Keys of the file that say who the worker is."""
 _PYTHON_NUMBERS = {"python_id": "Python id", "parent_id": "Python parent id", "module_id": "Python module id"}
 
 
@@ -49,6 +63,9 @@ def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, ta
             separator = b",\n"
         properties = trace.metadata.get("deviceProperties", [])
         out.write(b'\n],"schemaVersion":1,"displayTimeUnit":"ms","deviceProperties":' + msgspec.json.encode(properties))
+        for key in _ABOUT:
+            if key in trace.metadata:
+                out.write(f',"{key}":'.encode() + msgspec.json.encode(trace.metadata[key]))
         if trace.base_time_ns is not None:
             out.write(b',"baseTimeNanoseconds":%d' % trace.base_time_ns)
         out.write(b"}\n")
@@ -134,6 +151,7 @@ def _arguments(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> 
     _add_section(found, wanted, trace.operators, trace, _OPERATOR_TEXTS, _OPERATOR_NUMBERS)
     _add_section(found, wanted, trace.python, trace, {}, _PYTHON_NUMBERS)
     _add_section(found, wanted, trace.device_args, trace, _DEVICE_TEXTS, _DEVICE_NUMBERS)
+    _add_section(found, wanted, trace.collectives, trace, _COLLECTIVE_TEXTS, _COLLECTIVE_NUMBERS)
     args = trace.device_args
     for at in np.flatnonzero(wanted[args.row] & ~np.isnan(args.occupancy)).tolist():
         found[int(args.row[at])]["est. achieved occupancy %"] = round(float(args.occupancy[at]) * 100, 6)
@@ -143,7 +161,7 @@ def _arguments(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> 
 def _add_section(
     found: dict[int, dict[str, Any]],
     wanted: np.ndarray[Any, np.dtype[np.bool_]],
-    section: OperatorArgs | PythonArgs | DeviceArgs,
+    section: OperatorArgs | PythonArgs | DeviceArgs | CollectiveArgs,
     trace: TraceTable,
     texts: dict[str, str],
     numbers: dict[str, str],
@@ -154,7 +172,11 @@ def _add_section(
         args = found.setdefault(row, {})
         for column, name in texts.items():
             if (text := trace.strings[int(getattr(section, column)[at])]) != "":
-                args[name] = json.loads(text) if text.startswith("[") and column != "stack" else _identity(text)
+                args[name] = (
+                    json.loads(text)
+                    if text.startswith("[") and column not in ("stack", "group_ranks")
+                    else _identity(text)
+                )
         for column, name in numbers.items():
             value = getattr(section, column)[at].item()
             if value == value and value != MISSING:

@@ -114,7 +114,7 @@ class Loader:
         return None
 
     def _take_cached(self, entry: Entry) -> bool:
-        key = _key(entry)
+        key = cache_key(entry)
         columns, summary = self._store.get(key, _COLUMNS), self._store.get(key, _SUMMARY)
         if columns is None or summary is None:
             return False
@@ -162,7 +162,7 @@ class Loader:
         return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
     def _parse(self, entry: Entry, paths: dict[str, str]) -> None:
-        key = _key(entry)
+        key = cache_key(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
             f"{self._tasks}:parse", entry.found.reader.id, paths, target, summary, key=target, heavy=True
@@ -204,7 +204,8 @@ def code_stamp() -> str:
     return stamp.hexdigest()
 
 
-def _key(entry: Entry) -> str:
+def cache_key(entry: Entry) -> str:
+    """Names a version of a profile and of this code: what stands in the cache under it never changes."""
     found = entry.found
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]

@@ -9,7 +9,8 @@ import csv
 import io
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ import pyarrow as pa
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, select
 from tb_plugin.errors import NotFound, UnreadableTrace
-from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, StepInfo, ViewInfo
+from tb_plugin.payloads import Column, IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ReadOptions
+from tb_plugin.service import parts
 from tb_plugin.service.chrome import write_window
+from tb_plugin.service.selection import chosen_steps
 from tb_plugin.service.summary import Summary
 from tb_plugin.service.worker import Report
 from tb_plugin.storage.files import FileSource
@@ -80,10 +83,62 @@ def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) ->
     """All matching rows of a table as CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
     frame = _frame(path, analysis_id, params)
     data, _ = select(frame, params)
+    return _csv(frame.columns, zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True))
+
+
+def part(path: str, analysis_id: str, params: Params, target: str, *, report: Report) -> str:
+    """Writes what one profile contributes to an answer about several to ``target``. Raises BadRequest."""
+    numbers = _part(path, _analysis(analysis_id), params)
+    _replace(target, lambda partial: Path(partial).write_bytes(parts.dump(numbers)))
+    return target
+
+
+def view_of(paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str, *, report: Report) -> bytes:
+    """``view`` about several profiles: (worker, file of its part) each. Raises NotFound, BadRequest."""
+    return to_json(_answer_of(paths, analysis_id, params, steps))
+
+
+def table_csv_of(
+    paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str, *, report: Report
+) -> bytes:
+    """``table_csv`` about several profiles. Raises NotFound, BadRequest."""
+    table = _answer_of(paths, analysis_id, replace(params, limit=None), steps)
+    if not isinstance(table, Table):
+        raise NotFound("That is no table.", analysis_id, "Name a table.")
+    keys = [column.metric.key for column in table.columns]
+    return _csv(table.columns, ([row[key] for key in keys] for row in table.rows))
+
+
+def table_arrow_of(
+    paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str, *, report: Report
+) -> bytes:
+    """``table_arrow`` about several profiles. Raises NotFound, BadRequest."""
+    table = _answer_of(paths, analysis_id, replace(params, limit=None), steps)
+    if not isinstance(table, Table):
+        raise NotFound("That is no table.", analysis_id, "Name a table.")
+    keys = [column.metric.key for column in table.columns]
+    return _arrow(pa.table({key: pa.array([row[key] for row in table.rows]) for key in keys}))
+
+
+def _answer_of(paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str) -> View | Table:
+    found = [replace(parts.load(Path(path).read_bytes()), worker=worker) for worker, path in paths]
+    labels = dict.fromkeys(label for item in found for label in item.steps)
+    chosen = chosen_steps(steps, [StepInfo(label, 0, 0) for label in labels])
+    return _analysis(analysis_id).answer(found, replace(params, steps=chosen))
+
+
+def _arrow(data: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema) as writer:
+        writer.write_table(data)
+    return bytes(sink.getvalue())
+
+
+def _csv(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([_header(column.metric.title, column.metric.unit) for column in frame.columns])
-    for row in zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True):
+    writer.writerow([_header(column.metric.title, column.metric.unit) for column in columns])
+    for row in rows:
         writer.writerow([_cell(value) for value in row])
     return text.getvalue().encode()
 
@@ -91,11 +146,7 @@ def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) ->
 def table_arrow(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """A whole table as an Arrow IPC stream. Raises NotFound."""
     frame = _frame(path, analysis_id, params)
-    data, _ = select(frame, params)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, data.schema) as writer:
-        writer.write_table(data)
-    return bytes(sink.getvalue())
+    return _arrow(select(frame, params)[0])
 
 
 def report_numbers(path: str, view_ids: Sequence[str], params: Params, *, report: Report) -> bytes:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import Cancelled, NotFound
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
 from tb_plugin.readers import READERS
@@ -20,14 +21,12 @@ from tb_plugin.service.discovery import Root, Scanner
 from tb_plugin.service.loader import TASKS, Loader
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.selection import chosen_steps, window_of
+from tb_plugin.service.team import Team, progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
 LATER = "It comes in a later release."
-COMING = (
-    ViewInfo("distributed", "Distributed", False, LATER),
-    ViewInfo("diff", "Diff", False, LATER),
-)
+COMING = (ViewInfo("diff", "Diff", False, LATER),)
 """Views that the navigation already names. Later parts replace this."""
 DETAIL_VIEWS = ("events",)
 """Views that need a selection to say anything: reached from a row, not from the navigation."""
@@ -53,6 +52,7 @@ class Workspace:
         self._store = store
         self._tasks = tasks
         self._loader = Loader(catalog, workers, store, tasks)
+        self._team = Team(self._loader, workers, store, tasks)
 
     def runs(self) -> Catalog:
         """Everything the log directories hold."""
@@ -82,6 +82,8 @@ class Workspace:
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """A whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
+        if analysis := _of_workers(view_id):
+            return self._of_workers("table_arrow_of", place, analysis, params, steps, wait=True)  # type: ignore[return-value]
         self.load(place)
         answer = self._ask("table_arrow", place, view_id, params, steps)
         if isinstance(answer, Profile):
@@ -93,8 +95,18 @@ class Workspace:
         entry = self.load(place)
         params = Params(steps=_steps(entry, steps), limit=None)
         views = [view.id for view in navigation(entry) if view.available]
-        wanted = [view for view in views if view_ids is None or view in view_ids]
+        wanted = [view for view in views if (view_ids is None or view in view_ids) and _of_workers(view) is None]
         answer: bytes = self._run(entry, "report_numbers", wanted, params)
+        return answer
+
+    def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
+        """``view`` about all workers of a run and span; waits until they are loaded. Raises UserError."""
+        analysis = _of_workers(view_id)
+        if analysis is None:
+            raise NotFound(f"{view_id} is no view of several workers.", view_id, "Ask for one profile.")
+        answer = self._of_workers("view_of", place, analysis, params, steps, wait=True)
+        if isinstance(answer, Profile):
+            raise Cancelled("The file changed while it was read.")
         return answer
 
     def window(
@@ -136,10 +148,30 @@ class Workspace:
     def _ask(self, task: str, place: Place, view_id: str, params: Params, steps: str) -> bytes | Profile:
         if any(view_id == coming.id for coming in COMING):
             raise NotFound(f"The view {view_id} is not there yet.", view_id, LATER)
+        if analysis := _of_workers(view_id):
+            return self._of_workers(f"{task}_of", place, analysis, params, steps)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return _payload(entry)
         answer: bytes = self._run(entry, task, view_id, replace(params, steps=_steps(entry, steps)))
+        return answer
+
+    def _of_workers(
+        self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool = False
+    ) -> bytes | Profile:
+        """Has a worker combine the parts of all workers of a run and span; the state of the group before that."""
+        entries = self.catalog.workers(place)
+        state = self._team.gather(entries, analysis, params, wait)
+        if state.waiting:
+            return progress(entries[0], entries, state)
+        if not state.ready:
+            raise state.failed[0][1]
+        if state.failed:
+            names = ", ".join(f"{worker} ({error.what})" for worker, error in state.failed)
+            params = replace(params, extra=(*params.extra, ("failed", names)))
+        key = "|".join(path for _, path in state.ready)
+        job = self._workers.submit(f"{self._tasks}:{task}", state.ready, analysis.id, params, steps, key=key)
+        answer: bytes = job.future.result()
         return answer
 
     def _run(self, entry: Entry, task: str, *args: object, heavy: bool = False) -> Any:
@@ -154,6 +186,11 @@ def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     several = len(folders) > 1
     roots = [Root(folder, name or (folder.name if several else "")) for name, folder in folders]
     return ProfileCatalog(Scanner(roots, READERS))
+
+
+def _of_workers(view_id: str) -> Analysis | None:
+    """The analysis of that view when it speaks of all workers of a run and span."""
+    return next((a for a in ANALYSES if a.id == view_id and a.scope == "workers"), None)
 
 
 def navigation(entry: Entry) -> list[ViewInfo]:

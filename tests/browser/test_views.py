@@ -16,6 +16,7 @@ PROFILES = {
     "first_span": (SAMPLES, {"run": "resnet_cpu", "span": "1"}),
     "second_span": (SAMPLES, {"run": "resnet_cpu", "span": "2"}),
     "no_steps": (SAMPLES, {"run": "no_steps_cpu"}),
+    "ddp": (SAMPLES, {"run": "synthetic_ddp", "worker": "rank0"}),
     "stacks": (SAMPLES, {"run": "transformer_cpu"}),
     "v100": (V100, {"run": "resnet50_num_workers_0", "span": "1"}),
 }

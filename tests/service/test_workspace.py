@@ -72,7 +72,7 @@ def test_found_loading_ready(tmp_path, opened):
     assert [step.label for step in ready.steps] == ["5", "6"]
     views = {view.id: view for view in ready.views}
     assert views["overview"].available
-    assert [view for view in views if not views[view].available][-2:] == ["distributed", "diff"]
+    assert [view for view in views if not views[view].available][-1:] == ["diff"]
     assert "events" not in views
 
 
@@ -297,7 +297,7 @@ def test_a_missing_logdir_is_active_and_says_so(tmp_path, opened):
 def test_views_that_come_later(tmp_path, opened):
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = inline(opened, tmp_path / "logs")
-    for view in ("distributed", "diff", "nonsense"):
+    for view in ("diff", "nonsense"):
         with pytest.raises(NotFound):
             workspace.view(Place(), view, Params())
 

@@ -131,6 +131,8 @@ export interface Resource<T> {
   data: T | null
   busy: boolean
   problem: Problem | null
+  /** How much is read, while the server says that it is not ready. */
+  fraction: number | null
 }
 
 /** Asks whenever `key` changes; '' asks nothing. A profile that is still loading is asked again. */
@@ -144,6 +146,7 @@ export function useResource<T>(
     data: null,
     problem: null,
   })
+  const [fraction, setFraction] = useState<number | null>(null)
   const loader = useRef(load)
   loader.current = load
   useEffect(() => {
@@ -154,6 +157,7 @@ export function useResource<T>(
       try {
         const answer = await loader.current(abort.signal)
         if (abort.signal.aborted) return
+        setFraction(answer.state === 'ready' ? null : answer.profile.fraction)
         if (answer.state === 'ready') setState({ key, data: answer.data, problem: null })
         else timer = window.setTimeout(ask, LOADING_MS)
       } catch (error) {
@@ -174,6 +178,7 @@ export function useResource<T>(
     data: mine || keep ? state.data : null,
     busy: key !== '' && !mine,
     problem: mine ? state.problem : null,
+    fraction,
   }
 }
 

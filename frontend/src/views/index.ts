@@ -1,5 +1,6 @@
 // One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
 import type { ComponentType } from 'react'
+import { Distributed } from './distributed'
 import { Fallback } from './fallback'
 import { Kernels } from './kernels'
 import { Memory } from './memory'
@@ -16,6 +17,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   kernels: Kernels,
   modules: Modules,
   memory: Memory,
+  distributed: Distributed,
 }
 
 export const viewOf = (id: string): ComponentType<ViewProps> => VIEWS[id] ?? Fallback

@@ -30,6 +30,7 @@ class Memory:
 
     id = "memory"
     title = "Memory"
+    scope: Literal["profile"] = "profile"
 
     @property
     def model(self) -> Literal["trace"]:

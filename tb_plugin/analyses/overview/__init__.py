@@ -43,6 +43,7 @@ class Overview:
 
     id = "overview"
     title = "Overview"
+    scope: Literal["profile"] = "profile"
 
     @property
     def model(self) -> Literal["trace"]:

@@ -1,0 +1,200 @@
+// Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
+import { SegmentedControl } from '@mantine/core'
+import { useMemo, useState } from 'react'
+import type { Query } from '../api/client'
+import type { Payload, Series, View } from '../api/payloads'
+import { categoryColor } from '../lib/color'
+import { columnScale, format } from '../lib/format'
+import { useView } from '../state/data'
+import { followLink } from '../state/links'
+import { setRoute, useRoute } from '../state/route'
+import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
+import { Chart, SeriesTable } from '../widgets/chart'
+import { FigureList, Headline } from '../widgets/figures'
+import { HeatMap } from '../widgets/heat'
+import { NoticeList } from '../widgets/notices'
+import { SmallTable } from '../widgets/payload'
+import { ViewFrame } from './parts/frame'
+import { type Group, TableSection } from './parts/tableSection'
+import type { ViewProps } from './view'
+
+/** From so many workers on a bar is too thin: the heat map stands first. */
+const MANY = 16
+const GROUPS: Group[] = [
+  { table: 'operations', label: 'Operations' },
+  { table: 'collectives', label: 'Single collectives' },
+  { table: 'workers', label: 'Workers' },
+  { table: 'steps', label: 'Steps' },
+]
+
+function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Extract<Payload, { kind: K }> | null {
+  const found = view.payloads[name]
+  return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
+}
+
+export function Distributed({ base }: ViewProps) {
+  // The view is about all workers: which one is open does not matter to the answer.
+  const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
+  const resource = useView('distributed', query)
+  return (
+    <div className="tt-distributed">
+      <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
+        {(view) => <Page view={view} />}
+      </ViewFrame>
+      {resource.data && (
+        <TableSection
+          view="distributed"
+          base={query}
+          groups={GROUPS}
+          placeholder="Search workers and collectives, text or /regex/"
+          detail={(row, table) => (
+            <FigureList
+              figures={table.columns.map(({ metric }) => ({ metric, value: row[metric.key] ?? null, note: '' }))}
+            />
+          )}
+        />
+      )}
+    </div>
+  )
+}
+
+/** The other workers' traces are read when this view is first opened. */
+function Reading({ fraction }: { fraction: number | null }) {
+  return (
+    <>
+      {fraction !== null && (
+        <p className="tt-none" role="status">
+          Reading the traces of all workers: {format(fraction, 'ratio')}
+        </p>
+      )}
+      <Bones height={420} />
+    </>
+  )
+}
+
+function Page({ view }: { view: View }) {
+  const headline = pick(view, 'headline', 'figures')
+  const findings = pick(view, 'findings', 'notices')
+  const overlap = pick(view, 'overlap', 'series')
+  const waiting = pick(view, 'waiting', 'series')
+  const groups = pick(view, 'process_groups', 'table')
+  const devices = pick(view, 'devices', 'table')
+  const matrices = Object.keys(view.payloads).flatMap((name) =>
+    name.startsWith('by_step_') ? (pick(view, name, 'series') ?? []) : [],
+  )
+  return (
+    <div className="tt-overview">
+      {headline && (
+        <Card className="tt-span12 tt-headline-card" label="Headline">
+          <Headline figures={headline.figures} alarms={new Map()} />
+        </Card>
+      )}
+      {findings && findings.notices.length > 0 && (
+        <Card className="tt-span12" title={findings.title} subtitle={String(findings.notices.length)}>
+          <NoticeList notices={findings.notices} onLink={followLink} none="" />
+        </Card>
+      )}
+      {overlap && <BarsCard series={overlap} wide={!waiting} />}
+      {waiting && <BarsCard series={waiting} wide={false} />}
+      {matrices.length > 0 && <ByStep matrices={matrices} />}
+      {devices && (
+        <Card className="tt-span6" title={devices.title} subtitle="per node and process">
+          <SmallTable table={devices} />
+        </Card>
+      )}
+      {groups && (
+        <Card className="tt-span6" title={groups.title} subtitle="as recorded">
+          {groups.rows.length > 0 ? (
+            <SmallTable table={groups} />
+          ) : (
+            <p className="tt-none">The traces name no process group.</p>
+          )}
+        </Card>
+      )}
+    </div>
+  )
+}
+
+function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
+  const many = series.x.length >= MANY
+  const [form, setForm] = useState('')
+  const shown = form || (many ? 'map' : 'chart')
+  return (
+    <Card
+      className={wide ? 'tt-span12' : 'tt-span6'}
+      title={series.title}
+      subtitle={series.subtitle}
+      actions={
+        <SegmentedControl
+          size="xs"
+          value={shown}
+          onChange={setForm}
+          aria-label={`Form of ${series.title}`}
+          data={[
+            { value: 'chart', label: 'Bars' },
+            { value: 'map', label: 'Map' },
+            { value: 'table', label: 'Table' },
+          ]}
+        />
+      }
+    >
+      <div className="tt-legend-row" hidden={shown !== 'chart'}>
+        {series.lines.map((line) => (
+          <span key={line.metric.key}>
+            <Swatch color={categoryColor(line.category)} /> <MetricName metric={line.metric} />
+          </span>
+        ))}
+      </div>
+      {shown === 'chart' && <Chart series={series} height={280} compact />}
+      {shown === 'map' && (
+        <HeatMap
+          series={turned(series)}
+          row={series.x_metric.title}
+          categories={series.lines.map((line) => line.category)}
+        />
+      )}
+      {shown === 'table' && <SeriesTable series={series} />}
+    </Card>
+  )
+}
+
+/** Workers as rows and parts as columns. */
+function turned(series: Series): Series {
+  return {
+    ...series,
+    x: series.lines.map((line) => line.metric.title),
+    x_metric: { ...series.x_metric, title: '' },
+    lines: series.x.map((x, i) => ({
+      metric: { ...series.x_metric, key: String(x), title: String(x), unit: 'ns' },
+      category: 'communication',
+      values: series.lines.map((line) => line.values[i] ?? null),
+    })),
+  }
+}
+
+function ByStep({ matrices }: { matrices: Series[] }) {
+  const route = useRoute()
+  const shown = matrices.find((series) => series.name === route.by) ?? matrices[0]
+  const unit = columnScale(
+    'ns',
+    shown.lines.flatMap((line) => line.values),
+  )
+  return (
+    <Card
+      className="tt-span12"
+      title={`${shown.title} (${unit.symbol})`}
+      subtitle={shown.subtitle}
+      actions={
+        <SegmentedControl
+          size="xs"
+          value={shown.name}
+          onChange={(next) => setRoute({ by: next === matrices[0].name ? '' : next })}
+          aria-label="What the heat map shows"
+          data={matrices.map((series) => ({ value: series.name, label: series.title }))}
+        />
+      }
+    >
+      <HeatMap series={shown} row="Worker" />
+    </Card>
+  )
+}

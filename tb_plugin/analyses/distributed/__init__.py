@@ -1,0 +1,191 @@
+"""Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from tb_plugin.analyses.base import Missing, Params, Part, answer_view
+from tb_plugin.analyses.distributed.profile import profile_part
+from tb_plugin.analyses.distributed.together import Row, Together, frames, together, worker_rows
+from tb_plugin.analyses.metrics import figure, metric
+from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.trace.table import TraceTable
+
+STRAGGLER_SHARE = 0.5
+STRAGGLER_WAIT = 0.02
+_STEP_PARTS = (
+    ("compute_alone_ns", "compute"),
+    ("overlap_ns", "overlap"),
+    ("exposed_communication_ns", "communication"),
+    ("step_other_ns", "other"),
+)
+_MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
+
+
+class Distributed:
+    """The view of all workers of a run and span."""
+
+    id = "distributed"
+    title = "Distributed"
+    scope: Literal["workers"] = "workers"
+
+    @property
+    def model(self) -> Literal["trace"]:
+        """Reads traces."""
+        return "trace"
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs at least one collective."""
+        if trace.is_collective.any():
+            return None
+        return Missing("The trace holds no communication between processes.", "torch.distributed (DDP, FSDP, ...)")
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """One part of a profile serves every question: steps are chosen in ``answer``."""
+        return ()
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """What one worker contributes. Raises BadRequest for unknown steps."""
+        return profile_part(trace, params)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The view of all parts together, or one page of one table."""
+        data = together(parts, params.steps)
+        tables = frames(data)
+        payloads = _payloads(data, worker_rows(data), params)
+        whole = Part(
+            coverage=_coverage(parts, params),
+            frames=tables,
+            payloads=payloads,
+            layout=(*payloads, "workers", "operations", "collectives", "steps", "process_groups", "devices"),
+        )
+        return answer_view(self, whole, params)
+
+
+def _coverage(parts: Sequence[Part], params: Params) -> CoverageInfo:
+    every = [part.coverage for part in parts]
+    return CoverageInfo(
+        window_ns=max(c.window_ns for c in every),
+        fraction_read=min(c.fraction_read for c in every),
+        complete=all(c.complete for c in every),
+        steps=None if params.steps is None else list(params.steps),
+    )
+
+
+def _payloads(data: Together, rows: list[Row], params: Params) -> dict[str, Payload]:
+    payloads: dict[str, Payload] = {
+        "headline": _headline(data, rows),
+        "findings": Notices("findings", "Findings", "training", _findings(data, rows, params.get("failed"))),
+        "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
+    }
+    if not data.alone:
+        parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
+        payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts)
+    for key, category in _MATRICES:
+        if key != "wait_ns" or not data.alone:
+            payloads[f"by_step_{key}"] = _matrix(data, key, category)
+    return payloads
+
+
+def _headline(data: Together, rows: list[Row]) -> Figures:
+    figures = [figure("workers", len(data.names)), figure("world_size", data.world_size)]
+    total = _sum(rows, "step_total_ns")
+    if not data.alone:
+        figures += [
+            figure("wait_share", _sum(rows, "wait_ns") / total if total else None),
+            figure("matched", _sum(rows, "matched")),
+            figure("unmatched", _sum(rows, "unmatched")),
+        ]
+    else:
+        figures.append(figure("latency_ns", _sum(rows, "latency_ns"), "Communication, including wait"))
+    return Figures("headline", "Headline", "", figures, "headline")
+
+
+def _sum(rows: list[Row], key: str) -> int:
+    return sum(value for row in rows if isinstance(value := row[key], int))
+
+
+def _bars(data: Together, rows: list[Row], name: str, title: str, parts: tuple[tuple[str, str], ...]) -> Series:
+    """A bar per worker: mean of the chosen steps."""
+    steps = [max(len(mine), 1) for mine in data.steps]
+    lines = [
+        Line(
+            metric(key, window="mean of the chosen steps"),
+            category,
+            [_mean(row[key], n) for row, n in zip(rows, steps, strict=True)],
+        )
+        for key, category in parts
+    ]
+    note = "mean step"
+    if name == "overlap" and data.alone:
+        note += "; communication includes wait"
+    return Series(name, title, note, metric("worker"), list(data.names), lines, "stacked_bars")
+
+
+def _mean(value: object, count: int) -> float | None:
+    return value / count if isinstance(value, int) else None
+
+
+def _matrix(data: Together, key: str, category: str) -> Series:
+    """A line per worker over the steps, for the heat map."""
+    lines = []
+    for w, name in enumerate(data.names):
+        values: dict[str, int | float | None] = {}
+        for row in data.steps[w]:
+            label = str(row["step"])
+            value = data.times(w, label)[1] if key == "wait_ns" else row[key]
+            values[label] = value if isinstance(value, int) else None
+        line = Metric(name, name, "ns", metric(key).definition, "one step")
+        lines.append(Line(line, category, [values.get(label) for label in data.labels]))
+    return Series(
+        f"by_step_{key}", metric(key).title, "by worker and step", metric("step"), list(data.labels), lines, "lines"
+    )
+
+
+def _findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
+    notices = []
+    if failed:
+        text = f"Not loaded and left out: {failed}. Waiting and transfer are those of the workers that are here."
+        notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed.", []))
+    if data.alone:
+        text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
+        notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
+    elif data.world_size is not None and data.world_size > len(data.names):
+        figures = [figure("workers", len(data.names)), figure("world_size", data.world_size)]
+        text = "{workers} of {world_size} ranks are here. Where a missing one arrived last, waiting counts as transfer."
+        notices.append(Notice("workers_missing", "medium", text, "Record all ranks to be sure.", figures))
+    unmatched = _sum(rows, "unmatched")
+    if unmatched and not data.alone:
+        text = "{unmatched} calls are on one worker only; they are in no waiting, transfer or bandwidth."
+        figures = [figure("unmatched", unmatched)]
+        notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
+    if not data.alone and (notice := _straggler(data, rows)) is not None:
+        notices.insert(0, notice)
+    return notices
+
+
+def _straggler(data: Together, rows: list[Row]) -> Notice | None:
+    """One worker for which the others wait most of the time."""
+    total = len({s.match for mine in data.seen for s in mine if s.match is not None})
+    time = _sum(rows, "step_total_ns")
+    if not total or not time:
+        return None
+    slow = max(rows, key=lambda row: (_sum([row], "caused_wait_ns"), _sum([row], "arrived_last")))
+    share, wait = _sum([slow], "arrived_last") / total, _sum([slow], "caused_wait_ns")
+    if share <= max(STRAGGLER_SHARE, 1 / len(rows)) or wait / time < STRAGGLER_WAIT:
+        return None
+    figures = [
+        figure("worker", str(slow["worker"])),
+        figure("last_share", share),
+        figure("caused_wait_ns", wait),
+    ]
+    return Notice(
+        "straggler",
+        "high" if wait / time > 0.1 else "medium",
+        "{worker} arrives last at {last_share} of the collectives; the others wait {caused_wait_ns} for it in all.",
+        "Compare its compute with the others': uneven input, a throttled device, or work that only this rank does.",
+        figures,
+        "last_share",
+        STRAGGLER_SHARE,
+    )

@@ -1,0 +1,244 @@
+"""The collectives of one worker: which rows of the trace are one call, and what it is about."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.distributed.dtypes import element_bytes
+from tb_plugin.analyses.distributed.names import BACKEND, NOT_COLLECTIVE, collective_name, moved_elements
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One collective as one worker saw it. -1 = the trace does not say."""
+
+    step: str | None
+    collective: str
+    dtype: str
+    elements: int
+    bytes: int | None
+    group: str
+    ranks: str
+    group_size: int
+    sequence: int
+    start_ns: int
+    dur_ns: int
+    on_device: bool
+
+
+@dataclass(frozen=True)
+class _About:
+    """What the arguments of a row say."""
+
+    collective: str
+    dtype: str = ""
+    inside: int = -1
+    outside: int = -1
+    group: str = ""
+    ranks: str = ""
+    group_size: int = -1
+    sequence: int = -1
+
+
+def calls_of(trace: TraceTable) -> list[Call]:
+    """All collectives in order of their start.
+
+    A device kernel that communicates is a call of its own, for its own time: the host call that launched it is not
+    communication. Without such kernels the work of the process group on its own thread (``gloo:all_reduce``) is the call,
+    and where even that is missing the dispatcher's operator (``c10d::allreduce_``).
+    """
+    host = np.flatnonzero(trace.is_collective & np.isin(trace.kind, (EventKind.OPERATOR, EventKind.ANNOTATION)))
+    kernels = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
+    chains = _chains(trace, host)
+    facts = _Facts(trace)
+    described = {head: facts.of(members) for head, members in chains.items()}
+    owner = {member: head for head, members in chains.items() for member in members}
+    by_id = {int(trace.external_id[row]): row for row in host.tolist() if trace.external_id[row] > 0}
+    counted: set[tuple[Any, ...]] = set()
+    found: list[Call] = []
+    for row in kernels.tolist():
+        caller = _caller(trace, row, owner, by_id)
+        about = facts.stated(row) or (described[owner[caller]] if caller is not None else None)
+        about = about or _About(collective_name(_name(trace, row)))
+        if about.collective in NOT_COLLECTIVE:
+            continue
+        # Several kernels of one call move its bytes once.
+        key = (owner[caller], about) if caller is not None else (row,)
+        found.append(_call(trace, row, about, key not in counted, caller))
+        counted.add(key)
+    found += [_call(trace, row, about, True, None) for row, about in _host_calls(trace, chains, described, found)]
+    return sorted(found, key=lambda call: (call.start_ns, -call.dur_ns))
+
+
+def _host_calls(
+    trace: TraceTable, chains: Mapping[int, list[int]], described: Mapping[int, _About], device: list[Call]
+) -> list[tuple[int, _About]]:
+    """The calls whose time is the host's: of backends that do not run on the device."""
+    backend = {}
+    for head, members in chains.items():
+        for member in members:
+            if matched := BACKEND.match(_name(trace, member)):
+                backend[head] = (member, matched.group(1))
+    on_host = {h: m for h, (m, name) in backend.items() if not device or name in ("gloo", "mpi", "ucc")}
+    if not backend and not device:
+        on_host = {head: head for head in chains}
+    return [(row, described[h]) for h, row in on_host.items() if described[h].collective not in NOT_COLLECTIVE]
+
+
+def _chains(trace: TraceTable, host: Int64) -> dict[int, list[int]]:
+    """Outermost collective row -> it and the rows inside it on the same thread, outermost first."""
+    chains: dict[int, list[int]] = {}
+    heads: dict[int, tuple[int, int]] = {}
+    for row in host.tolist():
+        track, end = int(trace.track[row]), int(trace.start_ns[row] + trace.dur_ns[row])
+        head, until = heads.get(track, (-1, -1))
+        if head >= 0 and end <= until:
+            chains[head].append(row)
+        else:
+            heads[track] = (row, end)
+            chains[row] = [row]
+    return chains
+
+
+def _caller(trace: TraceTable, row: int, owner: Mapping[int, int], by_id: Mapping[int, int]) -> int | None:
+    """A collective row of the host that launched a kernel."""
+    operator = int(trace.operator[row])
+    while operator != MISSING:
+        if operator in owner:
+            return operator
+        operator = int(trace.operator[operator])
+    return by_id.get(int(trace.external_id[row]))
+
+
+def _call(trace: TraceTable, row: int, about: _About, first: bool, caller: int | None) -> Call:
+    elements = moved_elements(about.collective, about.inside, about.outside)
+    size = element_bytes(about.dtype) if about.dtype else None
+    moved = 0 if about.collective == "barrier" else (elements * size if size is not None and elements >= 0 else None)
+    return Call(
+        step=_step(trace, row, caller),
+        collective=about.collective,
+        dtype=about.dtype,
+        elements=elements,
+        bytes=moved if first or moved is None else 0,
+        group=about.group,
+        ranks=about.ranks,
+        group_size=about.group_size,
+        sequence=about.sequence,
+        start_ns=int(trace.start_ns[row]),
+        dur_ns=int(trace.dur_ns[row]),
+        on_device=bool(trace.kind[row] == EventKind.KERNEL),
+    )
+
+
+def _step(trace: TraceTable, row: int, caller: int | None) -> str | None:
+    """The step whose host window holds the call or launch, else the one whose window holds the start."""
+    steps = trace.steps
+    begun = int(trace.launch[row]) if trace.launch[row] != MISSING else caller
+    begin, end = (steps.start_ns, steps.end_ns) if begun is None else (steps.host_start_ns, steps.host_end_ns)
+    time = int(trace.start_ns[row if begun is None else begun])
+    inside = np.flatnonzero((begin <= time) & (time < end))
+    return steps.label[int(inside[0])] if len(inside) else None
+
+
+def _name(trace: TraceTable, row: int) -> str:
+    return trace.strings[int(trace.name[row])]
+
+
+class _Facts:
+    """Arguments of rows, looked up by row."""
+
+    def __init__(self, trace: TraceTable) -> None:
+        self._trace = trace
+        self._stated = {int(row): i for i, row in enumerate(trace.collectives.row)}
+        self._operators = {int(row): i for i, row in enumerate(trace.operators.row)}
+        self._default_size = _only_group_size(trace.metadata)
+
+    def stated(self, row: int) -> _About | None:
+        """The collective's own metadata."""
+        at = self._stated.get(row)
+        if at is None:
+            return None
+        args = self._trace.collectives
+        return _About(
+            collective_name(self._text(args.name[at])),
+            self._text(args.dtype[at]),
+            int(args.in_elements[at]),
+            int(args.out_elements[at]),
+            self._text(args.group_name[at]),
+            self._text(args.group_ranks[at]),
+            int(args.group_size[at]),
+            int(args.sequence[at]),
+        )
+
+    def of(self, members: list[int]) -> _About:
+        """Of a call on the host: its metadata, else its names and the shapes of its inputs."""
+        for row in members:
+            about = self.stated(row)
+            if about is not None:
+                return about
+        names = [_name(self._trace, row) for row in members]
+        name = next((name for name in names if BACKEND.match(name)), names[0])
+        collective = collective_name(name)
+        for row in reversed(members):
+            dtype, elements = self._inputs(row)
+            if elements >= 0:
+                size = self._default_size
+                # Only inputs are recorded; S of these two is the other side.
+                outside = elements * size if collective in ("all_gather", "gather") and size > 0 else -1
+                return _About(collective, dtype, elements, outside, group_size=size)
+        return _About(collective, group_size=self._default_size)
+
+    def _inputs(self, row: int) -> tuple[str, int]:
+        """Dtype and elements of the input tensors; the largest dtype's elements when there are several."""
+        at = self._operators.get(row)
+        if at is None:
+            return "", -1
+        args = self._trace.operators
+        shapes, types = _list(self._text(args.shapes[at])), _list(self._text(args.types[at]))
+        elements: dict[str, int] = {}
+        for shape, dtype in zip(shapes, types, strict=False):
+            if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
+                elements[dtype] = elements.get(dtype, 0) + math.prod(shape)
+        if not elements:
+            return "", -1
+        return max(elements.items(), key=lambda item: item[1])
+
+    def _text(self, identity: Any) -> str:
+        return self._trace.strings[int(identity)] if identity >= 0 else ""
+
+
+def _list(text: str) -> list[Any]:
+    try:
+        value = json.loads(text) if text else []
+    except ValueError:
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _is_shape(shape: Any) -> bool:
+    return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+
+
+def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The process groups that ``distributedInfo`` lists."""
+    info = metadata.get("distributedInfo")
+    groups = info.get("pg_config") if isinstance(info, dict) else None
+    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+
+
+def _only_group_size(metadata: Mapping[str, Any]) -> int:
+    """The size of every group when all have the same: what a call without metadata ran on."""
+    sizes = {group.get("pg_size") for group in groups_of(metadata)}
+    size = sizes.pop() if len(sizes) == 1 else None
+    return size if isinstance(size, int) else -1

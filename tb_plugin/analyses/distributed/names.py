@@ -1,0 +1,61 @@
+"""Names of collectives: one spelling for all sources, and what nccl-tests says about their bandwidth."""
+
+from __future__ import annotations
+
+import re
+
+BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
+"""``gloo:all_reduce``, ``nccl:_all_gather_base``: what a process group calls its own work."""
+_DISPATCHER = re.compile(r"^_?c10d(?:_functional(?:_autograd)?)?::_?(\w+?)_?$")
+_FAMILIES = (
+    (r"all_?to_?allv", "all_to_allv"),
+    (r"all_?to_?all", "all_to_all"),
+    (r"reduce_?scatter", "reduce_scatter"),
+    (r"all_?gather", "all_gather"),
+    (r"all_?reduce|cross_device_reduce", "all_reduce"),
+    (r"send_?recv", "send_recv"),
+    (r"broadcast|bcast", "broadcast"),
+    (r"scatter", "scatter"),
+    (r"gather", "gather"),
+    (r"reduce", "reduce"),
+    (r"barrier", "barrier"),
+    (r"recv", "recv"),
+    (r"send", "send"),
+)
+_FAMILY = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _FAMILIES]
+NOT_COLLECTIVE = frozenset({"wait", "init", "pg_init", "start_coalescing", "end_coalescing"})
+"""What record_param_comms also reports and what moves no data."""
+POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
+
+
+def collective_name(text: str) -> str:
+    """``allreduce``, ``c10d::allreduce_``, ``nccl:all_reduce``, ``ncclKernel_AllReduce_RING...`` -> ``all_reduce``."""
+    for pattern in (BACKEND, _DISPATCHER):
+        if found := pattern.match(text):
+            text = found.group(found.lastindex or 1)
+            break
+    lowered = text.lower().strip("_")
+    if lowered in NOT_COLLECTIVE:
+        return lowered
+    # A kernel that serves every collective (ncclDevKernel_Generic) keeps its name, without its signature.
+    return next((name for pattern, name in _FAMILY if pattern.search(text)), re.split(r"[(<]", text)[0])
+
+
+def moved_elements(collective: str, inside: int, outside: int) -> int:
+    """Elements behind S of nccl-tests: the larger buffer where the two differ by the group's size. -1 = unknown."""
+    if collective in ("all_gather", "gather", "scatter", "broadcast", "recv"):
+        return max(inside, outside)
+    return inside if inside >= 0 else outside
+
+
+def bus_factor(collective: str, ranks: int) -> float | None:
+    """Bus bandwidth over algorithm bandwidth (nccl-tests); None where there is none."""
+    if ranks < 1:
+        return None
+    if collective == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    if collective in ("reduce_scatter", "all_gather", "all_to_all", "gather", "scatter"):
+        return (ranks - 1) / ranks
+    if collective in ("broadcast", "reduce", *POINT_TO_POINT):
+        return 1.0
+    return None

@@ -1,0 +1,183 @@
+"""What one worker contributes: its collectives, its steps, its process groups and its devices, as small tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame, Params, Part
+from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
+from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.selection import chosen_steps, select_rows
+from tb_plugin.trace.intervals import Ranges, intersect, measure_within, union
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.table import TraceTable
+
+_NO_COMPUTE = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#|ProfilerStep#", re.DOTALL)
+
+CALL = {
+    "call": pa.int64(), "step": pa.string(), "collective": pa.string(), "dtype": pa.string(), "elements": pa.int64(),
+    "comm_bytes": pa.int64(), "group": pa.string(), "group_ranks": pa.string(), "group_size": pa.int64(),
+    "sequence": pa.int64(), "start_ns": pa.int64(), "dur_ns": pa.int64(), "on_device": pa.bool_(),
+}  # fmt: skip
+STEP = {
+    "step": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
+    "overlap_ns": pa.int64(), "exposed_communication_ns": pa.int64(), "step_other_ns": pa.int64(),
+}  # fmt: skip
+GROUP = {
+    "group": pa.string(), "group_description": pa.string(), "backend": pa.string(), "group_size": pa.int64(),
+    "group_ranks": pa.string(),
+}  # fmt: skip
+DEVICE = {
+    "node": pa.string(), "process": pa.string(), "device": pa.string(), "device_name": pa.string(),
+    "memory_bytes": pa.int64(), "capability": pa.string(),
+}  # fmt: skip
+
+
+def profile_part(trace: TraceTable, params: Params) -> Part:
+    """Everything about one worker that an answer needs. Raises BadRequest for unknown steps."""
+    chosen_steps(trace, params.steps)
+    calls = [_call_row(i, call) for i, call in enumerate(calls_of(trace))]
+    info = trace.metadata.get("distributedInfo")
+    world = info.get("world_size") if isinstance(info, dict) else None
+    return Part(
+        coverage=select_rows(trace, params.steps).coverage,
+        facts={"distributed.world_size": world if isinstance(world, int) else None, "distributed.calls": len(calls)},
+        frames={
+            "collectives": frame("collectives", "Collectives", CALL, calls, ("call",), "collective"),
+            "steps": frame("steps", "Steps", STEP, _step_rows(trace), ("step",), "step"),
+            "process_groups": frame(
+                "process_groups", "Process groups", GROUP, _group_rows(trace), ("group", "group_ranks"), "group"
+            ),
+            "devices": frame("devices", "Devices", DEVICE, _device_rows(trace), ("device",), "device"),
+        },
+        steps=tuple(trace.steps.label) if trace.steps.recorded else (),
+    )
+
+
+def frame(
+    name: str,
+    title: str,
+    schema: dict[str, pa.DataType],
+    rows: list[dict[str, object]],
+    key: tuple[str, ...],
+    name_column: str,
+    hidden: tuple[str, ...] = (),
+) -> Frame:
+    """A table of rows that all have the keys of ``schema``."""
+    data = pa.table({k: pa.array([row[k] for row in rows], kind) for k, kind in schema.items()})
+    return Frame(name, title, columns(*schema, hidden=hidden), data, key, name_column)
+
+
+def calls_from(part: Part) -> list[Call]:
+    """The calls of a part."""
+    return [
+        Call(
+            step=row["step"], collective=row["collective"], dtype=row["dtype"], elements=_known(row["elements"]),
+            bytes=row["comm_bytes"], group=row["group"], ranks=row["group_ranks"],
+            group_size=_known(row["group_size"]), sequence=_known(row["sequence"]), start_ns=row["start_ns"],
+            dur_ns=row["dur_ns"], on_device=row["on_device"],
+        )
+        for row in part.frames["collectives"].data.to_pylist()
+    ]  # fmt: skip
+
+
+def _known(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _call_row(number: int, call: Call) -> dict[str, object]:
+    row: dict[str, object] = {**asdict(call), "call": number}
+    for key in ("elements", "group_size", "sequence"):
+        row[key] = None if row[key] == -1 else row[key]
+    return row | {"comm_bytes": call.bytes, "group_ranks": call.ranks}
+
+
+def _step_rows(trace: TraceTable) -> list[dict[str, object]]:
+    """Compute and communication of each step, as the Overview counts them, and where they overlap."""
+    host = np.isin(trace.kind, (EventKind.OPERATOR, EventKind.ANNOTATION))
+    kernel = trace.kind == EventKind.KERNEL
+    compute = _covered(trace, kernel & ~trace.is_collective)
+    if not len(compute):
+        idle = trace.strings.where(lambda text: _NO_COMPUTE.match(text) is not None)[trace.name]
+        compute = _covered(trace, host & ~idle & ~trace.is_collective)
+    communication = _covered(trace, (host | kernel) & trace.is_collective)
+    start, end = trace.steps.start_ns, trace.steps.end_ns
+    busy, talking = measure_within(compute, start, end), measure_within(communication, start, end)
+    both, total = measure_within(intersect(compute, communication), start, end), end - start
+    numbers = zip(*(x.tolist() for x in (total, busy, talking, both)), strict=True)
+    return [
+        {
+            "step": label,
+            "step_total_ns": length,
+            "compute_ns": computing,
+            "compute_alone_ns": computing - overlap,
+            "overlap_ns": overlap,
+            "exposed_communication_ns": communicating - overlap,
+            "step_other_ns": length + overlap - computing - communicating,
+        }
+        for label, (length, computing, communicating, overlap) in zip(trace.steps.label, numbers, strict=True)
+    ]
+
+
+def _covered(trace: TraceTable, rows: npt.NDArray[np.bool_]) -> Ranges:
+    return union(trace.start_ns[rows], trace.end_ns[rows])
+
+
+def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
+    """Process groups that the file lists, then those that only calls name."""
+    rows: dict[tuple[str, str], dict[str, object]] = {}
+    names = set()
+    for group in groups_of(trace.metadata):
+        name, ranks, size = str(group.get("pg_name", "")), str(group.get("ranks", "")), group.get("pg_size")
+        names.add(name)
+        rows[name, ranks] = {
+            "group": name,
+            "group_description": str(group.get("pg_desc", "")),
+            "backend": str(group.get("backend_config", "")),
+            "group_size": size if isinstance(size, int) else None,
+            "group_ranks": ranks,
+        }
+    args = trace.collectives
+    for name_id, ranks_id, size in sorted(
+        set(zip(*(x.tolist() for x in (args.group_name, args.group_ranks, args.group_size)), strict=True))
+    ):
+        name = trace.strings[name_id] if name_id >= 0 else ""
+        ranks = trace.strings[ranks_id] if ranks_id >= 0 else ""
+        if name and name not in names:
+            rows.setdefault(
+                (name, ranks),
+                {
+                    "group": name,
+                    "group_description": "",
+                    "backend": "",
+                    "group_size": size if size >= 0 else None,
+                    "group_ranks": ranks,
+                },
+            )
+    return list(rows.values())
+
+
+def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
+    """Devices that worked, or the host alone; with the node and the rank that the file states."""
+    if not len(trace):
+        return []
+    info = trace.metadata.get("distributedInfo")
+    rank = info.get("rank") if isinstance(info, dict) else None
+    where: dict[str, object] = {
+        "node": str(trace.metadata.get("host_name", "")),
+        "process": "" if rank is None else f"rank {rank}",
+    }
+    used = set(trace.device[np.isin(trace.kind, DEVICE_WORK)].tolist())
+    found = [device for i, device in enumerate(trace.devices) if i in used]
+    if not found:
+        nothing: dict[str, object] = {"device": "CPU", "device_name": None, "memory_bytes": None, "capability": None}
+        return [where | nothing]
+    return [
+        where | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}
+        for d in found
+    ]

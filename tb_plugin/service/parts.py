@@ -1,0 +1,68 @@
+"""Parts on their way between processes and into the cache: what one profile contributes to an answer about several."""
+
+from __future__ import annotations
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from tb_plugin.analyses.base import Frame, Number, Part
+from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
+
+
+class _StoredFrame(Struct, frozen=True):
+    name: str
+    title: str
+    columns: list[Column]
+    data: bytes
+    """An Arrow IPC stream."""
+    row_key: list[str]
+    name_column: str
+    sort: Sort | None
+
+
+class _StoredPart(Struct, frozen=True):
+    coverage: CoverageInfo
+    facts: dict[str, Number]
+    frames: dict[str, _StoredFrame]
+    payloads: dict[str, Payload]
+    layout: list[str]
+    worker: str
+    steps: list[str]
+
+
+def dump(part: Part) -> bytes:
+    """A part as MessagePack, its tables as Arrow."""
+    frames = {
+        name: _StoredFrame(f.name, f.title, list(f.columns), _write(f.data), list(f.row_key), f.name_column, f.sort)
+        for name, f in part.frames.items()
+    }
+    stored = _StoredPart(
+        part.coverage,
+        dict(part.facts),
+        frames,
+        dict(part.payloads),
+        list(part.layout),
+        part.worker,
+        list(part.steps),
+    )
+    return msgspec.msgpack.encode(stored)
+
+
+def load(content: bytes) -> Part:
+    """The part that ``dump`` wrote."""
+    stored = msgspec.msgpack.decode(content, type=_StoredPart)
+    frames = {
+        name: Frame(f.name, f.title, f.columns, pa.ipc.open_stream(f.data).read_all(), f.row_key, f.name_column, f.sort)
+        for name, f in stored.frames.items()
+    }
+    return Part(
+        stored.coverage, stored.facts, frames, stored.payloads, stored.layout, stored.worker, tuple(stored.steps)
+    )
+
+
+def _write(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

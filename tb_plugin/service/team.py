@@ -1,0 +1,105 @@
+"""Answers about several profiles: parts computed per profile in workers and kept, then combined in a worker.
+
+No process ever holds more than one profile's columns for it, and a profile whose part is kept is not loaded again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tb_plugin.analyses.base import Analysis, Params
+from tb_plugin.errors import NotFound, TorchTraceError, UserError
+from tb_plugin.payloads import Profile
+from tb_plugin.service.catalog import Entry
+from tb_plugin.service.loader import Loader, cache_key
+from tb_plugin.service.pool import Job, Workers
+from tb_plugin.storage.cache import FileStore
+
+_SUFFIX = ".part"
+
+
+@dataclass
+class _State:
+    """Of the parts of a group of profiles: (worker, file) of those that are there, and what stands in the way."""
+
+    ready: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[tuple[str, UserError]] = field(default_factory=list)
+    waiting: list[Entry] = field(default_factory=list)
+    fraction: float = 0.0
+
+
+class Team:
+    """Gathers parts. Asking again while it answers "not yet" keeps the loads alive, as for one profile."""
+
+    def __init__(self, loader: Loader, workers: Workers, store: FileStore, tasks: str) -> None:
+        self._loader = loader
+        self._workers = workers
+        self._store = store
+        self._tasks = tasks
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
+
+    def gather(self, entries: Sequence[Entry], analysis: Analysis, params: Params, wait: bool = False) -> _State:
+        """Begins or continues; with ``wait`` until no profile is waiting. Never raises for one profile of several."""
+        while True:
+            state = _State()
+            for entry in entries:
+                self._advance(entry, analysis, params, state, wait)
+            if not state.waiting:
+                return state
+            if not wait:
+                return state
+            for entry in state.waiting:
+                try:
+                    self._loader.wait(entry, lambda fraction: None)
+                except TorchTraceError:
+                    continue  # the next round says so
+
+    def _advance(self, entry: Entry, analysis: Analysis, params: Params, state: _State, wait: bool) -> None:
+        params = replace(params, steps=None, table=None)
+        key = f"part|{cache_key(entry)}|{analysis.id}|{analysis.part_key(params)!r}"
+        try:
+            path = self._store.get(key, _SUFFIX)
+            if path is None:
+                path = self._compute(entry, analysis, params, key, wait)
+        except UserError as error:
+            state.failed.append((entry.found.worker, error))
+            return
+        if path is None:
+            state.waiting.append(entry)
+            state.fraction += entry.fraction
+        else:
+            state.ready.append((entry.found.worker, str(path)))
+            state.fraction += 1.0
+
+    def _compute(self, entry: Entry, analysis: Analysis, params: Params, key: str, wait: bool) -> Path | None:
+        """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
+        if entry.gone:
+            raise NotFound("The file changed while it was read.", entry.found.url, "Ask again.")
+        if self._loader.ready(entry).summary is None:
+            return None
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is None:
+                target = str(self._store.path(key, _SUFFIX))
+                task = f"{self._tasks}:part"
+                job = self._workers.submit(task, entry.path, analysis.id, params, target, key=entry.path)
+                self._jobs[key] = job
+        if not wait and not job.future.done():
+            return None
+        try:
+            path = Path(job.future.result())
+        finally:
+            with self._lock:
+                self._jobs.pop(key, None)
+        self._store.evict(keep=path)
+        return path
+
+
+def progress(entry: Entry, entries: Sequence[Entry], state: _State) -> Profile:
+    """The state of a group that is not loaded yet, in the shape of one profile; its worker is left empty."""
+    fraction = state.fraction / max(len(entries), 1)
+    return Profile(entry.found.run, "", entry.found.span, "loading", fraction, 0)

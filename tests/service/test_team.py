@@ -1,0 +1,154 @@
+"""Answers about all workers of a run: progress, kept parts, workers that fail, HTTP, and the report's groups."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from werkzeug.test import Client
+
+from tb_plugin import cli
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.errors import BadRequest, NotFound, UnreadableTrace
+from tb_plugin.service import parts
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import FileStore
+from tb_plugin.web.routes import BASE, Routes
+from tests.conftest import SAMPLE_FILES, SAMPLES, sample
+from tests.service.fakes import catalog_of, until, write_trace
+
+
+@pytest.fixture
+def logs(tmp_path):
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLES / "synthetic_ddp", logs / "ddp")
+    return logs
+
+
+@pytest.fixture
+def client(logs, tmp_path):
+    workspace = Workspace(catalog_of(logs), Pool(2), FileStore(tmp_path / "cache"))
+    yield Client(Routes(lambda: workspace))
+    workspace.close()
+
+
+def workers(view):
+    return [row["worker"] for row in view["payloads"]["workers"]["rows"]]
+
+
+def findings(view):
+    return {notice["rule"]: notice["text"] for notice in view["payloads"]["findings"]["notices"]}
+
+
+def test_202_with_progress_then_the_view_whichever_worker_is_named(client):
+    route = BASE + "view/distributed?run=ddp&span=1"
+    first = client.get(route)
+    assert first.status_code == 202
+    body = first.get_json()
+    assert (body["kind"], body["run"], body["state"]) == ("profile", "ddp", "loading")
+    assert 0 <= body["fraction"] < 1
+    assert until(lambda: client.get(route).status_code == 200, 60)
+    view = client.get(route).get_json()
+    assert workers(view) == ["rank0", "rank1", "rank2", "rank3"]
+    assert client.get(route + "&worker=rank3").get_json() == view
+    step = client.get(route + "&steps=1").get_json()
+    assert step["coverage"]["steps"] == ["1"]
+    assert client.get(route + "&steps=9").status_code == 400
+    assert client.get(BASE + "view/distributed?run=ddp&span=7").status_code == 404
+    table = client.get(BASE + "table/distributed/collectives?run=ddp&where=worker:rank1&sort=wait_ns").get_json()
+    assert (table["matched_rows"], table["total_rows"]) == (12, 48)
+    csv = client.get(BASE + "table/distributed/collectives?run=ddp&format=csv").data.decode()
+    assert csv.startswith("Worker,Call,") and csv.count("\r\n") == 49
+    assert client.get(BASE + "table/distributed/none?run=ddp").status_code == 404
+
+
+def inline(logs, cache):
+    workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(cache))
+    workspace.catalog.scan()
+    return workspace
+
+
+def test_a_worker_that_fails_is_named_and_left_out(logs, tmp_path):
+    broken = next((logs / "ddp").glob("rank1*"))
+    broken.unlink()
+    (logs / "ddp" / "rank1.1.pt.trace.json").write_text("no trace")
+    workspace = inline(logs, tmp_path / "cache")
+    view = json.loads(workspace.view(Place("ddp", None, "1"), "distributed", Params()))
+    assert workers(view) == ["rank0", "rank2", "rank3"]
+    assert findings(view)["worker_failed"].startswith("Not loaded and left out: rank1 (")
+    assert set(findings(view)) == {"straggler", "worker_failed", "workers_missing"}
+
+
+def test_when_all_fail_the_first_error_is_the_answer(tmp_path):
+    for rank in (0, 1):
+        path = tmp_path / "logs" / "ddp" / f"rank{rank}.1.pt.trace.json"
+        write_trace(path).write_text("no trace")
+    with pytest.raises(UnreadableTrace):
+        inline(tmp_path / "logs", tmp_path / "cache").view(Place(), "distributed", Params())
+
+
+def test_parts_are_kept_and_the_columns_are_not_needed_again(logs, tmp_path):
+    first = inline(logs, tmp_path / "cache").view(Place("ddp"), "distributed", Params())
+    for columns in (tmp_path / "cache").rglob("*.arrow"):
+        columns.unlink()
+    assert len(list((tmp_path / "cache").rglob("*.part"))) == 4
+    again = inline(logs, tmp_path / "cache")
+    assert again.view(Place("ddp"), "distributed", Params()) == first
+    assert list((tmp_path / "cache").rglob("*.arrow")) == []
+
+
+def test_runs_and_spans_must_leave_no_choice(logs, tmp_path):
+    shutil.copytree(SAMPLES / "resnet_cpu", logs / "resnet")
+    workspace = inline(logs, tmp_path / "cache")
+    with pytest.raises(BadRequest):
+        workspace.view(Place("resnet"), "distributed", Params())
+    with pytest.raises(NotFound):
+        workspace.view(Place("none"), "distributed", Params())
+    with pytest.raises(NotFound):
+        workspace.group(Place("ddp"), "overview", Params())
+
+
+def test_arrow_of_a_group(logs, tmp_path):
+    data = inline(logs, tmp_path / "cache").arrow(Place("ddp"), "distributed", Params(table="workers"))
+    assert pa.ipc.open_stream(data).read_all()["worker"].to_pylist() == ["rank0", "rank1", "rank2", "rank3"]
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLE_FILES if "ddp" in name or "resnet" in name])
+def test_a_part_survives_the_way_to_disk(name):
+    part = Distributed().part(sample(name), Params())
+    again = parts.load(parts.dump(part))
+    assert (again.facts, again.steps, again.coverage) == (part.facts, part.steps, part.coverage)
+    assert all(frame.data.equals(again.frames[key].data) for key, frame in part.frames.items())
+    assert Distributed().answer([again], Params()) == Distributed().answer([part], Params())
+
+
+def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (group,) = document["groups"]
+    assert set(group) == {"run", "span", "workers", "tables"} and group["span"] == "1"
+    truth = json.loads(Path(SAMPLES / "truth" / "synthetic_ddp.json").read_text())["workers"]
+    for worker, row in group["workers"].items():
+        keys = ("compute_ns", "overlap_ns", "exposed_communication_ns", "wait_ns", "transfer_ns", "other_ns")
+        assert tuple(row) == keys
+        assert row["wait_ns"] == sum(one["wait_ns"] for one in truth[worker]["collectives"])
+        assert row["transfer_ns"] == sum(one["transfer_ns"] for one in truth[worker]["collectives"])
+    assert len(group["tables"]["collectives"]) == 48
+    assert all("collectives" not in profile["tables"] for profile in document["profiles"])
+    assert cli.main(["report", str(SAMPLES / "resnet_cpu"), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["groups"] == []
+
+
+def test_the_text_report_ends_with_the_groups(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("synthetic_ddp / all workers / span 1") == 1
+    assert "rank2 arrives last at 100.0 % of the collectives" in " ".join(text.split())
