@@ -6,6 +6,7 @@ libraries do not read: ``S3_ENDPOINT``, ``S3_USE_HTTPS``, ``S3_VERIFY_SSL``, ``A
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "
 """Scheme -> the extra of this package that installs its file system."""
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
+_LIBRARIES = ("s3fs", "gcsfs", "adlfs")
 _BLOB_HOST = ".blob.core."
 _NO = ("0", "false", "no", "off")
 _HIDDEN = "***"
@@ -62,6 +64,16 @@ def address_of(url: str) -> Address:
     if EXTRAS.get(scheme) == "azure":
         return Address(url, _azure())
     return Address(url)
+
+
+def quiet_libraries() -> None:
+    """Keeps the cloud libraries' own tracebacks, with URLs in them, out of the log; a level somebody set stays.
+
+    What they raise reaches the person through StorageError, without credentials.
+    """
+    for name in _LIBRARIES:
+        if (logger := logging.getLogger(name)).level == logging.NOTSET:
+            logger.setLevel(logging.CRITICAL)
 
 
 def extra_of(url: str) -> str | None:

@@ -255,6 +255,7 @@ def _filesystem(url: str) -> tuple[Any, str]:
     try:
         address = clouds.address_of(url)
         fs, path = fsspec.core.url_to_fs(address.url, **address.options)
+        clouds.quiet_libraries()
     except ImportError as error:
         extra = clouds.extra_of(url)
         install = f"pip install 'torch-trace-tb[{extra}]'" if extra else clouds.redact(str(error))
