@@ -1,4 +1,7 @@
-"""The definition of every number the product shows: title, unit, meaning. docs/metrics.md explains each (a test)."""
+"""The definition of every number the product shows: title, unit, meaning. docs/metrics.md explains each (a test).
+
+One literal table, as long as the list of numbers: splitting it would only hide where a definition stands.
+"""
 
 from __future__ import annotations
 
