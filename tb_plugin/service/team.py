@@ -48,9 +48,7 @@ class Team:
             state = _State()
             for entry in entries:
                 self._advance(entry, analysis, params, state, wait)
-            if not state.waiting:
-                return state
-            if not wait:
+            if not state.waiting or not wait:
                 return state
             for entry in state.waiting:
                 try:
