@@ -1,6 +1,7 @@
 """Questions and their numbers. One file (or folder) = one view; ANALYSES is the literal list of them."""
 
 from tb_plugin.analyses.base import Analysis
+from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
 from tb_plugin.analyses.kernels import Kernels
@@ -18,5 +19,6 @@ ANALYSES: tuple[Analysis, ...] = (
     Modules(),
     Memory(),
     Distributed(),
+    Diff(),
     Events(),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -19,6 +20,9 @@ from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Tabl
 from tb_plugin.trace.table import TraceTable
 
 Number = int | float | None
+Scope = Literal["profile", "workers", "pair"]
+OWN_ONLY: Mapping[str, Sequence[str]] = MappingProxyType({})
+"""``Analysis.borrows`` of a view that needs no numbers of others."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,13 @@ class Analysis(Protocol):
         ...
 
     @property
-    def scope(self) -> Literal["profile", "workers"]:
-        """What ``answer`` speaks of: one profile, or all workers of a run and span (one part each)."""
+    def scope(self) -> Scope:
+        """What ``answer`` speaks of: one profile, all workers of a run and span, or two profiles (one part each)."""
+        ...
+
+    @property
+    def borrows(self) -> Mapping[str, Sequence[str]]:
+        """Tables and payloads of other views (by id) that a part gets as well, so that they need no second definition."""
         ...
 
     def missing(self, trace: TraceTable) -> Missing | None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, answer_view
 from tb_plugin.analyses.metrics import columns, figure, metric
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.errors import BadRequest
@@ -31,7 +31,8 @@ class Events:
 
     id = "events"
     title = "Events"
-    scope: Literal["profile"] = "profile"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
 
     @property
     def model(self) -> Literal["trace"]:

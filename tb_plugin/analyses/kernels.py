@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Groups, group, ratio
 from tb_plugin.analyses.metrics import columns, metric
@@ -32,7 +32,8 @@ class Kernels:
 
     id = "kernels"
     title = "Kernels"
-    scope: Literal["profile"] = "profile"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
 
     @property
     def model(self) -> Literal["trace"]:

@@ -410,6 +410,57 @@ METRICS: dict[str, Metric] = {
             "driver_memory_ratio": ("Time in the driver", "Driver allocations and releases over the steps' host time."),
         },
     ),
+    **_metrics(
+        CHOSEN,
+        "ns",
+        {
+            "host_ns": ("Host", "Time on the host of the place and of everything beneath it, over all threads."),
+            "device_ns": ("Device", "Kernel, memcpy and memset time launched from the place and beneath it."),
+            "base_ns": ("Baseline", "The baseline's time."),
+            "exp_ns": ("Experiment", "The experiment's time."),
+            "delta_ns": ("Change", "Experiment less baseline; 0 on the side that does not have it."),
+            "base_step_ns": ("Baseline step", "Mean step of the baseline, in whole nanoseconds."),
+            "exp_step_ns": ("Experiment step", "Mean step of the experiment, in whole nanoseconds."),
+            "delta_step_ns": ("Change", "Experiment's step less baseline's."),
+            "leading_delta_ns": ("Change", "Change of the part that leads the difference of the steps."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "number",
+        {
+            "base_calls": ("Baseline calls", "Calls on the baseline's side."),
+            "exp_calls": ("Experiment calls", "Calls on the experiment's side."),
+            "delta_calls": ("Change of calls", "Experiment less baseline."),
+        },
+    ),
+    **_metrics(
+        CHOSEN,
+        "ratio",
+        {
+            "time_ratio": ("Ratio", "Experiment over baseline; empty where the baseline has no time."),
+            "step_ratio": ("Ratio", "Experiment's step over baseline's."),
+        },
+    ),
+    **_metrics(
+        "",
+        "text",
+        {
+            "presence": ("In", "both; new: only the experiment has it; gone: only the baseline has it."),
+            "node_kind": ("Kind", "phase, module, operator, annotation, or what ran on the device."),
+            "base_setting": ("Baseline", "What the baseline's file says."),
+            "exp_setting": ("Experiment", "What the experiment's file says."),
+            "leading_part": ("Part", "Part of the step that changed most in the direction of the whole."),
+        },
+    ),
+    **_metrics(
+        "",
+        "count",
+        {
+            "node": ("Node", "Number of the place in the call tree."),
+            "parent_node": ("Parent", "Number of the place around it; -1 for phases."),
+        },
+    ),
 }
 
 

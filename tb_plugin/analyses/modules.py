@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, answer_view
 from tb_plugin.analyses.grouping import Groups, Spans, group, levels, outermost, subtree_sums
 from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -24,7 +24,6 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-PREFIX = re.compile(r"^(nn\.Module: |\[pl\]\[module\])")
 NODES_SENT = 20_000
 """A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
 
@@ -65,7 +64,8 @@ class Modules:
 
     id = "modules"
     title = "Modules"
-    scope: Literal["profile"] = "profile"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
 
     @property
     def model(self) -> Literal["trace"]:
@@ -182,10 +182,6 @@ def _modules(trace: TraceTable, rows: Int64) -> Groups:
     return group(trace.name[rows], number[rows])
 
 
-def _label(text: str) -> str:
-    return PREFIX.sub("", text)
-
-
 def _columns(calls: ModuleCalls) -> list[str]:
     """Columns that say something: device ones with a device, backward ones with a recorded backward pass."""
     backward = bool(calls.backward_host.any())
@@ -231,7 +227,7 @@ def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
     parent = np.where(above == MISSING, MISSING, nodes.of[above])
     order = _preorder(parent, data["device_total_ns"] + data["backward_device_total_ns"], data["host_total_ns"])
     order, above_of = _cut(order, parent)
-    names = [_label(trace.strings[int(i)]) for i in trace.name[calls.row[nodes.first]]]
+    names = [module_label(trace.strings[int(i)]) for i in trace.name[calls.row[nodes.first]]]
     sent: list[dict[str, Scalar]] = [
         {"module": names[node], **{key: int(data[key][node]) for key in keys if key != "module"}} for node in order
     ]
@@ -268,7 +264,7 @@ def _totals(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Frame:
     """One row a module, over all places where it is called."""
     groups = group(calls.module)
     data: dict[str, object] = dict(_aggregate(calls, groups))
-    data["module"] = [_label(trace.strings[int(i)]) for i in trace.name[calls.row[groups.first]]]
+    data["module"] = [module_label(trace.strings[int(i)]) for i in trace.name[calls.row[groups.first]]]
     first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
     table = pa.table({key: pa.array(values, pa.string() if key == "module" else None) for key, values in data.items()})
     return Frame(

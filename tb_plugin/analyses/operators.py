@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import Frame, Missing, Params, Part, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Groups, Spans, group, levels, outermost, ratio, subtree_sums
 from tb_plugin.analyses.metrics import columns
@@ -56,7 +56,8 @@ class Operators:
 
     id = "operators"
     title = "Operators"
-    scope: Literal["profile"] = "profile"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
 
     @property
     def model(self) -> Literal["trace"]:

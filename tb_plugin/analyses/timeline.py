@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.base import Missing, Params, Part, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, answer_view
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table, Timeline, TimelineTrack, View
@@ -57,7 +57,8 @@ class TimelineAnalysis:
 
     id = "timeline"
     title = "Timeline"
-    scope: Literal["profile"] = "profile"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
 
     @property
     def model(self) -> Literal["trace"]:

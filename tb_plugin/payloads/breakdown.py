@@ -19,7 +19,10 @@ class Part(Struct, frozen=True):
 
 
 class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
-    """Parts of one total. The parts sum to ``total`` exactly (integers)."""
+    """Parts of one total. The parts sum to ``total`` exactly (integers).
+
+    In a waterfall the parts lead from ``start`` to ``start + total``, and may be negative.
+    """
 
     name: str
     title: str
@@ -27,4 +30,5 @@ class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
     unit: Unit
     total: int | float
     parts: list[Part]
-    style: Literal["bar", "donut", "table"] = "bar"
+    style: Literal["bar", "donut", "table", "waterfall"] = "bar"
+    start: int | float = 0

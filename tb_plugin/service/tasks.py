@@ -88,9 +88,27 @@ def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) ->
 
 def part(path: str, analysis_id: str, params: Params, target: str, *, report: Report) -> str:
     """Writes what one profile contributes to an answer about several to ``target``. Raises BadRequest."""
-    numbers = _part(path, _analysis(analysis_id), params)
+    analysis = _analysis(analysis_id)
+    numbers = _part(path, analysis, params)
+    for view_id, names in analysis.borrows.items():
+        numbers = _with(numbers, _borrowed(path, view_id, params), names)
     _replace(target, lambda partial: Path(partial).write_bytes(parts.dump(numbers)))
     return target
+
+
+def _borrowed(path: str, view_id: str, params: Params) -> Part | None:
+    """The part of another view, None where that view does not apply."""
+    analysis = _analysis(view_id)
+    return None if analysis.missing(_table(path)) else _part(path, analysis, params)
+
+
+def _with(part: Part, other: Part | None, names: Sequence[str]) -> Part:
+    """``part`` with the named tables and payloads of another."""
+    if other is None:
+        return part
+    frames = {name: other.frames[name] for name in names if name in other.frames}
+    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
+    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
 
 
 def view_of(paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str, *, report: Report) -> bytes:

@@ -43,7 +43,10 @@ class Team:
         self._lock = threading.Lock()
 
     def gather(self, entries: Sequence[Entry], analysis: Analysis, params: Params, wait: bool = False) -> _State:
-        """Begins or continues; with ``wait`` until no profile is waiting. Never raises for one profile of several."""
+        """Begins or continues; with ``wait`` until no profile is waiting. Never raises for one profile of several.
+
+        ``params.steps`` chooses steps of each of them.
+        """
         while True:
             state = _State()
             for entry in entries:
@@ -57,7 +60,7 @@ class Team:
                     continue  # the next round says so
 
     def _advance(self, entry: Entry, analysis: Analysis, params: Params, state: _State, wait: bool) -> None:
-        params = replace(params, steps=None, table=None)
+        params = replace(params, table=None)
         key = f"part|{cache_key(entry)}|{analysis.id}|{analysis.part_key(params)!r}"
         try:
             path = self._store.get(key, _SUFFIX)
@@ -97,7 +100,6 @@ class Team:
         return path
 
 
-def progress(entry: Entry, entries: Sequence[Entry], state: _State) -> Profile:
-    """The state of a group that is not loaded yet, in the shape of one profile; its worker is left empty."""
-    fraction = state.fraction / max(len(entries), 1)
-    return Profile(entry.found.run, "", entry.found.span, "loading", fraction, 0)
+def progress(entry: Entry, count: int, fraction: float) -> Profile:
+    """The state of ``count`` profiles, of which ``fraction`` are loaded, in the shape of one; its worker is empty."""
+    return Profile(entry.found.run, "", entry.found.span, "loading", fraction / count, 0)

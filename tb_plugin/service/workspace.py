@@ -25,9 +25,6 @@ from tb_plugin.service.team import Team, progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
-LATER = "It comes in a later release."
-COMING = (ViewInfo("diff", "Diff", False, LATER),)
-"""Views that the navigation already names. Later parts replace this."""
 DETAIL_VIEWS = ("events",)
 """Views that need a selection to say anything: reached from a row, not from the navigation."""
 _CHUNK_BYTES = 1024 * 1024
@@ -82,8 +79,8 @@ class Workspace:
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """A whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
-        if analysis := _of_workers(view_id):
-            return self._of_workers("table_arrow_of", place, analysis, params, steps, wait=True)  # type: ignore[return-value]
+        if analysis := _of_several(view_id):
+            return self._waited("table_arrow_of", place, analysis, params, steps)
         self.load(place)
         answer = self._ask("table_arrow", place, view_id, params, steps)
         if isinstance(answer, Profile):
@@ -95,19 +92,16 @@ class Workspace:
         entry = self.load(place)
         params = Params(steps=_steps(entry, steps), limit=None)
         views = [view.id for view in navigation(entry) if view.available]
-        wanted = [view for view in views if (view_ids is None or view in view_ids) and _of_workers(view) is None]
+        wanted = [view for view in views if (view_ids is None or view in view_ids) and _of_several(view) is None]
         answer: bytes = self._run(entry, "report_numbers", wanted, params)
         return answer
 
     def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
-        """``view`` about all workers of a run and span; waits until they are loaded. Raises UserError."""
-        analysis = _of_workers(view_id)
+        """``view`` about several profiles; waits until they are loaded. Raises UserError."""
+        analysis = _of_several(view_id)
         if analysis is None:
-            raise NotFound(f"{view_id} is no view of several workers.", view_id, "Ask for one profile.")
-        answer = self._of_workers("view_of", place, analysis, params, steps, wait=True)
-        if isinstance(answer, Profile):
-            raise Cancelled("The file changed while it was read.")
-        return answer
+            raise NotFound(f"{view_id} is no view of several profiles.", view_id, "Ask for one profile.")
+        return self._waited("view_of", place, analysis, params, steps)
 
     def window(
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
@@ -146,31 +140,71 @@ class Workspace:
         self._workers.close()
 
     def _ask(self, task: str, place: Place, view_id: str, params: Params, steps: str) -> bytes | Profile:
-        if any(view_id == coming.id for coming in COMING):
-            raise NotFound(f"The view {view_id} is not there yet.", view_id, LATER)
-        if analysis := _of_workers(view_id):
-            return self._of_workers(f"{task}_of", place, analysis, params, steps)
+        if analysis := _of_several(view_id):
+            return self._of_several(f"{task}_of", place, analysis, params, steps)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return _payload(entry)
         answer: bytes = self._run(entry, task, view_id, replace(params, steps=_steps(entry, steps)))
         return answer
 
-    def _of_workers(
+    def _waited(self, task: str, place: Place, analysis: Analysis, params: Params, steps: str) -> bytes:
+        answer = self._of_several(task, place, analysis, params, steps, wait=True)
+        if isinstance(answer, Profile):
+            raise Cancelled("The file changed while it was read.")
+        return answer
+
+    def _of_several(
         self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
-        """Has a worker combine the parts of all workers of a run and span; the state of the group before that."""
+        """Has a worker combine the parts of several profiles; their common state while they are not there."""
+        if analysis.scope == "pair":
+            return self._of_pair(task, place, analysis, params, steps, wait)
+        return self._of_workers(task, place, analysis, params, steps, wait)
+
+    def _of_workers(
+        self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
+    ) -> bytes | Profile:
+        """About all workers of a run and span."""
         entries = self.catalog.workers(place)
-        state = self._team.gather(entries, analysis, params, wait)
+        state = self._team.gather(entries, analysis, replace(params, steps=None), wait)
         if state.waiting:
-            return progress(entries[0], entries, state)
+            return progress(entries[0], len(entries), state.fraction)
         if not state.ready:
             raise state.failed[0][1]
         if state.failed:
             names = ", ".join(f"{worker} ({error.what})" for worker, error in state.failed)
             params = replace(params, extra=(*params.extra, ("failed", names)))
-        key = "|".join(path for _, path in state.ready)
-        job = self._workers.submit(f"{self._tasks}:{task}", state.ready, analysis.id, params, steps, key=key)
+        return self._combine(task, state.ready, analysis, params, steps)
+
+    def _of_pair(
+        self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
+    ) -> bytes | Profile:
+        """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
+        exp = self.catalog.find(place)
+        base = self.catalog.find(_baseline(exp, params))
+        ready: list[tuple[str, str]] = []
+        fraction = 0.0
+        for entry, text in ((base, params.get("base_steps")), (exp, steps)):
+            loaded = self._loader.wait(entry, lambda fraction: None) if wait else self._loader.ready(entry)
+            if loaded.summary is None:
+                fraction += entry.fraction
+                continue
+            labels = chosen_steps(text, loaded.summary.steps) or tuple(step.label for step in loaded.summary.steps)
+            state = self._team.gather([entry], analysis, replace(params, steps=labels or None), wait)
+            if state.failed:
+                raise state.failed[0][1]
+            ready += state.ready
+            fraction += state.fraction
+        if len(ready) < 2:
+            return progress(exp, 2, fraction)
+        return self._combine(task, ready, analysis, params, "")
+
+    def _combine(
+        self, task: str, ready: Sequence[tuple[str, str]], analysis: Analysis, params: Params, steps: str
+    ) -> bytes:
+        key = "|".join(path for _, path in ready)
+        job = self._workers.submit(f"{self._tasks}:{task}", ready, analysis.id, params, steps, key=key)
         answer: bytes = job.future.result()
         return answer
 
@@ -188,17 +222,22 @@ def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     return ProfileCatalog(Scanner(roots, READERS))
 
 
-def _of_workers(view_id: str) -> Analysis | None:
-    """The analysis of that view when it speaks of all workers of a run and span."""
-    return next((a for a in ANALYSES if a.id == view_id and a.scope == "workers"), None)
+def _of_several(view_id: str) -> Analysis | None:
+    """The analysis of that view when it speaks of several profiles."""
+    return next((a for a in ANALYSES if a.id == view_id and a.scope != "profile"), None)
+
+
+def _baseline(exp: Entry, params: Params) -> Place:
+    """The profile that ``base_run``, ``base_worker`` and ``base_span`` name; what they leave out is the experiment's."""
+    given = (params.get(f"base_{which}") for which in ("run", "worker", "span"))
+    return Place(*(name or own for name, own in zip(given, exp.key, strict=True)))
 
 
 def navigation(entry: Entry) -> list[ViewInfo]:
     """The views of a loaded profile in the order of the navigation; empty before."""
     if entry.summary is None:
         return []
-    views = [view for view in entry.summary.views if view.id not in DETAIL_VIEWS]
-    return views + [view for view in COMING if view.id not in {v.id for v in views}]
+    return [view for view in entry.summary.views if view.id not in DETAIL_VIEWS]
 
 
 def _payload(entry: Entry) -> Profile:

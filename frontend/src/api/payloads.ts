@@ -197,12 +197,15 @@ export interface CoverageInfo {
 }
 /**
  * Parts of one total. The parts sum to ``total`` exactly (integers).
+ *
+ *     In a waterfall the parts lead from ``start`` to ``start + total``, and may be negative.
  */
 export interface Breakdown {
   kind: 'breakdown'
   name: string
   parts: Part[]
-  style: 'bar' | 'donut' | 'table'
+  start: number
+  style: 'bar' | 'donut' | 'table' | 'waterfall'
   subtitle: string
   title: string
   total: number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from tb_plugin.analyses.base import Missing, Params, Part, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, answer_view
 from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.together import Row, Together, frames, together, worker_rows
 from tb_plugin.analyses.metrics import figure, metric
@@ -28,7 +28,8 @@ class Distributed:
 
     id = "distributed"
     title = "Distributed"
-    scope: Literal["workers"] = "workers"
+    scope: Scope = "workers"
+    borrows = OWN_ONLY
 
     @property
     def model(self) -> Literal["trace"]:

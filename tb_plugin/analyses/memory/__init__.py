@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tb_plugin.analyses.base import Missing, Number, Params, Part, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, answer_view
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
 from tb_plugin.analyses.memory.records import Device, devices_of, owners_of
@@ -30,7 +30,8 @@ class Memory:
 
     id = "memory"
     title = "Memory"
-    scope: Literal["profile"] = "profile"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
 
     @property
     def model(self) -> Literal["trace"]:

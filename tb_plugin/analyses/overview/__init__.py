@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analyses.base import Frame, Missing, Number, Params, Part, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, answer_view
 from tb_plugin.analyses.metrics import METRICS, columns, figure, metric
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
@@ -43,7 +43,8 @@ class Overview:
 
     id = "overview"
     title = "Overview"
-    scope: Literal["profile"] = "profile"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
 
     @property
     def model(self) -> Literal["trace"]:

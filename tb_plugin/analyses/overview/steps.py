@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.trace.intervals import EMPTY, Ranges, join, measure_within, subtract, union
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import Steps, TraceTable
@@ -18,7 +19,6 @@ Bool = npt.NDArray[np.bool_]
 CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 """In order of priority: a moment belongs to the first category that is active in it."""
 
-DATALOADER = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#", re.DOTALL)
 STEP = re.compile(r"ProfilerStep#")
 
 

@@ -1,0 +1,243 @@
+"""Diff: what became slower or faster from one profile to another, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tb_plugin.analyses.base import Missing, Params, Part, Scope, answer_view
+from tb_plugin.analyses.diff.align import Node, align
+from tb_plugin.analyses.diff.calltree import call_tree
+from tb_plugin.analyses.diff.findings import findings, settings
+from tb_plugin.analyses.diff.joined import (
+    ALL_MEASURES,
+    BOTH,
+    GONE,
+    MEASURES,
+    NEW,
+    PER_STEP,
+    TABLES,
+    TOTAL,
+    Scaling,
+    compared,
+    join,
+)
+from tb_plugin.analyses.diff.waterfall import StepTime, difference, step_time
+from tb_plugin.analyses.metrics import figure, metric
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Breakdown, Column, CoverageInfo, Figures, Metric, Payload, Scalar, Table, Tree, View
+from tb_plugin.payloads import Part as Slice
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import TraceTable
+
+NODES_SENT = 20_000
+"""Of the aligned tree; the ones with the largest times when there are more."""
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both profiles and how they are compared."""
+
+    base: Part
+    exp: Part
+    scaling: Scaling
+    measure: str
+
+
+class Diff:
+    """The view of two profiles: the baseline's part first, the experiment's second."""
+
+    id = "diff"
+    title = "Diff"
+    scope: Scope = "pair"
+    borrows = {  # noqa: RUF012 -- read only
+        "overview": ("steps", "configuration"),
+        "operators": ("operators", "operators_by_shape"),
+        "kernels": ("kernels",),
+        "modules": ("modules",),
+    }
+
+    @property
+    def model(self) -> Literal["trace"]:
+        """Reads traces."""
+        return "trace"
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Any two traces can be compared."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """What one side contributes besides what it borrows: its call tree and its devices. Raises BadRequest."""
+        selection = select_rows(trace, params.steps)
+        names = [figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name]
+        return Part(
+            coverage=selection.coverage,
+            facts={"diff.has_device": int((trace.device != MISSING).any())},
+            frames={"call_tree": call_tree(trace, selection)},
+            payloads={"devices": Figures("devices", "Devices", "", names)},
+            layout=("call_tree",),
+            steps=tuple(trace.steps.label) if trace.steps.recorded else (),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
+        sides = _sides(parts[0], parts[-1], params)
+        frames = {table.name: join(table, sides.base, sides.exp, sides.measure, sides.scaling) for table in TABLES}
+        frames["settings"] = settings(sides.base, sides.exp)
+        payloads = _payloads(sides) if params.table is None else {}
+        whole = Part(
+            coverage=_coverage(sides),
+            frames=frames,
+            payloads=payloads,
+            layout=(*payloads, *frames),
+        )
+        return answer_view(self, whole, params)
+
+
+def _sides(base: Part, exp: Part, params: Params) -> _Sides:
+    """Raises BadRequest for a measure or a scaling that there is not."""
+    device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
+    measure = params.get("measure") or ("device_self_ns" if device else "host_self_ns")
+    if measure not in (*MEASURES, ALL_MEASURES):
+        raise BadRequest(f"There is no measure {measure}.", "measure", f"Choose one of {', '.join(MEASURES)}.")
+    per = params.get("per") or PER_STEP
+    if per not in (PER_STEP, TOTAL):
+        raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
+    counts = (_steps(base), _steps(exp)) if per == PER_STEP else (1, 1)
+    return _Sides(base, exp, Scaling(per, *counts), measure)
+
+
+def _steps(part: Part) -> int:
+    """Steps behind the numbers of a part; a recording without steps counts as one."""
+    chosen = part.coverage.steps
+    return max(len(part.steps if chosen is None else chosen), 1)
+
+
+def _coverage(sides: _Sides) -> CoverageInfo:
+    one, other = sides.base.coverage, sides.exp.coverage
+    return CoverageInfo(
+        window_ns=other.window_ns,
+        fraction_read=min(one.fraction_read, other.fraction_read),
+        complete=one.complete and other.complete,
+        steps=other.steps,
+    )
+
+
+def _payloads(sides: _Sides) -> dict[str, Payload]:
+    base, exp = step_time(sides.base, sides.scaling.base), step_time(sides.exp, sides.scaling.exp)
+    payloads: dict[str, Payload] = {}
+    if base is not None and exp is not None:
+        payloads["headline"] = _headline(sides, base, exp)
+        payloads["waterfall"] = _waterfall(sides, base, exp)
+    payloads["findings"] = findings(sides.base, sides.exp, base, exp)
+    payloads["call_tree"] = _tree(sides)
+    return payloads
+
+
+def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:
+    change = exp.total_ns - base.total_ns
+    figures = [
+        figure("base_step_ns", base.total_ns, note=_note(sides.base)),
+        figure("exp_step_ns", exp.total_ns, note=_note(sides.exp)),
+        figure("delta_step_ns", change),
+        figure("step_ratio", exp.total_ns / base.total_ns if base.total_ns else None),
+    ]
+    return Figures("headline", "Headline", sides.scaling.window, figures, "headline")
+
+
+def _note(part: Part) -> str:
+    if not part.steps:
+        return "whole recording, no steps"
+    return "1 step" if _steps(part) == 1 else f"{_steps(part)} steps"
+
+
+def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
+    window = sides.scaling.window
+    slices = [
+        Slice(
+            Metric(m.key, m.title, m.unit, f"Experiment less baseline. {m.definition}", window),
+            m.key.removesuffix("_ns"),
+            value,
+        )
+        for m, value in zip(exp.metrics, difference(base, exp).values(), strict=True)
+        if base.parts[m.key] or exp.parts[m.key]
+    ]
+    return Breakdown(
+        name="waterfall",
+        title="From the baseline's step to the experiment's",
+        subtitle=f"{window}; the parts sum exactly",
+        unit="ns",
+        total=exp.total_ns - base.total_ns,
+        parts=slices,
+        style="waterfall",
+        start=base.total_ns,
+    )
+
+
+def _tree(sides: _Sides) -> Tree:
+    """Both call trees as one, in pre-order; nodes without any time on either side are left out."""
+    left, right = sides.base.frames["call_tree"].data.to_pydict(), sides.exp.frames["call_tree"].data.to_pydict()
+    pairs = align(_nodes(left), left["parent_node"], _nodes(right), right["parent_node"])
+    on_device = sides.measure.startswith("device")
+    value = "device_ns" if on_device else "host_ns"
+    scaling = sides.scaling
+    rows: list[dict[str, Scalar]] = []
+    for pair in pairs:
+        one = left if pair.left != MISSING else right
+        at = pair.left if pair.left != MISSING else pair.right
+        other_name = right["name"][pair.right] if pair.right != MISSING else ""
+        rows.append(
+            {
+                "name": one["name"][at] if other_name in ("", one["name"][at]) else f"{one['name'][at]} → {other_name}",
+                "node_kind": one["node_kind"][at],
+                "presence": BOTH if pair.left != MISSING != pair.right else GONE if pair.right == MISSING else NEW,
+                "base_calls": _number(left, "calls", pair.left, scaling.base),
+                "exp_calls": _number(right, "calls", pair.right, scaling.exp),
+                "base_ns": (base := _number(left, value, pair.left, scaling.base)),
+                "exp_ns": (exp := _number(right, value, pair.right, scaling.exp)),
+                "delta_ns": exp - base,
+            }
+        )
+    timed = [i for i, row in enumerate(rows) if row["base_ns"] or row["exp_ns"]]
+    kept = _largest(rows, timed)
+    position = {pair: i for i, pair in enumerate(kept)}
+    measures = compared(value, scaling)
+    return Tree(
+        name="call_tree",
+        title="Call tree",
+        columns=[Column(measures.get(key) or metric(key)) for key in _TREE_COLUMNS],
+        parent=[position.get(pairs[i].parent, MISSING) for i in kept],
+        rows=[rows[i] for i in kept],
+        label_column="name",
+        value_columns=["exp_ns", "base_ns"],
+        total_nodes=len(timed),
+    )
+
+
+_TREE_COLUMNS = ("name", "node_kind", "presence", "base_calls", "exp_calls", "base_ns", "exp_ns", "delta_ns")
+
+
+def _nodes(tree: dict[str, list[str]]) -> list[Node]:
+    return [Node(kind, name) for kind, name in zip(tree["node_kind"], tree["name"], strict=True)]
+
+
+def _number(tree: dict[str, list[int]], column: str, node: int, count: int) -> int | float:
+    """A node's number divided by ``count``; 0 where there is no node."""
+    value = tree[column][node] if node != MISSING else 0
+    return value if count == 1 else value / count
+
+
+def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
+    """Of these positions at most NODES_SENT, those with most time, in pre-order; never one without its parent."""
+
+    def weight(i: int) -> float:
+        return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))
+
+    # A parent stands before its children and is never lighter: a stable sort keeps it before them.
+    return sorted(sorted(timed, key=weight, reverse=True)[:NODES_SENT])

@@ -1,0 +1,166 @@
+"""The call tree of one profile: what was called where, all steps and threads laid over each other.
+
+Calls at the same place are one node. The first level are the phases of a training step; below them stand modules,
+operators and, as leaves, the kernels, copies and sets that they launched. Every nanosecond of host and device time
+stands at exactly one node, so the children of a node and what is its own sum to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.grouping import group, levels, subtree_sums
+from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.names import BACKWARD, DATALOADER, OPTIMIZER, module_label
+from tb_plugin.analyses.selection import Selection
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import inherit, innermost, nest, self_time
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+PHASES = ("Data loading", "Forward", "Backward", "Optimizer", "Without a recorded call")
+"""In the order of a training step. Forward is all host work that is none of the others: the model, the loss, copies."""
+_LOADING, _FORWARD, _BACKWARD, _OPTIMIZER, _UNCALLED = range(len(PHASES))
+MAX_NODES = 50_000
+"""A tree with more places keeps those with most time; an ancestor never has less than its descendants."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Everything that may stand in the tree: the phases, then host calls, then device work."""
+
+    parent: Int64
+    """Position among them; -1 for phases."""
+    kind: Int64
+    name: Int64
+    """String id; the number of the phase for phases."""
+    start_ns: Int64
+    host_ns: Int64
+    """Of the row itself, without what it called."""
+    device_ns: Int64
+
+
+def call_tree(trace: TraceTable, selection: Selection) -> Frame:
+    """The nodes of the chosen rows, parents before children, siblings by first occurrence.
+
+    Columns: ``node`` (position), ``parent_node`` (-1 = none), ``node_kind``, ``name``, ``calls``, ``host_ns``,
+    ``device_ns``: nanoseconds of it and everything beneath, summed over all calls and threads. ``host_ns`` leaves out
+    what belongs to another phase, such as a backward pass inside a module.
+    """
+    rows = _rows(trace, selection)
+    place = _places(rows)
+    nodes = group(place)
+    parent = rows.parent[nodes.first]
+    parent = np.where(parent == MISSING, MISSING, nodes.of[parent])
+    hop = parent.astype(np.int32)
+    host = subtree_sums(nodes.sum(rows.host_ns), hop)
+    device = subtree_sums(nodes.sum(rows.device_ns), hop)
+    calls = nodes.count()
+    phase = rows.kind[nodes.first] == MISSING
+    # A phase counts the calls that begin it, and is there only when something stands in it.
+    beneath = np.zeros(len(nodes), np.int64)
+    below = parent != MISSING
+    np.add.at(beneath, parent[below], calls[below])
+    calls = np.where(phase, beneath, calls)
+    kept = _largest(calls > 0, host + device, hop)
+    order = kept[np.lexsort((rows.start_ns[nodes.first][kept], _depth(hop)[kept]))]
+    position = np.full(len(nodes) + 1, MISSING, np.int64)
+    position[order] = np.arange(len(order))
+    first = nodes.first[order]
+    data = pa.table(
+        {
+            "node": pa.array(np.arange(len(order))),
+            "parent_node": pa.array(position[parent[order]]),
+            "node_kind": pa.array([_kind(int(kind)) for kind in rows.kind[first]], pa.string()),
+            "name": pa.array(_names(trace, rows, first), pa.string()),
+            "calls": pa.array(calls[order]),
+            "host_ns": pa.array(host[order]),
+            "device_ns": pa.array(device[order]),
+        }
+    )
+    return Frame("call_tree", "Call tree", columns(*data.column_names), data, ("node",), "name")
+
+
+def _rows(trace: TraceTable, selection: Selection) -> _Rows:
+    named = {
+        _LOADING: trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name],
+        _OPTIMIZER: trace.strings.where(lambda text: OPTIMIZER.match(text) is not None)[trace.name],
+        _BACKWARD: trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name],
+    }
+    plain = np.isin(trace.kind, (EventKind.OPERATOR, EventKind.MODULE))
+    marker = (trace.kind == EventKind.ANNOTATION) & (named[_LOADING] | named[_OPTIMIZER])
+    host = np.flatnonzero(selection.rows & (plain | marker))
+    start, end = trace.start_ns[host], trace.end_ns[host]
+    parent = nest(trace.track[host], start, end).parent
+    own = np.full(len(host), MISSING, np.int32)
+    own[named[_BACKWARD][host] | (trace.forward[host] != MISSING)] = _BACKWARD
+    own[named[_OPTIMIZER][host]] = _OPTIMIZER
+    own[named[_LOADING][host]] = _LOADING
+    phase = inherit(own, parent)
+    phase[phase == MISSING] = _FORWARD
+    # Where the phase changes, the call leaves the one around it.
+    stays = (parent != MISSING) & (phase == phase[parent])
+    above = np.where(stays, parent + len(PHASES), phase)
+
+    work = selection.of(trace, *DEVICE_WORK)
+    # As for modules: work stands where its launch does, else where the operator named by its external id does.
+    source = np.where(trace.launch[work] != MISSING, trace.launch[work], trace.operator[work])
+    track = np.where(source == MISSING, MISSING, trace.track[source]).astype(np.int32)
+    owner = innermost(trace.track[host], start, end, parent, track, trace.start_ns[source])
+    owner[source == MISSING] = MISSING
+    phases = np.arange(len(PHASES))
+    return _Rows(
+        parent=np.concatenate(
+            (np.full(len(PHASES), MISSING), above, np.where(owner == MISSING, _UNCALLED, owner + len(PHASES)))
+        ).astype(np.int64),
+        kind=np.concatenate((np.full(len(PHASES), MISSING), trace.kind[host], trace.kind[work])).astype(np.int64),
+        name=np.concatenate((phases, trace.name[host], trace.name[work])).astype(np.int64),
+        start_ns=np.concatenate((phases, start, trace.start_ns[work])),
+        host_ns=np.concatenate((0 * phases, self_time(start, end, parent), np.zeros(len(work), np.int64))),
+        device_ns=np.concatenate((0 * phases, np.zeros(len(host), np.int64), trace.dur_ns[work])),
+    )
+
+
+def _places(rows: _Rows) -> Int64:
+    """A number per row that rows share when they have equal names and kinds all the way up."""
+    place = np.full(len(rows.parent) + 1, MISSING, np.int64)
+    offset = 0
+    for here in levels(rows.parent.astype(np.int32)):
+        groups = group(place[rows.parent[here]], rows.kind[here], rows.name[here])
+        place[here] = groups.of + offset
+        offset += len(groups)
+    return place[:-1]
+
+
+def _depth(parent: Int32) -> Int64:
+    depth = np.zeros(len(parent), np.int64)
+    for level, here in enumerate(levels(parent)):
+        depth[here] = level
+    return depth
+
+
+def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, parent: Int32) -> Int64:
+    """Positions of the wanted nodes, the ones with most time when they are too many; never a node without its parent."""
+    found = np.flatnonzero(wanted)
+    if len(found) <= MAX_NODES:
+        return found
+    ranked = found[np.lexsort((_depth(parent)[found], -time_ns[found]))]
+    return np.sort(ranked[:MAX_NODES])
+
+
+def _kind(kind: int) -> str:
+    return "phase" if kind == MISSING else EventKind(kind).name.lower()
+
+
+def _names(trace: TraceTable, rows: _Rows, first: Int64) -> list[str]:
+    return [
+        PHASES[name] if kind == MISSING else module_label(trace.strings[name])
+        for kind, name in zip(rows.kind[first].tolist(), rows.name[first].tolist(), strict=True)
+    ]

@@ -1,0 +1,88 @@
+"""What a comparison says in words: which part leads, and what besides the code differs between the two recordings."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame, Part
+from tb_plugin.analyses.diff.waterfall import StepTime, difference
+from tb_plugin.analyses.metrics import columns, figure
+from tb_plugin.payloads import Figures, Notice, Notices, Severity
+
+SAME_BELOW = 0.01
+"""Step times that differ by a smaller share are called equal."""
+HIGH_FROM = 0.1
+
+
+def findings(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> Notices:
+    """The leading part first, then what makes the comparison unfair."""
+    notices = []
+    if base_step is not None and exp_step is not None:
+        notices.append(_leading(base_step, exp_step))
+    notices += _unlike(base, exp)
+    return Notices("findings", "Findings", "training", notices)
+
+
+def settings(base: Part, exp: Part) -> Frame:
+    """What the files say of machine, software and profiler options, where the two differ."""
+    ours, theirs = _settings(base), _settings(exp)
+    rows = [
+        {"setting": key, "base_setting": ours.get(key), "exp_setting": theirs.get(key)}
+        for key in dict.fromkeys((*ours, *theirs))
+        if ours.get(key) != theirs.get(key)
+    ]
+    data = pa.Table.from_pylist(
+        rows, pa.schema([(key, pa.string()) for key in ("setting", "base_setting", "exp_setting")])
+    )
+    return Frame("settings", "Different settings", columns(*data.column_names), data, ("setting",), "setting")
+
+
+def _settings(part: Part) -> dict[str, str]:
+    """Title -> value; of several devices with one name the name."""
+    found: dict[str, str] = {}
+    configuration = part.payloads.get("configuration")
+    if isinstance(configuration, Figures):
+        found |= {f.metric.title: str(f.value) for f in configuration.figures if f.metric.key != "trace_id"}
+    devices = part.payloads["devices"]
+    if isinstance(devices, Figures) and devices.figures:
+        found["Device"] = ", ".join(dict.fromkeys(str(f.value) for f in devices.figures))
+    return found
+
+
+def _leading(base: StepTime, exp: StepTime) -> Notice:
+    """The part with the largest change in the direction of the whole."""
+    parts = difference(base, exp)
+    total = exp.total_ns - base.total_ns
+    share = total / base.total_ns if base.total_ns else 0.0
+    change = figure("delta_step_ns", total)
+    if abs(share) < SAME_BELOW:
+        text = "The step times differ by {delta_step_ns}, less than 1 %."
+        return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
+    titles = {metric.key: metric.title for metric in exp.metrics}
+    key = max(parts, key=lambda part: parts[part] if total > 0 else -parts[part])
+    figures = [figure("leading_part", titles[key]), figure("leading_delta_ns", parts[key]), change]
+    severity: Severity = "info" if total < 0 else "high" if share > HIGH_FROM else "medium"
+    return Notice(
+        "slower" if total > 0 else "faster",
+        severity,
+        "{leading_part} leads: {leading_delta_ns} of {delta_step_ns} a step.",
+        "",
+        figures,
+        "leading_delta_ns",
+    )
+
+
+def _unlike(base: Part, exp: Part) -> list[Notice]:
+    """Reasons to doubt the comparison."""
+    notices = []
+    if bool(base.steps) != bool(exp.steps):
+        text = "Only one side has profiler steps: its mean step is compared with the whole recording of the other."
+        notices.append(Notice("steps_on_one_side", "medium", text, "Call prof.step() after every step on both.", []))
+    if not (base.coverage.complete and exp.coverage.complete):
+        text = "A file ends before its last bracket: what is missing there looks like time saved."
+        notices.append(Notice("incomplete_side", "medium", text, "Record it again, or choose complete steps.", []))
+    ours, theirs = _settings(base), _settings(exp)
+    if ours.get("Profiler options") != theirs.get("Profiler options"):
+        text = "The profiler options differ. Shapes, stacks and memory cost time of their own."
+        notices.append(Notice("options_differ", "low", text, "Record both sides with the same options.", []))
+    return notices

@@ -1,0 +1,161 @@
+"""Tables of two profiles side by side: rows of equal names become one, and what only one side has stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import Frame, Part
+from tb_plugin.analyses.metrics import METRICS, metric
+from tb_plugin.payloads import Column, Metric, Sort
+
+BOTH, NEW, GONE = "both", "new", "gone"
+MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
+ALL_MEASURES = "all"
+PER_STEP, TOTAL = "step", "total"
+
+
+@dataclass(frozen=True)
+class Joined:
+    """How one table of another view is compared: the columns that name a row, and those that may be compared.
+
+    A measure that the table does not have falls back to its last one: kernels have but one time.
+    """
+
+    name: str
+    title: str
+    keys: tuple[str, ...]
+    measures: tuple[str, ...]
+
+
+TABLES = (
+    Joined("operators", "Operators", ("name",), MEASURES),
+    Joined("operators_by_shape", "Operators by input shapes", ("name", "input_shape"), MEASURES),
+    Joined("kernels", "Kernels", ("name",), ("total_ns",)),
+    Joined(
+        "modules",
+        "Modules",
+        ("module",),
+        ("device_self_ns", "device_total_ns", "backward_device_total_ns", "host_self_ns", "host_total_ns"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What both sides are divided by: the numbers of their chosen steps, or 1 for totals."""
+
+    per: str
+    base: int
+    exp: int
+
+    @property
+    def window(self) -> str:
+        """For the definition of a number."""
+        return "mean of the chosen steps" if self.per == PER_STEP else "sum over the chosen steps, else the whole trace"
+
+
+def join(table: Joined, base: Part, exp: Part, measure: str, scaling: Scaling) -> Frame:
+    """One row for each row of either side, those that became slowest first."""
+    measures = _measures(table, (base, exp), measure)
+    values = ["calls", *measures]
+    left = _side(base.frames.get(table.name), table.keys, values, "base")
+    right = _side(exp.frames.get(table.name), table.keys, values, "exp")
+    data = left.join(right, list(table.keys), join_type="full outer").combine_chunks()
+    in_base, in_exp = pc.is_valid(data["base_calls"]), pc.is_valid(data["exp_calls"])
+    presence = pc.if_else(pc.and_(in_base, in_exp), BOTH, pc.if_else(in_exp, NEW, GONE))
+    shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in table.keys} | {"presence": presence}
+    for value in values:
+        name = _suffix(value, measure)
+        one, other = pc.fill_null(data[f"base_{value}"], 0), pc.fill_null(data[f"exp_{value}"], 0)
+        shown |= {
+            f"base_{name}": _over(one, scaling.base),
+            f"exp_{name}": _over(other, scaling.exp),
+            f"delta_{name}": _change(one, other, scaling),
+        }
+    first = _suffix(measures[0], measure)
+    if measure != ALL_MEASURES:
+        shown["time_ratio"] = ratio(shown["base_ns"], shown["exp_ns"])
+    order = [(f"delta_{first}", "descending"), *((key, "ascending") for key in table.keys)]
+    return Frame(
+        name=table.name,
+        title=table.title,
+        columns=[_column(key, measures[0], scaling, measure) for key in shown],
+        data=pa.table(shown).sort_by(order),
+        row_key=table.keys,
+        name_column=table.keys[0],
+        sort=Sort(f"delta_{first}", True),
+    )
+
+
+def ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
+    """``exp / base``; null where the baseline is 0."""
+    whole = base.cast(pa.float64(), safe=False)
+    return pc.divide(exp.cast(pa.float64(), safe=False), pc.if_else(pc.equal(whole, 0), None, whole))
+
+
+def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
+    """Metrics of the compared columns, with the measure in their definitions. ``measure`` is a key of METRICS."""
+    of = METRICS[measure]
+    keys = ("base_ns", "exp_ns", "delta_ns", "time_ratio")
+    return {
+        key: Metric(
+            key, METRICS[key].title, METRICS[key].unit, f"{METRICS[key].definition} {of.definition}", scaling.window
+        )
+        for key in keys
+    }
+
+
+def _measures(table: Joined, sides: Sequence[Part], wanted: str) -> list[str]:
+    """Measures of a table that at least one side has."""
+    frames = [side.frames[table.name] for side in sides if table.name in side.frames]
+    present = [m for m in table.measures if not frames or any(m in frame.data.column_names for frame in frames)]
+    if wanted == ALL_MEASURES:
+        return present
+    return [wanted] if wanted in present else present[-1:]
+
+
+def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], side: str) -> pa.Table:
+    """Sums of one side by key; none where the view does not apply."""
+    schema = pa.schema([(key, pa.string()) for key in keys] + [(value, pa.int64()) for value in values])
+    if frame is None:
+        data = schema.empty_table()
+    else:
+        there = {value: frame.data[value] for value in values if value in frame.data.column_names}
+        absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in there}
+        texts = {key: pc.fill_null(frame.data[key].cast(pa.string()), "") for key in keys}
+        data = pa.table({**texts, **there, **absent}).select(schema.names).cast(schema)
+    # Nulls never join; a name that stands in several rows (instances of a module) is one row here.
+    data = data.group_by(list(keys), use_threads=False).aggregate([(value, "sum") for value in values])
+    numbers = {f"{side}_{value}": pc.fill_null(data[f"{value}_sum"], 0) for value in values}
+    return pa.table({**{key: data[key] for key in keys}, **numbers})
+
+
+def _over(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
+    """Sums divided by a number of steps; integers stay where it is 1."""
+    return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
+
+
+def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
+    """Experiment less baseline: of the sums, which are exact, where both sides have equally many steps."""
+    if scaling.base == scaling.exp:
+        return _over(pc.subtract(exp, base), scaling.exp)
+    return pc.subtract(_over(exp, scaling.exp), _over(base, scaling.base))
+
+
+def _suffix(value: str, measure: str) -> str:
+    return value if value == "calls" or measure == ALL_MEASURES else "ns"
+
+
+def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
+    if measure != ALL_MEASURES:
+        of = compared(shown, scaling)
+        return Column(of[key] if key in of else metric(key, window=scaling.window if "calls" in key else ""))
+    side, _, value = key.partition("_")
+    if side in ("base", "exp", "delta") and value != "calls":
+        plain = compared(value, scaling)[f"{side}_ns"]
+        return Column(Metric(key, f"{plain.title}: {METRICS[value].title}", "ns", plain.definition, plain.window))
+    return Column(metric(key))

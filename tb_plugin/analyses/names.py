@@ -1,0 +1,19 @@
+"""Names that PyTorch gives to the parts of a training step, and how they read without their prefix."""
+
+from __future__ import annotations
+
+import re
+
+DATALOADER = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#", re.DOTALL)
+"""Waiting for the next batch."""
+OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
+"""Annotations around an optimizer's step and around clearing its gradients."""
+BACKWARD = re.compile(r"autograd::engine::evaluate_function: ")
+"""The autograd engine runs one backward function."""
+MODULE = re.compile(r"^(nn\.Module: |\[pl\]\[module\])")
+"""Prefix of the calls of modules."""
+
+
+def module_label(name: str) -> str:
+    """A module's name without the prefix that marks it as one."""
+    return MODULE.sub("", name)
