@@ -77,6 +77,13 @@ def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> st
     return _grouped(scaled, _decimals(abs(scaled)))
 
 
+def signed(value: Scalar, scale: Scale) -> str:
+    """A change: as ``format_number``, with a plus before what grew."""
+    text = format_number(value, scale)
+    grew = isinstance(value, (int, float)) and value > 0 and text[0].isdigit()
+    return f"+{text}" if grew else text
+
+
 def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tzinfo | None = None) -> str:
     """A value with its unit. Without a scale the value chooses its own."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -153,6 +160,9 @@ class Printer(ABC):
             self._table(payload)
 
     def _breakdown(self, payload: Breakdown) -> None:
+        if payload.style == "waterfall":
+            self._waterfall(payload)
+            return
         scale = column_scale(payload.unit, [payload.total])
         rows = [
             (
@@ -164,6 +174,14 @@ class Printer(ABC):
         ]
         rows.append(("total", format_number(payload.total, scale), ""))
         self.rows([("part", False), (_titled("value", scale), True), ("share", True)], rows)
+
+    def _waterfall(self, payload: Breakdown) -> None:
+        end = payload.start + payload.total
+        scale = column_scale(payload.unit, [payload.start, end])
+        rows = [("baseline", format_number(payload.start, scale))]
+        rows += [(part.metric.title, signed(part.value, scale)) for part in payload.parts]
+        rows.append(("experiment", format_number(end, scale)))
+        self.rows([("part", False), (_titled("value", scale), True)], rows)
 
     def _table(self, table: Table) -> None:
         columns = [column for column in table.columns if not column.hidden]

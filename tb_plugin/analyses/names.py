@@ -8,8 +8,8 @@ DATALOADER = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataP
 """Waiting for the next batch."""
 OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 """Annotations around an optimizer's step and around clearing its gradients."""
-BACKWARD = re.compile(r"autograd::engine::evaluate_function: ")
-"""The autograd engine runs one backward function."""
+BACKWARD = re.compile(r"autograd::engine::evaluate_function: |torch::autograd::|\w+Backward\d*$")
+"""The autograd engine runs one backward function (PyTorch before 1.9 writes the bare name of the function)."""
 MODULE = re.compile(r"^(nn\.Module: |\[pl\]\[module\])")
 """Prefix of the calls of modules."""
 

@@ -23,7 +23,7 @@ from tb_plugin.analyses.diff.joined import (
     compared,
     join,
 )
-from tb_plugin.analyses.diff.waterfall import StepTime, difference, step_time
+from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part, step_time
 from tb_plugin.analyses.metrics import figure, metric
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
@@ -36,12 +36,18 @@ NODES_SENT = 20_000
 """Of the aligned tree; the ones with the largest times when there are more."""
 
 
+ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "communication_ns")
+"""Parts of a step in which a device works."""
+
+
 @dataclass(frozen=True)
 class _Sides:
-    """Both profiles and how they are compared."""
+    """Both profiles, their step times where known, and how they are compared."""
 
     base: Part
     exp: Part
+    base_step: StepTime | None
+    exp_step: StepTime | None
     scaling: Scaling
     measure: str
 
@@ -102,15 +108,23 @@ class Diff:
 
 def _sides(base: Part, exp: Part, params: Params) -> _Sides:
     """Raises BadRequest for a measure or a scaling that there is not."""
-    device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
-    measure = params.get("measure") or ("device_self_ns" if device else "host_self_ns")
-    if measure not in (*MEASURES, ALL_MEASURES):
-        raise BadRequest(f"There is no measure {measure}.", "measure", f"Choose one of {', '.join(MEASURES)}.")
     per = params.get("per") or PER_STEP
     if per not in (PER_STEP, TOTAL):
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
-    counts = (_steps(base), _steps(exp)) if per == PER_STEP else (1, 1)
-    return _Sides(base, exp, Scaling(per, *counts), measure)
+    scaling = Scaling(per, _steps(base), _steps(exp)) if per == PER_STEP else Scaling(per, 1, 1)
+    one, other = step_time(base, scaling.base), step_time(exp, scaling.exp)
+    measure = params.get("measure") or _measure(base, exp, one, other)
+    if measure not in (*MEASURES, ALL_MEASURES):
+        raise BadRequest(f"There is no measure {measure}.", "measure", f"Choose one of {', '.join(MEASURES)}.")
+    return _Sides(base, exp, one, other, scaling, measure)
+
+
+def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
+    """Device time where it is what changed, and both sides have it; host time otherwise."""
+    on_device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
+    if base_step is not None and exp_step is not None:
+        on_device = on_device and leading_part(base_step, exp_step) in ON_DEVICE
+    return "device_self_ns" if on_device else "host_self_ns"
 
 
 def _steps(part: Part) -> int:
@@ -130,7 +144,7 @@ def _coverage(sides: _Sides) -> CoverageInfo:
 
 
 def _payloads(sides: _Sides) -> dict[str, Payload]:
-    base, exp = step_time(sides.base, sides.scaling.base), step_time(sides.exp, sides.scaling.exp)
+    base, exp = sides.base_step, sides.exp_step
     payloads: dict[str, Payload] = {}
     if base is not None and exp is not None:
         payloads["headline"] = _headline(sides, base, exp)

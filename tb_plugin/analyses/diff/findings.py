@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Part
-from tb_plugin.analyses.diff.waterfall import StepTime, difference
+from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part
 from tb_plugin.analyses.metrics import columns, figure
 from tb_plugin.payloads import Figures, Notice, Notices, Severity
 
@@ -59,7 +59,7 @@ def _leading(base: StepTime, exp: StepTime) -> Notice:
         text = "The step times differ by {delta_step_ns}, less than 1 %."
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     titles = {metric.key: metric.title for metric in exp.metrics}
-    key = max(parts, key=lambda part: parts[part] if total > 0 else -parts[part])
+    key = leading_part(base, exp)
     figures = [figure("leading_part", titles[key]), figure("leading_delta_ns", parts[key]), change]
     severity: Severity = "info" if total < 0 else "high" if share > HIGH_FROM else "medium"
     return Notice(

@@ -42,3 +42,10 @@ def step_time(part: Part, count: int) -> StepTime | None:
 def difference(base: StepTime, exp: StepTime) -> dict[str, int]:
     """Experiment less baseline, part by part, in order of priority; sums to the difference of the totals."""
     return {metric.key: exp.parts[metric.key] - base.parts[metric.key] for metric in exp.metrics}
+
+
+def leading_part(base: StepTime, exp: StepTime) -> str:
+    """The part that changed most in the direction of the whole; the same from both sides."""
+    parts = difference(base, exp)
+    slower = exp.total_ns >= base.total_ns
+    return max(parts, key=lambda part: (parts[part] if slower else -parts[part], part))

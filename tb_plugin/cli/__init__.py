@@ -1,0 +1,91 @@
+"""The command ``torch-trace``: parse arguments, ask the workspace, print. Numbers go to stdout, progress to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from tb_plugin import __version__
+from tb_plugin.cli.diff import diff
+from tb_plugin.cli.doctor import doctor
+from tb_plugin.cli.report import report
+from tb_plugin.cli.session import NOTHING, OK, USAGE
+from tb_plugin.errors import BadRequest, UserError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code: 0 something was reported, 1 a gate failed, 2 usage, 3 nothing readable."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run_command(arguments))
+    except UserError as error:
+        _complain(error)
+        return USAGE if isinstance(error, BadRequest) else NOTHING
+    except BrokenPipeError:
+        # The reader of a pipe, such as head, has seen enough. Python would complain again while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="torch-trace", description="Where the time of a PyTorch training went.")
+    parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_report(commands.add_parser("report", help="print the numbers of profiles"))
+    _add_diff(commands.add_parser("diff", help="compare two profiles, and fail where a number grew too far"))
+    _add_doctor(commands.add_parser("doctor", help="say what was found, what not, and why"))
+    return parser
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
+    for name in ("run", "worker", "span"):
+        parser.add_argument(f"--{name}", help=f"only this {name}")
+    parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
+    parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
+    _add_output(parser)
+    parser.set_defaults(run_command=report)
+
+
+def _add_diff(parser: argparse.ArgumentParser) -> None:
+    for path, side, prefix in (("base", "baseline", "base-"), ("exp", "experiment", "")):
+        parser.add_argument(path, metavar=path.upper(), help=f"the {side}: a trace file, a log directory, or a URL")
+        for name in ("run", "worker", "span"):
+            parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, where it has several")
+        parser.add_argument(f"--{prefix}steps", default="", help=f"only these profiler steps of the {side}")
+    parser.add_argument("--per", choices=("step", "total"), default="step", help="mean step (default) or sum")
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="GATE",
+        help="exit with 1 where experiment less baseline is beyond this, such as 'step_time>5%%' (repeatable)",
+    )
+    _add_output(parser)
+    parser.set_defaults(run_command=diff)
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
+    parser.set_defaults(run_command=doctor)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    parser.add_argument("--top", type=_positive, default=10, metavar="N", help="rows per table, except in JSON (10)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
+    return int(text)
+
+
+def _complain(error: UserError) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"torch-trace: {error}", markup=False, highlight=False)

@@ -1,0 +1,237 @@
+"""``torch-trace diff``: what became slower or faster from a baseline to an experiment, and a gate for CI."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
+from tb_plugin.cli.session import GATE_FAILED, OK, place_of, progress_bar, workers_for
+from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.format import MarkdownPrinter, Printer, TextPrinter, column_scale, format_number, format_value, signed
+from tb_plugin.payloads import Breakdown, Payload, Table, Tree, Unit, View
+from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
+from tb_plugin.service.workspace import Workspace, open_catalog
+from tb_plugin.storage.cache import open_store
+
+SCHEMA_VERSION = 1
+VIEW = "diff"
+TABLES = ("operators", "operators_by_shape", "kernels", "modules", "settings")
+TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
+"""Times of the call tree, and the measures that show them."""
+_TEXT_LEVELS = 2
+"""Levels of the call tree that text shows."""
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What is compared: two loaded profiles of one workspace."""
+
+    workspace: Workspace
+    base: Entry
+    exp: Entry
+    base_steps: str
+    exp_steps: str
+    per: str
+
+    def params(self, table: str | None = None, limit: int | None = None, measure: str = "") -> Params:
+        """A question about the pair."""
+        run, worker, span = self.base.key
+        extra = {"base_run": run, "base_worker": worker, "base_span": span, "base_steps": self.base_steps}
+        extra |= {"per": self.per, "measure": measure}
+        return Params(table=table, limit=limit, extra=tuple((key, value) for key, value in extra.items() if value))
+
+    def view(self, limit: int, measure: str = "") -> View:
+        """The page with that many rows of each table."""
+        params = self.params(limit=limit, measure=measure)
+        answer = self.workspace.group(place_of(self.exp), VIEW, params, self.exp_steps)
+        return msgspec.json.decode(answer, type=View)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """All rows of a table with all measures."""
+        params = self.params(table, measure="all")
+        return msgspec.json.decode(
+            self.workspace.group(place_of(self.exp), VIEW, params, self.exp_steps), type=Table
+        ).rows
+
+    def facts(self) -> tuple[Facts, Facts]:
+        """Of both sides, over their chosen steps, as ``torch-trace report`` prints them."""
+        sides = ((self.base, self.base_steps), (self.exp, self.exp_steps))
+        base, exp = (
+            msgspec.json.decode(self.workspace.numbers(place_of(entry), None, steps), type=_Numbers).facts
+            for entry, steps in sides
+        )
+        return base, exp
+
+
+class _Numbers(msgspec.Struct):
+    facts: dict[str, int | float | None]
+
+
+def diff(arguments: argparse.Namespace) -> int:
+    """Prints the comparison; returns the exit code. Raises UserError."""
+    gates = [parse_gate(text) for text in arguments.fail_on]
+    catalog = open_catalog([("baseline", arguments.base), ("experiment", arguments.exp)])
+    catalog.scan()
+    for problem in catalog.problems():
+        raise problem
+    base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
+    exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
+    workspace = Workspace(catalog, workers_for(2), open_store())
+    try:
+        for entry in (base, exp):
+            workspace.profile(place_of(entry))
+        for entry in (base, exp):
+            with progress_bar.shown(entry.found.names[0]):
+                workspace.load(place_of(entry), progress_bar.update)
+        pair = _Pair(workspace, base, exp, arguments.base_steps, arguments.steps, arguments.per)
+        facts: tuple[Facts, Facts] = pair.facts() if gates or arguments.format == "json" else ({}, {})
+        verdicts = [judge(gate, *facts) for gate in gates]
+        if arguments.format == "json":
+            _print_json(pair, facts, verdicts)
+        else:
+            printer = MarkdownPrinter() if arguments.format == "markdown" else TextPrinter()
+            _print(pair, verdicts, arguments.top, printer)
+    finally:
+        workspace.close()
+    return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
+
+
+def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
+    """The one profile of a side. Raises NotFound, BadRequest where several fit."""
+    title = ("baseline", "experiment")[side]
+    root = catalog.roots[side]
+    entries = [entry for entry in catalog.entries() if entry.found.root is root]
+    if not entries:
+        reasons = [reason for where, reason in catalog.skipped() if where.startswith(root.name)]
+        raise NotFound(f"The {title} holds no profile.", path, " ".join(reasons[:1]) or "Check the path.")
+    for which in ("run", "worker", "span"):
+        names = list(dict.fromkeys(_name(entry, which) for entry in entries))
+        value = getattr(wanted, which)
+        option = f"--base-{which}" if side == 0 else f"--{which}"
+        listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        if value is not None and value not in names:
+            raise BadRequest(f"The {title} has no {which} {value}.", option, f"There are: {listed}.")
+        if value is None and len(names) > 1:
+            raise BadRequest(f"The {title} has {len(names)} {which}s.", path, f"Choose one with {option}: {listed}.")
+        entries = [entry for entry in entries if value in (None, _name(entry, which))]
+    return entries[0]
+
+
+def _name(entry: Entry, which: str) -> str:
+    """Run, worker or span as the path alone would name it: without the root that keeps two sides apart."""
+    name = str(getattr(entry.found, which))
+    return name.removeprefix(entry.found.root.name).lstrip("/") if which == "run" else name
+
+
+def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer) -> None:
+    printer.heading("Diff", 1)
+    printer.line(f"baseline: {_described(pair.base, pair.base_steps)}")
+    printer.line(f"experiment: {_described(pair.exp, pair.exp_steps)}")
+    view = pair.view(top)
+    for payload in view.payloads.values():
+        if isinstance(payload, Tree):
+            _print_tree(payload, printer)
+        elif not isinstance(payload, Table) or payload.rows:
+            printer.payload(payload)
+    if verdicts:
+        printer.heading("Gates", 3)
+        rows = [(v.gate.text, _change(v), "passed" if v.passed else "FAILED") for v in verdicts]
+        printer.rows([("gate", False), ("change", True), ("", False)], rows)
+
+
+def _print_tree(tree: Tree, printer: Printer) -> None:
+    """The upper levels, indented."""
+    level: list[int] = []
+    for above in tree.parent:
+        level.append(0 if above < 0 else level[above] + 1)
+    shown = [row for row, depth in zip(tree.rows, level, strict=True) if depth < _TEXT_LEVELS]
+    depths = [depth for depth in level if depth < _TEXT_LEVELS]
+    scale = column_scale("ns", [row["exp_ns"] for row in shown] + [row["base_ns"] for row in shown])
+    rows = [
+        (
+            "  " * depth + str(row["name"]),
+            format_number(row["base_ns"], scale),
+            format_number(row["exp_ns"], scale),
+            signed(row["delta_ns"], scale),
+        )
+        for row, depth in zip(shown, depths, strict=True)
+    ]
+    printer.heading(f"{tree.title} ({len(rows)} of {tree.total_nodes})", 3)
+    titles = ("baseline", "experiment", "change")
+    printer.rows([("place", False), *((f"{title} [{scale.symbol}]", True) for title in titles)], rows)
+
+
+def _print_json(pair: _Pair, facts: tuple[Facts, Facts], verdicts: Sequence[Verdict]) -> None:
+    trees = {value: pair.view(1, measure) for value, measure in TREES.items()}
+    waterfall = trees["host_ns"].payloads.get("waterfall")
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "baseline": _side(pair.base, pair.base_steps),
+        "experiment": _side(pair.exp, pair.exp_steps),
+        "per": pair.per,
+        "waterfall": _waterfall(waterfall) if isinstance(waterfall, Breakdown) else None,
+        "facts": {name: _fact(name, *facts) for name in sorted({*facts[0], *facts[1]})},
+        "call_tree": {value: _nodes(view.payloads["call_tree"]) for value, view in trees.items()},
+        "tables": {name: pair.rows(name) for name in TABLES},
+        "gates": [_gate(verdict) for verdict in verdicts],
+    }
+    sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+    sys.stdout.flush()
+
+
+def _side(entry: Entry, steps: str) -> dict[str, str]:
+    found = entry.found
+    named = {which: _name(entry, which) for which in ("run", "worker", "span")}
+    return {**named, "path": found.url, "steps": steps}
+
+
+def _waterfall(payload: Breakdown) -> dict[str, Any]:
+    return {
+        "baseline_ns": payload.start,
+        "experiment_ns": payload.start + payload.total,
+        "delta_ns": payload.total,
+        "parts": {part.category: part.value for part in payload.parts},
+    }
+
+
+def _fact(name: str, base: Facts, exp: Facts) -> dict[str, int | float | None]:
+    before, after = base.get(name), exp.get(name)
+    change = after - before if before is not None and after is not None else None
+    return {"baseline": before, "experiment": after, "delta": change}
+
+
+def _nodes(tree: Payload) -> list[dict[str, Any]]:
+    if not isinstance(tree, Tree):
+        return []
+    return [{**row, "parent": above} for row, above in zip(tree.rows, tree.parent, strict=True)]
+
+
+def _gate(verdict: Verdict) -> dict[str, Any]:
+    gate: Gate = verdict.gate
+    return {
+        "gate": gate.text,
+        "fact": gate.fact,
+        "baseline": verdict.baseline,
+        "experiment": verdict.experiment,
+        "change": verdict.change,
+        "passed": verdict.passed,
+    }
+
+
+def _change(verdict: Verdict) -> str:
+    if verdict.change is None:
+        return "from 0"
+    unit: Unit = "ratio" if verdict.gate.relative else "bytes" if verdict.gate.fact.endswith("_bytes") else "ns"
+    text = format_value(verdict.change, unit)
+    return f"+{text}" if verdict.change > 0 else text
+
+
+def _described(entry: Entry, steps: str) -> str:
+    return f"{entry.found.url}{f' (steps {steps})' if steps else ''}"

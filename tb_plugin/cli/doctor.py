@@ -1,0 +1,59 @@
+"""``torch-trace doctor``: what was found, what not, and why."""
+
+from __future__ import annotations
+
+import argparse
+
+from tb_plugin.cli.session import NOTHING, OK, load_all, open_workspace
+from tb_plugin.format import Printer, TextPrinter, format_value
+from tb_plugin.service.catalog import Entry
+from tb_plugin.service.workspace import navigation
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Prints what was made of every file; returns the exit code. Raises UserError."""
+    arguments.run = arguments.worker = arguments.span = None
+    workspace, entries, failed = open_workspace(arguments)
+    printer = TextPrinter()
+    readable = 0
+    try:
+        catalog = workspace.runs()
+        printer.line(f"{catalog.logdir}: {catalog.scanned_files} files, {len(entries)} profiles.")
+        for entry in load_all(workspace, entries, failed, []):
+            readable += 1
+            _diagnose(entry, printer)
+        rows = [(failure["path"], failure["reason"]) for failure in failed]
+        known = {path for path, _ in rows}
+        rows += [(skipped.path, skipped.reason) for skipped in catalog.skipped if skipped.path not in known]
+        if rows:
+            printer.heading("Not taken", 2)
+            printer.rows([("file", False), ("why", False)], rows)
+        elif not entries:
+            printer.line("No file ends in .json or .json.gz: nothing here looks like a profiler trace.")
+    finally:
+        workspace.close()
+    return OK if readable else NOTHING
+
+
+def _diagnose(entry: Entry, printer: Printer) -> None:
+    """What was read of one profile, what was irregular, and which views it cannot fill."""
+    found, summary = entry.found, entry.summary
+    if summary is None:
+        return
+    read = summary.read
+    printer.heading(f"{found.run} / {found.worker} / span {found.span}", 2)
+    size = format_value(found.size_bytes, "bytes")
+    state = "complete" if read.complete else "INCOMPLETE: the file ends before its last bracket"
+    printer.line(f"{found.url} ({read.format}, {size}, {state})")
+    counts = ("seen", "kept", "repaired", "dropped", "quarantined", "unknown", "other")
+    printer.line("events: " + ", ".join(f"{getattr(read, f'events_{name}'):,} {name}" for name in counts))
+    if read.issues:
+        rows = [(i.text, i.outcome, f"{i.count:,}", _text(i.first_offset)) for i in read.issues]
+        printer.rows([("issue", False), ("outcome", False), ("count", True), ("first at byte", True)], rows)
+    for view in navigation(entry):
+        if not view.available and view.enable:
+            printer.line(f"{view.title}: {view.why} {view.enable}")
+
+
+def _text(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"

@@ -1,0 +1,83 @@
+"""Gates of ``torch-trace diff --fail-on``: a limit on what a fact may change from baseline to experiment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tb_plugin.errors import BadRequest
+
+Facts = Mapping[str, int | float | None]
+
+ALIASES = {"step_time": "overview.step_time_mean_ns"}
+_GATE = re.compile(r"\s*([^<>\s]+)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*(%|ns|us|ms|B|KiB|MiB)\s*", re.ASCII)
+_UNITS = {
+    "ns": ("_ns", 1), "us": ("_ns", 10**3), "ms": ("_ns", 10**6),
+    "B": ("_bytes", 1), "KiB": ("_bytes", 2**10), "MiB": ("_bytes", 2**20),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Gate:
+    """``text`` as it was written; it fails where the change is above (``>``) or below (``<``) the limit."""
+
+    text: str
+    fact: str
+    above: bool
+    limit: Fraction
+    """In the fact's own unit; a share of the baseline where ``relative``."""
+    relative: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a gate. ``change`` is a share where the gate is relative; None = from nothing to something."""
+
+    gate: Gate
+    baseline: int | float
+    experiment: int | float
+    change: float | None
+    passed: bool
+
+
+def parse_gate(text: str) -> Gate:
+    """Raises BadRequest for what is no gate, or a unit that the fact is not counted in."""
+    match = _GATE.fullmatch(text)
+    if match is None:
+        raise BadRequest(
+            "That is no gate.", text, "Write FACT>NUMBER or FACT<NUMBER and one of %, ns, us, ms, B, KiB, MiB."
+        )
+    name, sign, number, unit = match.groups()
+    fact = ALIASES.get(name, name)
+    if unit == "%":
+        return Gate(text, fact, sign == ">", Fraction(number) / 100, relative=True)
+    ending, factor = _UNITS[unit]
+    if not fact.endswith(ending):
+        raise BadRequest(f"{name} is not counted in {unit}.", text, "Its unit is in its name; % fits every fact.")
+    return Gate(text, fact, sign == ">", Fraction(number) * factor, relative=False)
+
+
+def judge(gate: Gate, baseline: Facts, experiment: Facts) -> Verdict:
+    """Compares exactly, without rounding. Raises BadRequest where a side does not have the fact, or has null."""
+    before, after = _value(gate, baseline, "baseline"), _value(gate, experiment, "experiment")
+    change = Fraction(after) - Fraction(before)
+    if gate.relative:
+        if before == 0 and change != 0:
+            # From nothing to something is beyond every share.
+            failed = change > 0 if gate.above else change < 0
+            return Verdict(gate, before, after, None, not failed)
+        change = change / abs(Fraction(before)) if before else Fraction(0)
+    failed = change > gate.limit if gate.above else change < gate.limit
+    return Verdict(gate, before, after, float(change), not failed)
+
+
+def _value(gate: Gate, facts: Facts, side: str) -> int | float:
+    value = facts.get(gate.fact)
+    if value is None:
+        what = "is unknown" if gate.fact in facts else "is not a fact"
+        raise BadRequest(
+            f"{gate.fact} {what} of the {side}.", gate.text, "torch-trace report --format json lists the facts."
+        )
+    return value

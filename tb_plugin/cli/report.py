@@ -1,0 +1,173 @@
+"""``torch-trace report``: the numbers of profiles as text, Markdown or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Params
+from tb_plugin.cli.session import NOTHING, OK, USAGE, keep_failure, load_all, open_workspace, place_of
+from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
+from tb_plugin.format import MarkdownPrinter, Printer, TextPrinter, format_time
+from tb_plugin.payloads import Profile, Table, View
+from tb_plugin.service.catalog import Entry, Place
+from tb_plugin.service.workspace import DETAIL_VIEWS, Workspace, navigation
+
+SCHEMA_VERSION = 1
+TABLES = {
+    "overview": ("steps",),
+    "operators": ("operators", "operators_by_shape"),
+    "kernels": ("kernels", "kernels_by_launch"),
+    "modules": ("modules",),
+}
+"""Tables that the JSON always has, empty when the trace has nothing for them."""
+GROUP_VIEW = "distributed"
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
+GROUP_FACTS = {
+    "compute_ns": "compute_ns",
+    "overlap_ns": "overlap_ns",
+    "exposed_communication_ns": "exposed_communication_ns",
+    "wait_ns": "wait_ns",
+    "transfer_ns": "transfer_ns",
+    "other_ns": "step_other_ns",
+}
+"""Numbers of a worker in a group, and their columns of the table of workers."""
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Prints the chosen profiles; returns the exit code. Raises UserError."""
+    _check_views(arguments.view)
+    workspace, entries, failed = open_workspace(arguments)
+    try:
+        if arguments.format == "json":
+            return _report_json(workspace, entries, failed, arguments)
+        printer = MarkdownPrinter() if arguments.format == "markdown" else TextPrinter()
+        return _report_text(workspace, entries, failed, arguments, printer)
+    finally:
+        workspace.close()
+
+
+def _report_json(
+    workspace: Workspace, entries: list[Entry], failed: list[dict[str, str]], arguments: argparse.Namespace
+) -> int:
+    profiles: list[dict[str, Any]] = []
+    errors: list[UserError] = []
+    for entry in load_all(workspace, entries, failed, errors):
+        try:
+            numbers = workspace.numbers(place_of(entry), arguments.view, arguments.steps)
+        except TorchTraceError as error:
+            keep_failure(entry, error, failed, errors)
+            continue
+        parts = msgspec.json.decode(numbers, type=dict[str, dict[str, msgspec.Raw]])
+        for view, names in TABLES.items():
+            if arguments.view is None or view in arguments.view:
+                for name in names:
+                    parts["tables"].setdefault(name, msgspec.Raw(b"[]"))
+        found, summary = entry.found, entry.summary
+        read = summary.read if summary else None
+        profiles.append(
+            {"run": found.run, "worker": found.worker, "span": found.span, "path": found.url, "read": read} | parts
+        )
+    groups = _groups(workspace, entries, errors, arguments)
+    document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups, "failed": failed}
+    sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+    sys.stdout.flush()
+    return _exit_code(len(profiles), errors)
+
+
+def _groups(
+    workspace: Workspace, entries: list[Entry], errors: list[UserError], arguments: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """What the workers of each run and span did together."""
+    groups = []
+    for place in _group_places(entries, arguments.view):
+        try:
+            tables = {name: _group_rows(workspace, place, name, arguments.steps) for name in GROUP_TABLES}
+        except UserError as error:
+            errors.append(error)
+            continue
+        workers = {
+            row["worker"]: {fact: row[column] for fact, column in GROUP_FACTS.items()} for row in tables.pop("workers")
+        }
+        groups.append({"run": place.run, "span": place.span, "workers": workers, "tables": tables})
+    return groups
+
+
+def _group_places(entries: list[Entry], wanted: list[str] | None) -> list[Place]:
+    """Runs and spans in which any worker communicated."""
+    if wanted is not None and GROUP_VIEW not in wanted:
+        return []
+    with_it = (e for e in entries if any(view.id == GROUP_VIEW and view.available for view in navigation(e)))
+    return list(dict.fromkeys(Place(entry.found.run, None, entry.found.span) for entry in with_it))
+
+
+def _group_rows(workspace: Workspace, place: Place, table: str, steps: str) -> list[dict[str, Any]]:
+    answer = workspace.group(place, GROUP_VIEW, Params(table=table, limit=None), steps)
+    return msgspec.json.decode(answer, type=Table).rows
+
+
+def _report_text(
+    workspace: Workspace,
+    entries: list[Entry],
+    failed: list[dict[str, str]],
+    arguments: argparse.Namespace,
+    printer: Printer,
+) -> int:
+    reported = 0
+    errors: list[UserError] = []
+    for entry in load_all(workspace, entries, failed, errors):
+        try:
+            views = [_view(workspace, entry, view, arguments) for view in _text_views(entry, arguments.view)]
+        except TorchTraceError as error:
+            keep_failure(entry, error, failed, errors)
+            continue
+        found = entry.found
+        when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
+        printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
+        printer.line(found.url)
+        for view in views:
+            printer.view(view)
+        reported += 1
+    for place in _group_places(entries, arguments.view):
+        try:
+            answer = workspace.group(place, GROUP_VIEW, Params(limit=arguments.top), arguments.steps)
+        except UserError as error:
+            errors.append(error)
+            continue
+        printer.heading(f"{place.run} / all workers / span {place.span}", 1)
+        printer.view(msgspec.json.decode(answer, type=View))
+    for failure in failed:
+        Console(stderr=True, soft_wrap=True).print(
+            f"{failure['path']}: {failure['reason']}", markup=False, highlight=False
+        )
+    return _exit_code(reported, errors)
+
+
+def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View:
+    answer = workspace.view(place_of(entry), view, Params(limit=arguments.top), arguments.steps)
+    if isinstance(answer, Profile):
+        raise Cancelled("The file changed while it was read.")
+    return msgspec.json.decode(answer, type=View)
+
+
+def _exit_code(reported: int, errors: list[UserError]) -> int:
+    if reported:
+        return OK
+    return USAGE if errors and all(isinstance(error, BadRequest) for error in errors) else NOTHING
+
+
+def _check_views(wanted: list[str] | None) -> None:
+    known = [analysis.id for analysis in ANALYSES if analysis.id not in DETAIL_VIEWS]
+    for view in wanted or ():
+        if view not in known:
+            raise BadRequest(f"There is no view {view}.", "--view", f"There are: {', '.join(known)}.")
+
+
+def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:
+    views = [view.id for view in navigation(entry) if view.available and view.id not in ("timeline", GROUP_VIEW)]
+    return [view for view in views if wanted is None or view in wanted]

@@ -1,0 +1,99 @@
+"""What all commands share: profiles of a path are found, loaded with a progress bar, and failures are kept."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+
+from tb_plugin.errors import TorchTraceError, UserError
+from tb_plugin.service.catalog import Entry, Place
+from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
+from tb_plugin.service.workspace import Workspace, open_catalog
+from tb_plugin.storage.cache import open_store
+
+OK, GATE_FAILED, USAGE, NOTHING = 0, 1, 2, 3
+"""Exit codes: something was reported, a number is beyond a limit, wrong use, nothing could be read."""
+
+
+class ProgressBar:
+    """One progress bar on stderr; nothing where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+
+    @contextmanager
+    def shown(self, title: str) -> Iterator[None]:
+        """Shows the bar while the block runs."""
+        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as self._progress:
+            self._progress.add_task(escape(title), total=1.0)
+            try:
+                yield
+            finally:
+                self._progress = None
+
+    def update(self, fraction: float) -> None:
+        """Moves the bar that is shown to ``fraction`` (0..1)."""
+        if self._progress is not None and self._progress.tasks:
+            self._progress.update(self._progress.tasks[0].id, completed=fraction)
+
+
+progress_bar = ProgressBar()
+
+
+def open_workspace(arguments: argparse.Namespace) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
+    """Scans the path once: the chosen profiles, and why nothing was taken. Raises UserError."""
+    catalog = open_catalog([("", arguments.path)])
+    catalog.scan()
+    for problem in catalog.problems():
+        raise problem
+    entries = catalog.entries()
+    failed = []
+    if not entries:
+        failed = [{"path": path, "reason": reason} for path, reason in catalog.skipped()]
+    else:
+        entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
+    return Workspace(catalog, workers_for(len(entries)), open_store()), entries, failed
+
+
+def workers_for(profiles: int) -> Workers:
+    """Processes that may all parse; this process alone for one profile, which is not worth their start."""
+    if profiles < 2:
+        return InlineWorkers(progress_bar.update)
+    size = min(default_size(), profiles)
+    return Pool(size, heavy=size)
+
+
+def load_all(
+    workspace: Workspace, entries: list[Entry], failed: list[dict[str, str]], errors: list[UserError]
+) -> Iterator[Entry]:
+    """Loads the profiles, several at once, and gives them in order; failures go to ``failed`` and ``errors``."""
+    if len(entries) > 1:
+        for entry in entries:
+            workspace.profile(place_of(entry))
+    for number, entry in enumerate(entries, 1):
+        try:
+            with progress_bar.shown(f"[{number}/{len(entries)}] {entry.found.names[0]}"):
+                loaded = workspace.load(place_of(entry), progress_bar.update)
+        except TorchTraceError as error:
+            keep_failure(entry, error, failed, errors)
+            continue
+        yield loaded
+
+
+def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:
+    """Notes why a profile is not reported."""
+    reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
+    failed.append({"path": entry.found.url, "reason": reason})
+    if isinstance(error, UserError):
+        errors.append(error)
+
+
+def place_of(entry: Entry) -> Place:
+    """How a request names a profile."""
+    return Place(*entry.key)
