@@ -12,7 +12,7 @@ import gzip
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -63,6 +63,18 @@ def analysis(name: str) -> Analysis:
 
 def part(table: TraceTable, view: str, steps: tuple[str, ...] | None = None, **params: Any) -> Part:
     return analysis(view).part(table, Params(steps=steps, **params))
+
+
+def whole_part(table: TraceTable, view: str, steps: tuple[str, ...] | None = None) -> Part:
+    """A part with what it borrows from other views, over all recorded steps unless some are chosen."""
+    steps = steps or (tuple(table.steps.label) if table.steps.recorded else None)
+    found = part(table, view, steps)
+    for other, names in analysis(view).borrows.items():
+        lender = part(table, other, steps)
+        frames = {name: lender.frames[name] for name in names if name in lender.frames}
+        payloads = {name: lender.payloads[name] for name in names if name in lender.payloads}
+        found = replace(found, frames={**found.frames, **frames}, payloads={**found.payloads, **payloads})
+    return found
 
 
 def rows(table: TraceTable, view: str, frame: str | None = None, **params: Any) -> list[Json]:

@@ -131,10 +131,10 @@ def _name(entry: Entry, which: str) -> str:
 
 
 def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer) -> None:
+    view = pair.view(top)
     printer.heading("Diff", 1)
     printer.line(f"baseline: {_described(pair.base, pair.base_steps)}")
     printer.line(f"experiment: {_described(pair.exp, pair.exp_steps)}")
-    view = pair.view(top)
     for payload in view.payloads.values():
         if isinstance(payload, Tree):
             _print_tree(payload, printer)

@@ -162,12 +162,13 @@ def _exit_code(reported: int, errors: list[UserError]) -> int:
 
 
 def _check_views(wanted: list[str] | None) -> None:
-    known = [analysis.id for analysis in ANALYSES if analysis.id not in DETAIL_VIEWS]
+    known = [a.id for a in ANALYSES if a.id not in DETAIL_VIEWS and a.scope != "pair"]
     for view in wanted or ():
         if view not in known:
             raise BadRequest(f"There is no view {view}.", "--view", f"There are: {', '.join(known)}.")
 
 
 def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:
-    views = [view.id for view in navigation(entry) if view.available and view.id not in ("timeline", GROUP_VIEW)]
+    alone = {analysis.id for analysis in ANALYSES if analysis.scope == "profile"} - {"timeline"}
+    views = [view.id for view in navigation(entry) if view.available and view.id in alone]
     return [view for view in views if wanted is None or view in wanted]

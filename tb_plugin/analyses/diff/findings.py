@@ -65,7 +65,7 @@ def _leading(base: StepTime, exp: StepTime) -> Notice:
     return Notice(
         "slower" if total > 0 else "faster",
         severity,
-        "{leading_part} leads: {leading_delta_ns} of {delta_step_ns} a step.",
+        "{leading_part} leads: {leading_delta_ns} a step. The whole step changed by {delta_step_ns}.",
         "",
         figures,
         "leading_delta_ns",

@@ -1,0 +1,350 @@
+"""Diff: the waterfall, the aligned call tree, and the joined tables, on inputs that fit on a screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.diff import Diff
+from tb_plugin.analyses.diff.align import Node, align, sequence
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Breakdown, Figures, Notices, Table, Tree, View
+from tests.builders import TraceBuilder, kernel, memcpy, trace, whole_part
+
+Row = dict[str, Any]
+
+
+def compare(base: TraceBuilder, exp: TraceBuilder, table: str | None = None, **extra: str) -> View | Table:
+    parts = [whole_part(base.table(), "diff"), whole_part(exp.table(), "diff")]
+    return Diff().answer(parts, Params(table=table, limit=None, extra=tuple(extra.items())))
+
+
+def page(base: TraceBuilder, exp: TraceBuilder, **extra: str) -> View:
+    answer = compare(base, exp, **extra)
+    assert isinstance(answer, View)
+    return answer
+
+
+def rows(base: TraceBuilder, exp: TraceBuilder, table: str, key: str = "name", **extra: str) -> dict[Any, Row]:
+    answer = compare(base, exp, table, **extra)
+    assert isinstance(answer, Table)
+    return {row[key]: row for row in answer.rows}
+
+
+def tree(base: TraceBuilder, exp: TraceBuilder, **extra: str) -> dict[str, tuple[str, float, float]]:
+    """Path of names -> presence and both times in microseconds."""
+    payload = page(base, exp, **extra).payloads["call_tree"]
+    assert isinstance(payload, Tree)
+    found: dict[str, tuple[str, float, float]] = {}
+    paths: list[str] = []
+    for row, above in zip(payload.rows, payload.parent, strict=True):
+        paths.append(f"{paths[above]}/{row['name']}" if above >= 0 else str(row["name"]))
+        assert paths[-1] not in found
+        found[paths[-1]] = (str(row["presence"]), float(row["base_ns"]) / 1000, float(row["exp_ns"]) / 1000)  # type: ignore[arg-type]
+    return found
+
+
+def figures(view: View) -> Row:
+    payload = view.payloads["headline"]
+    assert isinstance(payload, Figures)
+    return {figure.metric.key: figure.value for figure in payload.figures}
+
+
+def waterfall(view: View) -> dict[str, int | float]:
+    payload = view.payloads["waterfall"]
+    assert isinstance(payload, Breakdown)
+    parts = {part.category: part.value for part in payload.parts}
+    assert sum(parts.values()) == payload.total
+    return parts
+
+
+def rules(view: View) -> list[str]:
+    payload = view.payloads["findings"]
+    assert isinstance(payload, Notices)
+    return [notice.rule for notice in payload.notices]
+
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def two_steps(loading: int, compute: int) -> TraceBuilder:
+    """Two steps that load for ``loading`` and compute for ``compute`` microseconds."""
+    builder, length = trace(), loading + compute
+    for number in range(2):
+        at = 1000 * number
+        builder.step(number, at, length).annotation(LOADER, at, loading)
+        builder.op("aten::mm", at + loading, compute)
+    return builder
+
+
+def test_the_waterfall_leads_from_step_to_step() -> None:
+    view = page(two_steps(300, 100), two_steps(20, 110))
+    assert figures(view) == {
+        "base_step_ns": 400_000,
+        "exp_step_ns": 130_000,
+        "delta_step_ns": -270_000,
+        "step_ratio": 0.325,
+    }
+    assert waterfall(view) == {"dataloader": -280_000, "cpu": 10_000}
+    assert rules(view) == ["faster"]
+    finding = view.payloads["findings"].notices[0]  # type: ignore[union-attr]
+    assert finding.figures[0].value == "Data loader"
+
+
+def test_parts_of_means_that_are_no_whole_nanoseconds_sum_exactly() -> None:
+    """Three steps of 1, 1 and 2 ns more than 400 us: the mean is a fraction."""
+    base, exp = trace(), trace()
+    for number, (loading, compute) in enumerate(((0.001, 0.001), (0.001, 0.002), (0.002, 0.001))):
+        at = 1000 * number
+        exp.step(number, at, 100).annotation(LOADER, at, 10 + loading).op("aten::mm", at + 20, 10 + compute)
+        base.step(number, at, 100)
+    parts = waterfall(page(base, exp))
+    assert set(parts) == {"dataloader", "cpu", "other"}
+    assert abs(parts["dataloader"] - 10_001.33) < 1 and abs(parts["cpu"] - 10_001.33) < 1
+
+
+def test_a_profile_against_itself_is_zero_everywhere() -> None:
+    one = two_steps(300, 100)
+    view = page(one, one)
+    assert set(waterfall(view).values()) == {0}
+    assert rules(view) == ["same_step_time"]
+    assert all(row["delta_ns"] == 0 and row["presence"] == "both" for row in view.payloads["call_tree"].rows)  # type: ignore[union-attr]
+    for table in ("operators", "operators_by_shape", "kernels", "modules"):
+        assert all(row["delta_ns"] == row["delta_calls"] == 0 for row in rows(one, one, table).values())
+
+
+def test_phases_stand_above_modules_operators_and_kernels() -> None:
+    def run(gemm: str, dur: int) -> TraceBuilder:
+        return (
+            trace()
+            .annotation(LOADER, 0, 50)
+            .op("aten::stack", 10, 20)
+            .module("Linear", 100, 40, 0)
+            .op("aten::linear", 110, 20)
+            .launches(kernel(gemm, dur, at=120))
+            .op("autograd::engine::evaluate_function: MmBackward0", 200, 30, tid=2)
+            .op("aten::mm", 205, 10, tid=2)
+            .launches(kernel(gemm, 2 * dur, at=220))
+            .annotation("Optimizer.step#SGD.step", 300, 25)
+            .op("aten::add_", 305, 5)
+            .launches(kernel("add", 3, at=310))
+            .on_device(memcpy(4, at=400))
+        )
+
+    assert tree(run("volta", 10), run("ampere", 6), measure="device_total_ns") == {
+        "Forward": ("both", 10, 6),
+        "Forward/Linear_0": ("both", 10, 6),
+        "Forward/Linear_0/aten::linear": ("both", 10, 6),
+        "Forward/Linear_0/aten::linear/volta": ("gone", 10, 0),
+        "Forward/Linear_0/aten::linear/ampere": ("new", 0, 6),
+        "Backward": ("both", 20, 12),
+        "Backward/autograd::engine::evaluate_function: MmBackward0": ("both", 20, 12),
+        "Backward/autograd::engine::evaluate_function: MmBackward0/aten::mm": ("both", 20, 12),
+        "Backward/autograd::engine::evaluate_function: MmBackward0/aten::mm/volta": ("gone", 20, 0),
+        "Backward/autograd::engine::evaluate_function: MmBackward0/aten::mm/ampere": ("new", 0, 12),
+        "Optimizer": ("both", 3, 3),
+        "Optimizer/Optimizer.step#SGD.step": ("both", 3, 3),
+        "Optimizer/Optimizer.step#SGD.step/aten::add_": ("both", 3, 3),
+        "Optimizer/Optimizer.step#SGD.step/aten::add_/add": ("both", 3, 3),
+        "Without a recorded call": ("both", 4, 4),
+        "Without a recorded call/Memcpy HtoD (Pinned -> Device)": ("both", 4, 4),
+    }
+    host = tree(run("volta", 10), run("ampere", 6), measure="host_self_ns")
+    assert {path: both[1] for path, both in host.items() if "/" not in path} == {
+        "Data loading": 50,
+        "Forward": 40,
+        "Backward": 30,
+        "Optimizer": 25,
+    }
+    assert host["Data loading/" + LOADER + "/aten::stack"] == ("both", 20, 20)
+
+
+def test_a_backward_pass_inside_a_module_is_not_the_modules_time() -> None:
+    one = trace().module("Net", 0, 100).op("aten::mm", 10, 20).op("MmBackward0", 50, 30).op("aten::t", 55, 10)
+    assert tree(one, one) == {
+        "Forward": ("both", 70, 70),
+        "Forward/Net_0": ("both", 70, 70),
+        "Forward/Net_0/aten::mm": ("both", 20, 20),
+        "Backward": ("both", 30, 30),
+        "Backward/MmBackward0": ("both", 30, 30),
+        "Backward/MmBackward0/aten::t": ("both", 10, 10),
+    }
+
+
+def test_an_operator_with_a_recorded_forward_operator_is_backward() -> None:
+    one = trace().op("aten::mm", 0, 10).op("mm_grad", 50, 20, tid=2).arrow(0, 50)
+    assert tree(one, one) == {
+        "Forward": ("both", 10, 10),
+        "Forward/aten::mm": ("both", 10, 10),
+        "Backward": ("both", 20, 20),
+        "Backward/mm_grad": ("both", 20, 20),
+    }
+
+
+def model(*layers: tuple[str, int]) -> TraceBuilder:
+    """A network of layers, each 10 us long."""
+    builder = trace().module("Net", 0, 1000)
+    for position, (name, number) in enumerate(layers):
+        builder.module(name, 10 + 20 * position, 10, number)
+    return builder
+
+
+def test_an_inserted_layer_shifts_nothing() -> None:
+    base = model(("Linear", 0), ("ReLU", 0), ("Linear", 1))
+    exp = model(("Linear", 0), ("Dropout", 0), ("ReLU", 0), ("Linear", 1), ("Linear", 2))
+    found = {path.rpartition("/")[2]: both[0] for path, both in tree(base, exp).items() if path.count("/") == 2}
+    assert found == {"Linear_0": "both", "Dropout_0": "new", "ReLU_0": "both", "Linear_1": "both", "Linear_2": "new"}
+
+
+def test_a_layer_whose_number_moved_is_the_same_layer() -> None:
+    base, exp = model(("Linear", 0), ("ReLU", 0)), model(("Linear", 7), ("ReLU", 0))
+    assert tree(base, exp)["Forward/Net_0/Linear_0 → Linear_7"] == ("both", 10, 10)
+
+
+def test_a_renamed_module_meets_the_old_one_in_its_parent() -> None:
+    found = tree(model(("Linear", 0)), model(("FusedLinear", 0)))
+    assert found["Forward/Net_0"] == ("both", 1000, 1000)
+    assert found["Forward/Net_0/Linear_0"] == ("gone", 10, 0)
+    assert found["Forward/Net_0/FusedLinear_0"] == ("new", 0, 10)
+
+
+def modules(text: str) -> list[Node]:
+    return [Node("module", name) for name in text.split()]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "pairs"),
+    [
+        ("A_0 B_0 C_0", "A_0 C_0", [(0, 0), (2, 1)]),
+        ("A_0 A_1 A_2", "A_0 A_2", [(0, 0), (2, 1)]),  # equal names before equal classes
+        ("A_0 A_1", "A_5 A_6", [(0, 0), (1, 1)]),
+        ("A_0 B_0", "B_0 A_0", [(0, 1)]),  # in order: never crossing
+        ("A_0", "B_0", []),
+        ("", "B_0", []),
+    ],
+)
+def test_sequences_of_modules(left: str, right: str, pairs: list[tuple[int, int]]) -> None:
+    assert sequence(modules(left), modules(right)) == pairs
+    assert sequence(modules(right), modules(left)) == sorted((j, i) for i, j in pairs)
+
+
+def test_very_long_sequences_are_matched_by_occurrence() -> None:
+    left = [Node("module", f"L_{i}") for i in range(3000)]
+    right = [*left[:1500], Node("module", "New_0"), *left[1500:]]
+    assert sequence(left, right) == [(i, i + (i >= 1500)) for i in range(3000)]
+
+
+def test_operators_are_matched_by_name_whatever_their_order() -> None:
+    left = [Node("phase", "Forward"), Node("operator", "a"), Node("operator", "b"), Node("operator", "c")]
+    right = [Node("phase", "Forward"), Node("operator", "c"), Node("operator", "x"), Node("operator", "a")]
+    pairs = align(left, [-1, 0, 0, 0], right, [-1, 0, 0, 0])
+    assert [(p.left, p.right, p.parent) for p in pairs] == [
+        (0, 0, -1),
+        (1, 3, 0),
+        (2, -1, 0),
+        (3, 1, 0),
+        (-1, 2, 0),
+    ]
+
+
+def test_tables_hold_both_sides() -> None:
+    base = trace().step(1, 0, 100).op("aten::mm", 0, 10, shapes=[[2, 2]]).op("aten::add", 20, 5)
+    exp = trace()
+    for number in range(2):
+        at = 200 * number
+        exp.step(number, at, 100).op("aten::mm", at, 30, shapes=[[2, 2]]).op("aten::mm", at + 40, 10, shapes=[[4, 4]])
+        exp.op("aten::relu", at + 60, 2)
+    found = rows(base, exp, "operators")
+    assert {
+        name: (
+            r["presence"],
+            r["base_calls"],
+            r["exp_calls"],
+            r["base_ns"],
+            r["exp_ns"],
+            r["delta_ns"],
+            r["time_ratio"],
+        )
+        for name, r in found.items()
+    } == {
+        "aten::mm": ("both", 1, 2, 10_000, 40_000, 30_000, 4),
+        "aten::relu": ("new", 0, 1, 0, 2_000, 2_000, None),
+        "aten::add": ("gone", 1, 0, 5_000, 0, -5_000, 0),
+    }
+    assert list(found) == ["aten::mm", "aten::relu", "aten::add"]
+    shapes = rows(base, exp, "operators_by_shape", "input_shape")
+    assert shapes["[[2, 2]]"]["delta_ns"] == 20_000 and shapes["[[4, 4]]"]["presence"] == "new"
+    total = rows(base, exp, "operators", per="total")["aten::mm"]
+    assert (total["base_ns"], total["exp_ns"], total["exp_calls"], total["delta_ns"]) == (10_000, 80_000, 4, 70_000)
+
+
+def test_operators_without_recorded_shapes_join() -> None:
+    one = trace().op("aten::mm", 0, 10)
+    (row,) = rows(one, one, "operators_by_shape").values()
+    assert (row["presence"], row["input_shape"], row["base_ns"]) == ("both", "", 10_000)
+
+
+def test_every_measure() -> None:
+    base = trace().op("aten::linear", 0, 20).op("aten::mm", 5, 10).launches(kernel("gemm", 7, at=30))
+    exp = trace().op("aten::linear", 0, 40).op("aten::mm", 5, 10).launches(kernel("gemm", 9, at=50))
+    expected = {
+        "host_self_ns": (10_000, 30_000),
+        "host_total_ns": (20_000, 40_000),
+        "device_self_ns": (0, 0),
+        "device_total_ns": (7_000, 9_000),
+    }
+    for measure, both in expected.items():
+        row = rows(base, exp, "operators", measure=measure)["aten::linear"]
+        assert (row["base_ns"], row["exp_ns"]) == both
+        gemm = rows(base, exp, "kernels", measure=measure)["gemm"]
+        assert (gemm["base_ns"], gemm["exp_ns"]) == (7_000, 9_000)
+    everything = rows(base, exp, "operators", measure="all")["aten::linear"]
+    assert {m: (everything[f"base_{m}"], everything[f"exp_{m}"]) for m in expected} == expected
+
+
+def test_what_is_not_there_is_said() -> None:
+    one = trace().op("aten::mm", 0, 10)
+    for wrong in ({"measure": "calls"}, {"per": "day"}):
+        with pytest.raises(BadRequest):
+            compare(one, one, **wrong)
+
+
+def test_a_host_against_a_device() -> None:
+    base = trace().step(1, 0, 100).op("aten::mm", 0, 80)
+    exp = trace().device(0).step(1, 0, 30).op("aten::mm", 0, 5).launches(kernel("gemm", 20, at=5))
+    view = page(base, exp)
+    assert waterfall(view) == {"kernel": 20_000, "cpu": -75_000, "other": -15_000}
+    assert rows(base, exp, "operators")["aten::mm"]["base_ns"] == 80_000  # host time is what both have
+    assert rows(base, exp, "kernels")["gemm"]["presence"] == "new"
+    settings = rows(base, exp, "settings", "setting")
+    assert settings["Device"] == {"setting": "Device", "base_setting": None, "exp_setting": "Tesla V100"}
+
+
+def test_device_time_is_shown_first_where_it_changed_most() -> None:
+    def run(dur: int) -> TraceBuilder:
+        return trace().step(1, 0, 10).op("aten::mm", 0, 8).launches(kernel("gemm", dur, at=5))
+
+    assert rows(run(100), run(200), "operators")["aten::mm"]["base_ns"] == 100_000
+
+
+def test_steps_on_one_side_only() -> None:
+    base, exp = trace().op("aten::mm", 0, 10), two_steps(5, 10)
+    view = page(base, exp)
+    assert "steps_on_one_side" in rules(view)
+    assert (figures(view)["base_step_ns"], figures(view)["exp_step_ns"]) == (10_000, 15_000)
+
+
+def test_options_that_differ() -> None:
+    base, exp = two_steps(5, 10).meta(with_stack=1), two_steps(5, 10).meta(with_stack=1, record_shapes=1)
+    assert "options_differ" in rules(page(base, exp))
+    row = rows(base, exp, "settings", "setting")["Profiler options"]
+    assert (row["base_setting"], row["exp_setting"]) == ("with_stack", "record_shapes, with_stack")
+
+
+def test_a_trace_without_events() -> None:
+    one = trace()
+    view = page(one, two_steps(5, 10))
+    assert figures(view)["base_step_ns"] in (0, None)
+    assert all(row["presence"] == "new" for row in view.payloads["call_tree"].rows)  # type: ignore[union-attr]

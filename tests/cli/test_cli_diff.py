@@ -1,0 +1,206 @@
+"""``torch-trace diff``: exit codes, gates, the JSON that other programs read, and text for people."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin import cli
+from tb_plugin.cli.gates import judge, parse_gate
+from tb_plugin.errors import BadRequest
+from tests.builders import TraceBuilder, kernel, trace
+from tests.conftest import SAMPLES
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def steps(loading: int, dur: int) -> TraceBuilder:
+    builder = trace().device(0)
+    for number in range(2):
+        at = 1000 * number
+        builder.step(number, at, loading + 10).annotation(LOADER, at, loading)
+        builder.op("aten::mm", at + loading, 10).launches(kernel("gemm[x]", dur, at=at + loading + 10))
+    return builder
+
+
+@pytest.fixture
+def pair(tmp_path):
+    files = {"base": steps(100, 20), "exp": steps(40, 50)}
+    for name, builder in files.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "w.1.pt.trace.json").write_bytes(builder.bytes())
+    return tmp_path / "base", tmp_path / "exp"
+
+
+def run(*arguments):
+    return cli.main(["diff", *map(str, arguments)])
+
+
+def document(capsys, *arguments):
+    code = run(*arguments, "--format", "json")
+    return code, json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
+def test_json(capsys, pair):
+    code, found = document(capsys, *pair)
+    assert code == 0
+    assert set(found) == {
+        "schema_version", "baseline", "experiment", "per", "waterfall", "facts", "call_tree", "tables", "gates",
+    }  # fmt: skip
+    assert found["schema_version"] == 1 and found["per"] == "step"
+    path = str(pair[0] / "w.1.pt.trace.json")
+    assert found["baseline"] == {"run": "", "worker": "w", "span": "1", "path": path, "steps": ""}
+    # 100 loading, 10 computing, then 20 on the device; 40, 10 and 50.
+    assert found["waterfall"] == {
+        "baseline_ns": 130_000,
+        "experiment_ns": 100_000,
+        "delta_ns": -30_000,
+        "parts": {"kernel": 30_000, "dataloader": -60_000, "cpu": 0},
+    }
+    step = found["facts"]["overview.step_time_mean_ns"]
+    assert step == {"baseline": 130_000, "experiment": 100_000, "delta": -30_000}
+    assert set(found["tables"]) == {"operators", "operators_by_shape", "kernels", "modules", "settings"}
+    (mm,) = found["tables"]["operators"]
+    assert (mm["name"], mm["presence"], mm["base_calls"], mm["delta_device_self_ns"]) == ("aten::mm", "both", 1, 30_000)
+    for value, name in (("host_ns", "Data loading"), ("device_ns", "Forward")):
+        top = [node for node in found["call_tree"][value] if node["parent"] == -1]
+        assert top[0]["name"] == name
+    assert found["gates"] == []
+
+
+def test_steps_and_totals(capsys, pair):
+    code, found = document(capsys, *pair, "--steps", "0", "--base-steps", "1", "--per", "total")
+    assert code == 0 and found["waterfall"]["baseline_ns"] == 130_000
+    code, found = document(capsys, *pair, "--per", "total")
+    assert code == 0 and found["waterfall"]["baseline_ns"] == 260_000
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ("step_time>5%", 0),
+        ("step_time>-30%", 1),  # -23 % is above that
+        ("step_time<-20%", 1),
+        ("step_time<-25%", 0),
+        ("overview.step_time_mean_ns<-29us", 1),
+        ("overview.step_time_mean_ns < -30000 ns", 0),  # not below: equal
+        ("device.0.busy_ns>0.05ms", 1),
+        ("device.0.busy_ns>60us", 0),
+        ("operators.calls>0%", 0),
+    ],
+)
+def test_gates(pair, gate, code):
+    assert run(*pair, "--fail-on", gate) == code
+
+
+def test_one_failed_gate_is_enough(capsys, pair):
+    code, found = document(capsys, *pair, "--fail-on", "step_time>5%", "--fail-on", "device.0.busy_ns>1us")
+    assert code == 1
+    assert [(gate["fact"], gate["passed"]) for gate in found["gates"]] == [
+        ("overview.step_time_mean_ns", True),
+        ("device.0.busy_ns", False),
+    ]
+    assert found["gates"][1] == {
+        "gate": "device.0.busy_ns>1us",
+        "fact": "device.0.busy_ns",
+        "baseline": 40_000,
+        "experiment": 100_000,
+        "change": 60_000,
+        "passed": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "gate",
+    ["step_time", "step_time>5", "step_time>5s", "step_time>1MiB", ">5%", "no.such.fact>5%", "step_time>=5%",
+     "operators.calls>5ns", "memory.cpu.peak_allocated_bytes>1KiB", "step_time>5%%", "step_time>1e3ns", "step_time>٥%"],
+)  # fmt: skip
+def test_gates_that_make_no_sense(capsys, pair, gate):
+    assert run(*pair, "--fail-on", gate) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_a_fact_that_is_null_is_a_usage_error(tmp_path, pair):
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "w.1.pt.trace.json").write_bytes(trace().bytes())
+    assert run(pair[0], tmp_path / "none", "--fail-on", "step_time>5%") == 2
+    assert run(pair[0], tmp_path / "none") == 0
+
+
+def test_exit_codes(capsys, tmp_path, pair):
+    assert run(pair[0], tmp_path / "nowhere") == 3
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "w.1.pt.trace.json").write_text("no trace")
+    assert run(tmp_path / "broken", pair[1]) == 3
+    (tmp_path / "empty").mkdir()
+    assert run(pair[0], tmp_path / "empty") == 3
+    assert run(*pair, "--steps", "9") == 2
+    assert run(*pair, "--run", "other") == 2
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["diff", str(pair[0])])
+    assert caught.value.code == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_a_directory_of_several_needs_a_choice(capsys, pair):
+    logs = pair[0].parent
+    assert run(logs, pair[1]) == 2
+    assert "The baseline has 2 runs. Choose one with --base-run: base, exp." in capsys.readouterr().err
+    assert run(pair[0], logs) == 2
+    assert "Choose one with --run: base, exp." in capsys.readouterr().err
+    code, found = document(capsys, logs, logs, "--base-run", "base", "--run", "exp")
+    assert code == 0 and found["waterfall"]["delta_ns"] == -30_000
+    assert (found["baseline"]["run"], found["experiment"]["run"]) == ("base", "exp")
+
+
+def test_a_file_against_itself(capsys, pair):
+    file = pair[0] / "w.1.pt.trace.json"
+    code, found = document(capsys, file, file, "--fail-on", "step_time>0%", "--fail-on", "step_time<0ns")
+    assert code == 0
+    assert set(found["waterfall"]["parts"].values()) == {0}
+    assert all(value["delta"] in (0, None) for value in found["facts"].values())
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_for_people(capsys, pair, form):
+    assert run(*pair, "--format", form, "--top", "3", "--fail-on", "step_time>5%") == 0
+    text = capsys.readouterr().out.replace("\\", "")
+    for part in ("Data loader leads: -60.0 µs a step.", "+30.0", "gemm[x]", "Call tree (4 of 4)", "passed"):
+        assert part in text, part
+
+
+def test_samples(capsys):
+    code, found = document(capsys, SAMPLES / "resnet_cpu", SAMPLES / "resnet_cpu", "--base-span", "1", "--span", "2")
+    assert code == 0
+    assert sum(found["waterfall"]["parts"].values()) == found["waterfall"]["delta_ns"]
+
+
+numbers = st.integers(-(2**60), 2**60) | st.floats(-1e15, 1e15)
+
+
+@given(numbers, numbers, st.integers(-(10**6), 10**6))
+def test_gates_compare_exactly(before, after, limit):
+    change = Fraction(after) - Fraction(before)
+    for sign, failed in ((">", change > limit * 1000), ("<", change < limit * 1000)):
+        assert judge(parse_gate(f"x_ns{sign}{limit}us"), {"x_ns": before}, {"x_ns": after}).passed is not failed
+    for sign in "<>":
+        verdict = judge(parse_gate(f"x_ns{sign}{limit}%"), {"x_ns": before}, {"x_ns": after})
+        share = change / abs(Fraction(before)) * 100 if before else change * 10**40
+        assert verdict.passed is not (share > limit if sign == ">" else share < limit)
+
+
+def test_a_gate_names_the_side_that_lacks_the_fact():
+    gate = parse_gate("x_ns>1%")
+    with pytest.raises(BadRequest, match="is not a fact of the experiment"):
+        judge(gate, {"x_ns": 1}, {})
+    with pytest.raises(BadRequest, match="is unknown of the baseline"):
+        judge(gate, {"x_ns": None}, {"x_ns": 1})
