@@ -11,7 +11,7 @@ from tb_plugin.service.pool import Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules")
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "memory", "diff")
 
 
 def main(folder: str) -> None:

@@ -94,7 +94,9 @@ class Diff:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """The page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
         sides = _sides(parts[0], parts[-1], params)
-        frames = {table.name: join(table, sides.base, sides.exp, sides.measure, sides.scaling) for table in TABLES}
+        # A page of one table needs no other; an unknown name gets all, so that the error can list them.
+        wanted = [table for table in TABLES if table.name == params.table] or TABLES
+        frames = {table.name: join(table, sides.base, sides.exp, sides.measure, sides.scaling) for table in wanted}
         frames["settings"] = settings(sides.base, sides.exp)
         payloads = _payloads(sides) if params.table is None else {}
         whole = Part(
