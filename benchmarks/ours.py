@@ -11,7 +11,7 @@ from tb_plugin.service.pool import Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "memory", "diff")
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "memory")
 
 
 def main(folder: str) -> None:
@@ -24,6 +24,7 @@ def main(folder: str) -> None:
             answer = workspace.view(Place(), view, Params())
             assert isinstance(answer, bytes)
             sizes[view] = len(answer)
+        sizes["diff"] = len(workspace.group(Place(), "diff", Params()))
         assert entry.summary is not None
         print(json.dumps({"events": entry.summary.read.events_seen, "bytes": sizes}))
     finally:
