@@ -15,13 +15,14 @@ export interface Band {
 export interface CurveMarks {
   bands: readonly Band[]
   peak: { x: number; y: number; label: string } | null
-  /** The life of a block. */
-  block: Band | null
   /** A chosen moment. */
   moment: number | null
 }
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
+
+/** Room around the drawing, in pixels: what lies over it stands in the same frame. */
+export const GRID = { left: 62, right: 18, top: 30, bottom: 42 }
 
 export function windowOf(series: Series): [number, number] {
   return [Number(series.x[0] ?? 0), Number(series.x[series.x.length - 1] ?? 1)]
@@ -35,6 +36,16 @@ export function visibleBands(bands: readonly Band[], [start, end]: [number, numb
     const high = Math.min(band.end, end)
     return high > low ? [{ label: high - low > room ? band.label : '', start: low, end: high }] : []
   })
+}
+
+/** Where the first line has no values: what lies between null points is not counted. */
+export function gapsOf(series: Series): Band[] {
+  const values = series.lines[0]?.values ?? []
+  return series.x.flatMap((x, i) =>
+    i > 0 && values[i] === null && values[i - 1] === null
+      ? [{ label: '', start: Number(series.x[i - 1]), end: Number(x) }]
+      : [],
+  )
 }
 
 /** The last point at or before a time. */
@@ -62,7 +73,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
   return {
     animation: false,
     textStyle: { fontFamily: FONT },
-    grid: { left: 62, right: 18, top: 30, bottom: 42 },
+    grid: GRID,
     tooltip: tooltip(series, scale, theme),
     xAxis: {
       type: 'value',
@@ -104,13 +115,14 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
       areaStyle: i === 0 ? { color: categoryColor(line.category), opacity: 0.15 } : undefined,
       emphasis: { disabled: true },
       ...(i === 0
-        ? { markArea: areas(marks, window, theme, text), markPoint: point(marks, window, scale, theme) }
+        ? { markArea: areas(series, marks, theme, text), markPoint: point(marks, window, scale, theme) }
         : {}),
     })),
   }
 }
 
-function areas(marks: CurveMarks, window: [number, number], theme: Theme, text: object) {
+function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
+  const window = windowOf(series)
   const bands = visibleBands(marks.bands, window).map((band, i) => [
     {
       xAxis: band.start,
@@ -122,12 +134,15 @@ function areas(marks: CurveMarks, window: [number, number], theme: Theme, text: 
   ])
   const thin = (window[1] - window[0]) / 500
   const moment = marks.moment === null ? [] : [{ label: '', start: marks.moment, end: marks.moment + thin }]
-  const block = visibleBands([...(marks.block ? [marks.block] : []), ...moment], window)
   return {
     silent: true,
     data: [
       ...bands,
-      ...block.map((band) => [
+      ...gapsOf(series).map((gap) => [
+        { xAxis: gap.start, name: '', itemStyle: { color: theme.mute, opacity: 0.22 } },
+        { xAxis: gap.end },
+      ]),
+      ...visibleBands(moment, window).map((band) => [
         { xAxis: band.start, name: '', itemStyle: { color: MARK, opacity: 0.28, borderColor: MARK, borderWidth: 1 } },
         { xAxis: band.end },
       ]),
