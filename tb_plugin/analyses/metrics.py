@@ -406,7 +406,7 @@ METRICS: dict[str, Metric] = {
         CHOSEN_WINDOW,
         "ratio",
         {
-            "fragmentation": ("Fragmentation at the peak", "1 - allocated / reserved at the peak of allocated."),
+            "fragmentation": ("Fragmentation", "1 - allocated / reserved at the peak of allocated."),
             "driver_memory_ratio": ("Time in the driver", "Driver allocations and releases over the steps' host time."),
         },
     ),

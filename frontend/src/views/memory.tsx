@@ -135,7 +135,7 @@ const figureOf = (figures: Figures | null, key: string) =>
   figures?.figures.find((figure) => figure.metric.key === key) ?? null
 
 function marksOf(series: Series, summary: Figures | null, profile: Profile, moment: number | null): CurveMarks {
-  const bands = profile.steps.map((step) => ({ label: step.label, start: step.start_ns, end: step.end_ns }))
+  const bands = profile.steps.map((step) => ({ label: step.label, start: step.host_start_ns, end: step.host_end_ns }))
   const top = figureOf(summary, 'peak_allocated_bytes')
   const when = figureOf(summary, 'peak_time_ns')?.value
   const [start, end] = windowOf(series)

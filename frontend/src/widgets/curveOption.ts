@@ -139,7 +139,7 @@ function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
     data: [
       ...bands,
       ...gapsOf(series).map((gap) => [
-        { xAxis: gap.start, name: '', itemStyle: { color: theme.mute, opacity: 0.22 } },
+        { xAxis: gap.start, name: '', itemStyle: { color: theme.mute, opacity: 0.18 } },
         { xAxis: gap.end },
       ]),
       ...visibleBands(moment, window).map((band) => [

@@ -2,6 +2,7 @@
 import { Button, Popover, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Unit } from '../api/payloads'
+import { format } from '../lib/format'
 import { readQuantity, writeQuantity } from '../lib/quantity'
 import { ChevronDown } from './icons'
 
@@ -85,7 +86,7 @@ function Limit(props: {
     <TextInput
       size="xs"
       label={label}
-      placeholder={hint === undefined ? '' : writeQuantity(hint, unit)}
+      placeholder={hint === undefined ? '' : format(hint, unit)}
       value={text}
       error={read === undefined ? `Write for example ${unit === 'ns' ? '200 µs or 1.5 ms' : '512 B or 1.5 MiB'}` : null}
       onChange={(event) => setText(event.currentTarget.value)}

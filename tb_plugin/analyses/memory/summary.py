@@ -141,7 +141,7 @@ def advice_of(trace: TraceTable, device: Device, window: Window, calls: DriverCa
             Notice(
                 rule="steps_apart",
                 severity="info",
-                text="{affected} of the steps shown are not chosen: the curve is left out there, and no number counts them.",
+                text="Steps shown but not chosen: {affected}. The curve is left out there, and no number counts them.",
                 todo="",
                 figures=[figure("affected", apart, "Steps")],
             )

@@ -131,13 +131,15 @@ export function TableSection(props: {
         />
         {filters?.(table)}
         <Chips where={query.where} table={table} />
-        <span className="tt-count tt-mute">
-          {table &&
-            (pages.count === table.total_rows
-              ? `${table.total_rows.toLocaleString('en-US')} rows`
-              : `${pages.count.toLocaleString('en-US')} of ${table.total_rows.toLocaleString('en-US')} rows`)}
+        <span className="tt-toolbar-end">
+          <span className="tt-count tt-mute">
+            {table &&
+              (pages.count === table.total_rows
+                ? `${table.total_rows.toLocaleString('en-US')} rows`
+                : `${pages.count.toLocaleString('en-US')} of ${table.total_rows.toLocaleString('en-US')} rows`)}
+          </span>
+          {table && <ColumnChooser table={table} shown={shown} />}
         </span>
-        {table && <ColumnChooser table={table} shown={shown} />}
       </div>
       <DataTable
         pages={pages}
