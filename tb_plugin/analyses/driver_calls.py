@@ -64,7 +64,7 @@ def driver_notice(calls: DriverCalls, evidence: Link) -> Notice | None:
     return Notice(
         rule="driver_memory_calls",
         severity="medium" if share > OFTEN else "low",
-        text=f"{where} the driver was asked for memory: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
+        text=f"{where} the driver was called for memory: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
         f"{{free_calls}} ({{free_ns}}), together {{driver_memory_ratio}} {of}.",
         todo=todo,
         figures=[*(figure(key, getattr(calls, key)) for key in keys), figure("driver_memory_ratio", share)],

@@ -40,8 +40,12 @@ def test_a_click_asks_what_was_live_then(open_tab: Open) -> None:
     frame.locator(".tt-curve").click()
     frame = tab.settle()
     assert_healthy(frame)
-    assert "at_ns" in tab.state()
-    assert "Live at the chosen moment" in frame.inner_text("#main")
+    moment = int(tab.state()["at_ns"])
+    assert frame.inner_text(".tt-memory-live h2") == f"Live at {moment / 1e6:.0f} ms"
+    at_peak = frame.get_by_role("button", name="At the peak", exact=True)
+    at_peak.click()
+    frame = tab.settle()
+    assert "at_ns" not in tab.state() and frame.inner_text(".tt-memory-live h2") == "Live at the peak"
 
 
 def test_another_device(open_tab: Open) -> None:

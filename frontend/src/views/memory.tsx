@@ -5,6 +5,7 @@ import type { Query } from '../api/client'
 import type { Breakdown, Figures, Notices, Payload, Profile, Series, Table, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
+import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { followLink, showInTimeline } from '../state/links'
@@ -141,7 +142,7 @@ function marksOf(series: Series, summary: Figures | null, profile: Profile, mome
   const [start, end] = windowOf(series)
   const peak =
     top && typeof top.value === 'number' && typeof when === 'number' && when >= start && when <= end
-      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${top.note}` }
+      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${shortenMiddle(top.note, 40)}` }
       : null
   return { bands, peak, moment }
 }
@@ -203,8 +204,7 @@ function LiveCard({ bars }: { bars: Breakdown[] }) {
   return (
     <Card
       className="tt-memory-live"
-      title={bar.title.replace(/ by (operator|module)$/, '')}
-      subtitle={route.at_ns ? format(Number(route.at_ns), 'ns') : undefined}
+      title={route.at_ns ? `Live at ${format(Number(route.at_ns), 'ns')}` : 'Live at the peak'}
       actions={
         <span className="tt-row">
           {route.at_ns && (
@@ -310,8 +310,11 @@ const timeOf = (row: Row, key: string) => (typeof row[key] === 'number' ? row[ke
 /** When a block lived, as far as the trace says; null for rows of other tables. */
 function lifeOf(row: Row, table: Table): Band | null {
   if (table.name !== 'memory_events') return null
-  const start = timeOf(row, 'allocated_at_ns') ?? Number.NEGATIVE_INFINITY
-  return { label: '', start, end: timeOf(row, 'released_at_ns') ?? Number.POSITIVE_INFINITY }
+  const [start, end] = [timeOf(row, 'allocated_at_ns'), timeOf(row, 'released_at_ns')]
+  // Of an event that stands alone nobody knows how long its block lived: it is a moment.
+  const [first, last] =
+    row.block_state === 'unpaired' ? [end, start] : [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  return { label: '', start: start ?? first ?? 0, end: end ?? last ?? 0 }
 }
 
 /** What other views understand: the profile and its steps. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { gapsOf, indexAt, visibleBands } from './curveOption'
+import { axisScale, gapsOf, indexAt, visibleBands } from './curveOption'
 
 it('finds the value that holds at a time', () => {
   const x = [0, 10, 10, 20]
@@ -39,4 +39,12 @@ it('finds where nothing is counted', () => {
     [20, 40],
   ])
   expect(gapsOf({ ...series, lines: [] })).toEqual([])
+})
+
+it('counts the axis in the unit of its highest point', () => {
+  const metric = { key: 'a', title: '', unit: 'bytes' as const, definition: '', window: '' }
+  const line = { metric, category: 'kernel', values: [4, null, 57_000 * 1024] }
+  const series = { kind: 'series' as const, name: '', title: '', subtitle: '', x_metric: metric, x: [0, 1, 2] }
+  expect(axisScale({ ...series, lines: [line], style: 'lines' }).symbol).toBe('MiB')
+  expect(axisScale({ ...series, lines: [], style: 'lines' }).symbol).toBe('')
 })

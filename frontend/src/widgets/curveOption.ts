@@ -3,8 +3,8 @@ import type { EChartsCoreOption } from 'echarts/core'
 import type { Series } from '../api/payloads'
 import { MARK, type Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
-import { columnScale, format, type Scale } from '../lib/format'
-import { chartScale, tooltipNode } from './chartOption'
+import { columnScale, format, type Scale, scaleFor } from '../lib/format'
+import { tooltipNode } from './chartOption'
 
 export interface Band {
   label: string
@@ -60,13 +60,20 @@ export function indexAt(x: readonly (number | string)[], at: number): number {
   return Math.max(0, low - 1)
 }
 
+/** The unit of the axis: of the highest point alone, for nobody reads a small one off it. */
+export function axisScale(series: Series): Scale {
+  let most = 0
+  for (const line of series.lines) for (const value of line.values) most = Math.max(most, Math.abs(value ?? 0))
+  return scaleFor(series.lines[0]?.metric.unit ?? 'number', most)
+}
+
 /** In the unit of the axis: its ticks are round there. */
 const scaled = (value: number | null, scale: Scale) => (value === null ? null : value / scale.factor)
 
 const number = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
 
 export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EChartsCoreOption {
-  const scale = chartScale(series)
+  const scale = axisScale(series)
   const window = windowOf(series)
   const xScale = columnScale('ns', [window[1] - window[0] || 1])
   const text = { color: theme.mute, fontSize: 11, fontFamily: FONT }
