@@ -18,6 +18,8 @@ _GETS = re.compile(r"[a-z]+(Malloc|Mem(Alloc|Create|Map))(Async|FromPoolAsync|Ma
                    r"|hipExtMallocWithFlags$|zeMemAlloc(Device|Shared)$|ur(USM)(Device|Shared)Alloc$")  # fmt: skip
 _GIVES_BACK = re.compile(r"[a-z]+(Free|Mem(Unmap|Release|Free))(Async)?(_v\d+)?$|zeMemFree$|urUSMFree$")
 """Of a device's memory, not of the host's: cudaMalloc, hipFree, cuMemMap, zeMemAllocDevice."""
+_MAPS = re.compile(r"(cu|hip)Mem(Create|Map|Unmap|Release)")
+"""How expandable segments get and give back their pages."""
 OFTEN = 0.05
 
 
@@ -32,6 +34,8 @@ class DriverCalls:
     steps_ns: int
     recorded: bool
     """Whether the trace has steps: else the whole recording stands for one."""
+    expandable: bool
+    """Whether any of them is of an expandable segment."""
 
 
 def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
@@ -45,7 +49,8 @@ def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
     rows = rows[covered_before(steps, start + 1) > covered_before(steps, start)]
     got, freed = rows[gets[trace.name[rows]]], rows[gives_back[trace.name[rows]]]
     spent = [int(trace.dur_ns[some].sum()) for some in (got, freed)]
-    return DriverCalls(len(got), spent[0], len(freed), spent[1], measure(steps), trace.steps.recorded)
+    expandable = bool(trace.strings.where(lambda name: _MAPS.match(name) is not None)[trace.name[rows]].any())
+    return DriverCalls(len(got), spent[0], len(freed), spent[1], measure(steps), trace.steps.recorded, expandable)
 
 
 def driver_notice(calls: DriverCalls, evidence: Link) -> Notice | None:
@@ -54,10 +59,9 @@ def driver_notice(calls: DriverCalls, evidence: Link) -> Notice | None:
         return None
     share = (calls.malloc_ns + calls.free_ns) / calls.steps_ns if calls.steps_ns else 0.0
     where, of = ("Inside steps", "of the steps") if calls.recorded else ("While recording", "of the recording")
-    todo = (
-        "The reserved curve should be flat. Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, keep shapes constant, "
-        "and warm up with the largest input."
-    )
+    todo = "The reserved curve should be flat. Keep shapes constant, and warm up with the largest input."
+    if not calls.expandable:
+        todo += " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     if not calls.recorded:
         todo += " Call profiler.step() once an iteration to tell the warm-up from the rest."
     keys = ("malloc_calls", "malloc_ns", "free_calls", "free_ns")

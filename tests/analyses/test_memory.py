@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, analysis, part, row, rows, trace
+from tests.builders import TraceBuilder, analysis, kernel, part, row, rows, trace
 from tests.conftest import loaded, needs_shared
 
 KEYS = (
@@ -327,6 +327,18 @@ def test_a_runtime_call_and_the_driver_call_in_it_are_one() -> None:
     assert figures(asked(builder.table()), "driver_calls") == {
         "malloc_calls": 1, "malloc_ns": 9_000, "free_calls": 1, "free_ns": 2_000
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "said"), [("cudaMalloc", True), ("cuMemMap", False), ("hipMemCreate", False)])
+def test_expandable_segments_are_advised_where_they_are_not_used(name: str, said: bool) -> None:
+    (notice,) = asked(with_steps().call(20, 5, name=name).table()).payloads["advice"].notices
+    assert ("expandable_segments" in notice.todo) is said and "largest input" in notice.todo
+
+
+def test_an_event_belongs_to_its_host_thread() -> None:
+    """Also where a stream of a device has the same numbers."""
+    builder = trace().op("a", 0, 50).launches(kernel("k", 5, device=1, stream=1)).memory(10, 8, 1, 0, Addr=1)
+    assert [r["name"] for r in rows(builder.table(), "memory", "memory_events")] == ["a"]
 
 
 def test_the_driver_s_share_is_of_the_time_that_counts() -> None:

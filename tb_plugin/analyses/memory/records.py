@@ -224,7 +224,7 @@ def _modules(trace: TraceTable, operators: Int64, parent: Int32, operator: Int32
 def _tracks(trace: TraceTable) -> Int32:
     """Track of each allocator event, -1 when its thread has no row."""
     memory = trace.memory
-    of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks)}
+    of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}
     key = memory.pid.astype(np.int64) << 32 | memory.tid.astype(np.int64)
     keys, which = np.unique(key, return_inverse=True)
     threads = [(trace.strings[int(k >> 32)], trace.strings[int(k & 0xFFFFFFFF)]) for k in keys]
