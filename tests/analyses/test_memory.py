@@ -442,6 +442,17 @@ def test_an_address_that_is_allocated_again() -> None:
     assert [(r["name"], r["blocks"], r["live_bytes"]) for r in frame(found, "memory_peak")] == [("a", 2, 11)]
 
 
+def test_single_events_without_an_address() -> None:
+    """Nobody knows when such a block is gone: it is never among what is live, nor a leak."""
+    builder = trace().op("a", 0, 100)
+    for at, address, size, total in ((10, 1, 8, 8), (20, 0, 5, 13), (30, None, -5, 8)):
+        builder.memory(at, size, 1, 0, Addr=address, **{"Total Allocated": total, "Total Reserved": 99})
+    found = asked(builder.table(), at_ns=40_000)
+    assert [(r["name"], r["blocks"], r["live_bytes"]) for r in frame(found, "memory_peak")] == [("a", 1, 8)]
+    assert [r["block_state"] for r in frame(found, "memory_events")] == ["never released", "unpaired", "unpaired"]
+    assert figures(found)["unreleased_bytes"] == 8
+
+
 def test_a_total_below_the_known_blocks_says_that_releases_are_missing() -> None:
     builder = trace().op("a", 0, 100)
     for at, address, size, total in ((10, 1, 8, 8), (20, 2, 6, 11)):

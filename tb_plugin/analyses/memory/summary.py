@@ -34,7 +34,7 @@ def counts_of(device: Device, window: Window) -> tuple[int, int]:
     """Allocations in the window, and bytes that they got and that were never given back."""
     inside = window.holds(device.time_ns)
     blocks = device.blocks
-    kept = (blocks.allocation != MISSING) & (blocks.end == MISSING)
+    kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
     kept[kept] = inside[blocks.allocation[kept]]
     return int((inside & (device.bytes > 0)).sum()), int(blocks.bytes[kept].sum())
 
