@@ -337,7 +337,8 @@ METRICS: dict[str, Metric] = {
         {
             "block_state": (
                 "State",
-                "released; never released; allocated before the trace; unpaired where no addresses were recorded.",
+                "released: allocated and released in the window; released later: after it; never released in the trace; "
+                "allocated before the window (or the trace); unpaired: the other event is not recorded.",
             ),
         },
     ),

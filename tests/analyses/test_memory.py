@@ -211,6 +211,17 @@ def test_a_window_drives_both_tables(own: dict[str, Any]) -> None:
     assert series.x[0] == 100_000 and series.lines[0].values[0] == 80
 
 
+def test_blocks_that_outlast_the_window_are_marked() -> None:
+    for own in ({"start_ns": 5_000, "end_ns": 99_000}, {"steps": ("1",)}):
+        found = frame(asked(with_steps().table(), **own), "memory_events")
+        assert [(r["name"], r["block_state"], r["lifetime_ns"]) for r in found] == [("x", "released later", 140_000)]
+    found = frame(asked(with_steps().table(), ("2",)), "memory_events")
+    assert [(r["block_bytes"], r["block_state"]) for r in found] == [
+        (60, "never released"), (50, "allocated before"), (30, "allocated before"), (20, "released")
+    ]  # fmt: skip
+    assert [r["allocated_at_ns"] for r in found] == [112_000, None, 10_000, 125_000]
+
+
 def test_a_window_that_begins_at_its_highest_point() -> None:
     found = asked(with_steps().table(), start_ns=145_000)
     assert found.facts["memory.cuda:0.peak_allocated_bytes"] == 110

@@ -32,8 +32,8 @@ SUMS = (
     "size_increase_bytes", "self_size_increase_bytes", "allocation_count", "self_allocation_count",
     "allocation_bytes", "self_allocation_bytes",
 )  # fmt: skip
-STATES = ("released", "never released", "allocated before", "unpaired")
-RELEASED, KEPT, OLDER, UNPAIRED = range(4)
+STATES = ("released", "released later", "never released", "allocated before", "unpaired")
+RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,13 +158,12 @@ def _blocks(scene: Scene, device: Device) -> pa.Table:
     number = np.arange(len(blocks.bytes))
     has_allocation, has_release = blocks.allocation != MISSING, blocks.release != MISSING
     begin, end = _at(device.time_ns, blocks.allocation), _at(device.time_ns, blocks.release)
-    holds = scene.window.holds
-    chosen = np.flatnonzero((has_allocation & holds(begin)) | (has_release & holds(end)))
-    state = np.where(has_allocation & has_release, RELEASED, np.where(has_allocation, KEPT, OLDER))
-    state = np.where(blocks.paired, state, UNPAIRED)
+    begins, ends = has_allocation & scene.window.holds(begin), has_release & scene.window.holds(end)
+    chosen = np.flatnonzero(begins | ends)
+    state = np.select([~blocks.paired, begins & ends, ends, has_release], [UNPAIRED, RELEASED, OLDER, LATER], KEPT)
     has_allocation, has_release = has_allocation[chosen], has_release[chosen]
-    # Without addresses every event stands alone, and a release is its own operator's.
-    known = has_allocation if device.has_addresses else np.ones(len(chosen), np.bool_)
+    # A release that stands alone is its own operator's.
+    known = has_allocation | ~blocks.paired[chosen]
     event = _at(device.record, np.where(has_allocation, blocks.allocation[chosen], blocks.release[chosen]))
     data = {
         "name": _owner_names(scene, event, known),
