@@ -170,7 +170,8 @@ function CurveCard({ series, summary, profile }: { series: Series; summary: Figu
         marks={marks}
         height={232}
         onWindow={zoom}
-        onReset={reset}
+        // Its first click chose a moment, which nobody asked for.
+        onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '', row: '' }, true)}
         onMoment={(at) => setRoute({ at_ns: String(at) }, true)}
       >
         <PointedBlock series={series} />
