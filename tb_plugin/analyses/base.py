@@ -171,6 +171,8 @@ def select(frame: Frame, params: Params) -> tuple[pa.Table, Sort | None]:
     for key, value in params.where:
         _known(frame, key)
         data = data.filter(pc.equal(pc.fill_null(data[key].cast(pa.large_string()), ""), value))
+    for column in frame.columns:
+        data = _within(data, column.metric.key, params)
     if params.search:
         data = data.filter(_matches(data, frame, params.search))
     if not params.sort:
@@ -182,6 +184,28 @@ def select(frame: Frame, params: Params) -> tuple[pa.Table, Sort | None]:
     keyed = pa.table({"null": pc.is_null(key), "key": key, "position": pa.array(range(data.num_rows))})
     indices = pc.sort_indices(keyed, sort_keys=[("null", "ascending"), ("key", order), ("position", "ascending")])
     return data.take(indices), Sort(params.sort, params.descending)
+
+
+def whole_number(params: Params, key: str) -> int | None:
+    """One of the view's own parameters, None when it is not given. Raises BadRequest."""
+    text = params.get(key)
+    if not text:
+        return None
+    # Not int() alone: it takes spaces, underscores and any number of digits.
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise BadRequest(f"{key} must be a whole number.", key, f"Got {text[:40]!r}.")
+    return int(text)
+
+
+def _within(data: pa.Table, key: str, params: Params) -> pa.Table:
+    """Rows whose whole number in this column lies between ``min_<key>`` and ``max_<key>``; a row without one does not."""
+    if not pa.types.is_integer(data[key].type):
+        return data
+    for side, keeps in (("min", pc.greater_equal), ("max", pc.less_equal)):
+        limit = whole_number(params, f"{side}_{key}")
+        if limit is not None:
+            data = data.filter(keeps(data[key], limit))
+    return data
 
 
 def _matches(data: pa.Table, frame: Frame, search: str) -> pa.Array:

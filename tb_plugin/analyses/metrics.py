@@ -337,7 +337,8 @@ METRICS: dict[str, Metric] = {
         {
             "block_state": (
                 "State",
-                "released; never released; allocated before the trace; unpaired where no addresses were recorded.",
+                "released: allocated and released in the window; released later: after it; never released in the trace; "
+                "allocated before the window (or the trace); unpaired: the other event is not recorded.",
             ),
         },
     ),
@@ -406,7 +407,7 @@ METRICS: dict[str, Metric] = {
         CHOSEN_WINDOW,
         "ratio",
         {
-            "fragmentation": ("Fragmentation at the peak", "1 - allocated / reserved at the peak of allocated."),
+            "fragmentation": ("Fragmentation", "1 - allocated / reserved at the peak of allocated."),
             "driver_memory_ratio": ("Time in the driver", "Driver allocations and releases over the steps' host time."),
         },
     ),

@@ -95,11 +95,13 @@ class ReadInfo(Struct, frozen=True):
 
 
 class StepInfo(Struct, frozen=True):
-    """A step one can choose."""
+    """A step one can choose: with its work on devices, and on the host alone (what allocator events are about)."""
 
     label: str
     start_ns: int
     end_ns: int
+    host_start_ns: int = 0
+    host_end_ns: int = 0
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):

@@ -65,10 +65,12 @@ def summarise(path: str, *, report: Report) -> Summary:
     """What ``profile`` answers about a column file."""
     trace = _table(path)
     views = [_view_info(analysis, trace) for analysis in ANALYSES]
+    found = trace.steps
+    times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
     steps = [
-        StepInfo(label, int(start), int(end))
-        for label, start, end in zip(trace.steps.label, trace.steps.start_ns, trace.steps.end_ns, strict=True)
-        if trace.steps.recorded
+        StepInfo(label, *bounds)
+        for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
+        if found.recorded
     ]
     return Summary(steps, views, read_info(trace.report), _count_data_notices(path))
 

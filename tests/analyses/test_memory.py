@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, analysis, part, row, rows, trace
+from tests.builders import TraceBuilder, analysis, kernel, part, row, rows, trace
 from tests.conftest import loaded, needs_shared
 
 KEYS = (
@@ -27,6 +27,12 @@ def asked(table: TraceTable, steps: tuple[str, ...] | None = None, **own: Any) -
 
 def frame(found: Any, name: str) -> list[dict[str, Any]]:
     return found.frames[name].data.to_pylist()  # type: ignore[no-any-return]
+
+
+def page(table: TraceTable, name: str, **own: Any) -> Any:
+    """A table as a request gets it, all rows."""
+    extra = tuple((key, str(value)) for key, value in own.items())
+    return analysis("memory").answer([part(table, "memory")], Params(table=name, limit=None, extra=extra))
 
 
 def figures(found: Any, payload: str = "summary") -> dict[str, Any]:
@@ -134,7 +140,8 @@ def test_blocks_of_the_old_curve() -> None:
     found = [(r["block_bytes"], r["allocated_at_ns"], r["released_at_ns"], r["block_state"]) for r in blocks]
     assert found == [
         (8000, 99_000, 199_000, "released"), (4000, 499_000, None, "never released"),
-        (4000, None, 904_000, "allocated before"), (80, 699_000, 899_000, "released"),
+        # The block at that address was released before: the allocation must be missing.
+        (4000, None, 904_000, "unpaired"), (80, 699_000, 899_000, "released"),
         (16, 399_000, 599_000, "released"), (4, 0, 19_000, "released"), (4, 299_000, 799_000, "released"),
     ]  # fmt: skip
 
@@ -150,11 +157,11 @@ def test_pairing_is_by_device_and_address() -> None:
 
 def test_devices_are_named_as_torch_does_and_unknown_ones_by_number() -> None:
     builder = trace().op("a", 0, 100)
-    kinds = [(0, -1), (1, 1), (6, 0), (12, 0), (19, 2), (20, 0), (77, 3), (1, 0)]
+    kinds = [(0, -1), (1, 1), (6, 0), (12, 0), (19, 2), (20, 0), (77, 3), (1, 0), (None, None)]
     for i, (kind, number) in enumerate(kinds):
         builder.memory(i + 1, 8, kind, number, Addr=i + 1)
     names = [figure.metric.title for figure in part(builder.table(), "memory").payloads["devices"].figures]
-    assert names == ["cuda:0", "cuda:1", "hip:0", "xpu:0", "mtia:2", "privateuseone:0", "type77:3", "cpu"]
+    assert names == ["unknown", "cuda:0", "cuda:1", "hip:0", "xpu:0", "mtia:2", "privateuseone:0", "type77:3", "cpu"]
 
 
 def with_steps() -> TraceBuilder:
@@ -204,18 +211,50 @@ def test_a_window_drives_both_tables(own: dict[str, Any]) -> None:
     assert series.x[0] == 100_000 and series.lines[0].values[0] == 80
 
 
+def test_blocks_that_outlast_the_window_are_marked() -> None:
+    for own in ({"start_ns": 5_000, "end_ns": 99_000}, {"steps": ("1",)}):
+        found = frame(asked(with_steps().table(), **own), "memory_events")
+        assert [(r["name"], r["block_state"], r["lifetime_ns"]) for r in found] == [("x", "released later", 140_000)]
+    found = frame(asked(with_steps().table(), ("2",)), "memory_events")
+    assert [(r["block_bytes"], r["block_state"]) for r in found] == [
+        (60, "never released"), (50, "allocated before"), (30, "allocated before"), (20, "released")
+    ]  # fmt: skip
+    assert [r["allocated_at_ns"] for r in found] == [112_000, None, 10_000, 125_000]
+
+
 def test_a_window_that_begins_at_its_highest_point() -> None:
     found = asked(with_steps().table(), start_ns=145_000)
     assert found.facts["memory.cuda:0.peak_allocated_bytes"] == 110
     assert found.payloads["summary"].figures[0].note == "by (before the window)"
 
 
-def test_limits_of_blocks() -> None:
+@pytest.mark.parametrize(
+    ("own", "sizes"),
+    [
+        ({}, [60, 50, 30, 20]),
+        ({"min_block_bytes": 50}, [60, 50]),
+        ({"max_block_bytes": 30}, [30, 20]),
+        ({"min_block_bytes": 30, "max_block_bytes": 50}, [50, 30]),
+        ({"min_lifetime_ns": 65_000}, [30, 20]),
+        ({"max_lifetime_ns": 65_000}, [20]),
+        ({"min_lifetime_ns": 65_001, "max_lifetime_ns": 140_000}, [30]),
+        ({"min_lifetime_ns": 1, "max_block_bytes": 20}, [20]),
+        ({"min_block_bytes": 61}, []),
+    ],
+)
+def test_blocks_by_ranges_of_size_and_lifetime(own: dict[str, int], sizes: list[int]) -> None:
+    """Both ends belong to a range; a block without a lifetime is in no range of lifetimes."""
+    found = page(with_steps().table(), "memory_events", **own)
+    assert [r["block_bytes"] for r in found.rows] == sizes
+    assert (found.matched_rows, found.total_rows) == (len(sizes), 4), "a filter leaves the number of all rows"
+
+
+def test_a_range_of_blocks_leaves_other_tables_alone() -> None:
     table = with_steps().table()
-    assert {r["block_bytes"] for r in frame(asked(table, min_block_bytes=50), "memory_events")} == {50, 60}
-    assert {r["block_bytes"] for r in frame(asked(table, max_block_bytes=20), "memory_events")} == {20}
-    assert {r["block_bytes"] for r in frame(asked(table, min_lifetime_ns=100_000), "memory_events")} == {30}
-    assert {r["block_bytes"] for r in frame(asked(table, max_lifetime_ns=100_000), "memory_events")} == {20}
+    every = page(table, "memory_operators")
+    assert page(table, "memory_operators", min_block_bytes=10**9) == every
+    narrow = page(table, "memory_operators", min_self_allocation_bytes=31)
+    assert [r["name"] for r in narrow.rows] == ["y"], "any whole number can be a range"
 
 
 def test_backward_memory_belongs_to_the_module_of_its_forward() -> None:
@@ -247,6 +286,76 @@ def test_driver_calls_inside_steps() -> None:
     (notice,) = found.payloads["advice"].notices
     assert notice.rule == "driver_memory_calls" and notice.severity == "medium"
     assert not asked(with_steps().table()).payloads["advice"].notices
+    host = asked(builder.memory(5, 1, **{"Total Allocated": 1}).table(), device="cpu")
+    assert not host.payloads["advice"].notices, "the host has no driver"
+
+
+def driver_notices(table: TraceTable, view: str, payload: str, steps: tuple[str, ...] | None) -> list[Any]:
+    notices: Any = part(table, view, steps).payloads[payload]
+    return [n for n in notices.notices if n.rule == "driver_memory_calls"]
+
+
+@pytest.mark.parametrize("steps", [None, ("1",), ("2",)])
+def test_the_overview_says_the_same_of_driver_calls(steps: tuple[str, ...] | None) -> None:
+    table = with_steps().call(20, 5, name="cudaMalloc").call(150, 7, name="cudaFree").table()
+    (there,) = driver_notices(table, "overview", "recommendations", steps)
+    (here,) = driver_notices(table, "memory", "advice", steps)
+    assert there.figures == here.figures and there.text == here.text and there.todo == here.todo
+    values = {figure.metric.key: figure.value for figure in there.figures}
+    gets, gives = steps in (None, ("1",)), steps in (None, ("2",))
+    assert values == {
+        "malloc_calls": int(gets), "malloc_ns": 5_000 * gets, "free_calls": int(gives), "free_ns": 7_000 * gives,
+        "driver_memory_ratio": (5 * gets + 7 * gives) / (200 if steps is None else 100),
+    }  # fmt: skip
+    assert (there.evidence.view, here.evidence.view) == ("memory", "timeline")
+
+
+def test_driver_calls_without_allocator_events_or_steps() -> None:
+    table = trace().op("a", 0, 100).call(20, 5, name="cudaMalloc").table()
+    (notice,) = driver_notices(table, "overview", "recommendations", None)
+    assert notice.evidence.view == "timeline", "there is no memory view to show"
+    assert "While recording" in notice.text and "profiler.step()" in notice.todo
+    assert not driver_notices(trace().step(1, 0, 9).call(20, 5, name="cudaMalloc").table(), "overview",
+                              "recommendations", None), "outside the steps"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("cudaMalloc", (1, 0)), ("cuMemAlloc_v2", (1, 0)), ("cuMemCreate", (1, 0)), ("cudaMallocAsync", (1, 0)),
+        ("hipExtMallocWithFlags", (1, 0)), ("zeMemAllocDevice", (1, 0)), ("hipFree", (0, 1)), ("cudaFreeAsync", (0, 1)),
+        ("cuMemUnmap", (0, 1)), ("cuMemRelease", (0, 1)), ("zeMemFree", (0, 1)), ("cudaFreeHost", (0, 0)),
+        ("cudaHostAlloc", (0, 0)), ("cuMemAllocHost_v2", (0, 0)), ("cuMemcpyHtoD_v2", (0, 0)), ("cudaMemset", (0, 0)),
+    ],
+)  # fmt: skip
+def test_which_calls_are_the_driver_s_memory(name: str, counts: tuple[int, int]) -> None:
+    found = figures(asked(with_steps().call(20, 5, name=name).table()), "driver_calls")
+    assert (found["malloc_calls"], found["free_calls"]) == counts
+
+
+def test_a_runtime_call_and_the_driver_call_in_it_are_one() -> None:
+    builder = with_steps().call(20, 9, name="cudaMalloc").call(22, 5, name="cuMemAlloc_v2").call(30, 2, name="cudaFree")
+    assert figures(asked(builder.table()), "driver_calls") == {
+        "malloc_calls": 1, "malloc_ns": 9_000, "free_calls": 1, "free_ns": 2_000
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "said"), [("cudaMalloc", True), ("cuMemMap", False), ("hipMemCreate", False)])
+def test_expandable_segments_are_advised_where_they_are_not_used(name: str, said: bool) -> None:
+    (notice,) = asked(with_steps().call(20, 5, name=name).table()).payloads["advice"].notices
+    assert ("expandable_segments" in notice.todo) is said and "largest input" in notice.todo
+
+
+def test_an_event_belongs_to_its_host_thread() -> None:
+    """Also where a stream of a device has the same numbers."""
+    builder = trace().op("a", 0, 50).launches(kernel("k", 5, device=1, stream=1)).memory(10, 8, 1, 0, Addr=1)
+    assert [r["name"] for r in rows(builder.table(), "memory", "memory_events")] == ["a"]
+
+
+def test_the_driver_s_share_is_of_the_time_that_counts() -> None:
+    table = with_steps().call(20, 5, name="cudaMalloc").table()
+    (notice,) = asked(table, start_ns=10_000, end_ns=59_999).payloads["advice"].notices
+    assert notice.figures[-1].value == 0.1
 
 
 def test_events_without_addresses_and_totals_show_what_they_have() -> None:
@@ -259,11 +368,152 @@ def test_events_without_addresses_and_totals_show_what_they_have() -> None:
     assert [n.rule for n in found.payloads["advice"].notices] == ["memory_incomplete"]
 
 
+def apart() -> TraceBuilder:
+    """Three steps; the middle one has the highest point and leaves 70 behind, which the last one begins with."""
+    builder = (
+        trace().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100).op("x", 0, 90).op("y", 101, 90).op("z", 201, 90)
+    )
+    total = 0
+    for at, address, size in (
+        (10, 1, 30), (20, 1, -30), (110, 2, 500), (120, 3, 70), (130, 2, -500), (210, 4, 5), (220, 3, -70)
+    ):  # fmt: skip
+        total += size
+        reserved = 900 if 110 <= at < 130 else 100
+        builder.memory(at, size, 1, 0, Addr=address, **{"Total Allocated": total, "Total Reserved": reserved})
+    return builder
+
+
+def test_steps_that_are_not_adjacent() -> None:
+    """What lies between them is neither counted nor drawn."""
+    found = asked(apart().table(), ("1", "3"))
+    series = found.payloads["curve"]
+    points = list(zip(series.x, series.lines[0].values, strict=True))
+    assert points == [
+        (0, 0), (10_000, 30), (20_000, 0), (100_000, 0), (100_000, None),
+        (200_000, None), (200_000, 70), (210_000, 75), (220_000, 5), (300_000, 5),
+    ]  # fmt: skip
+    assert set(series.lines[1].values) == {100, None}, "reserved as well"
+    summary = figures(found)
+    assert (summary["peak_allocated_bytes"], summary["peak_time_ns"]) == (75, 210_000)
+    assert summary["peak_reserved_bytes"] == 100 and summary["allocations"] == 2 and summary["live_before_bytes"] == 0
+    assert {r["name"] for r in frame(found, "memory_operators")} == {"x", "z"}
+    assert [(r["name"], r["block_bytes"]) for r in frame(found, "memory_events")] == [("y", 70), ("x", 30), ("z", 5)]
+    (notice,) = found.payloads["advice"].notices
+    assert notice.rule == "steps_apart" and notice.figures[0].value == 1
+    assert not asked(apart().table(), ("1", "2")).payloads["advice"].notices
+    assert None not in asked(apart().table(), ("1", "2")).payloads["curve"].lines[0].values
+
+
+def test_a_step_that_begins_at_the_highest_point() -> None:
+    """The level that a later step inherits counts as its own."""
+    builder = trace().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100).op("x", 0, 90)
+    for at, address, size, total in ((10, 1, 10, 10), (150, 2, 90, 100), (210, 2, -90, 10)):
+        builder.memory(at, size, 1, 0, Addr=address, **{"Total Allocated": total, "Total Reserved": 2 * total})
+    found = asked(builder.table(), ("1", "3"))
+    summary = figures(found)
+    assert (summary["peak_allocated_bytes"], summary["peak_time_ns"]) == (100, 200_000)
+    assert (summary["peak_reserved_bytes"], summary["peak_reserved_time_ns"]) == (200, 200_000)
+    assert max(v for v in found.payloads["curve"].lines[0].values if v is not None) == 100
+    assert sum(r["live_bytes"] for r in frame(found, "memory_peak")) == 100
+
+
+@pytest.mark.parametrize("own", [{"start_ns": 150_000, "end_ns": 250_000}, {"start_ns": 110_000, "end_ns": 190_000}])
+def test_a_range_beyond_the_chosen_steps(own: dict[str, int]) -> None:
+    """Only the steps in it count: of the first range half of step 3, of the second nothing."""
+    found = asked(apart().table(), ("1", "3"), **own)
+    series = found.payloads["curve"]
+    assert (series.x[0], series.x[-1]) == (own["start_ns"], own["end_ns"])
+    values = [value for value in series.lines[0].values if value is not None]
+    if own["end_ns"] == 250_000:
+        assert values == [70, 75, 5, 5] and figures(found)["peak_allocated_bytes"] == 75
+    else:
+        assert values == [] and figures(found)["allocations"] == 0
+
+
+def test_a_window_without_events_keeps_its_levels() -> None:
+    summary = figures(asked(apart().table(), start_ns=140_000, end_ns=190_000))
+    assert (summary["peak_allocated_bytes"], summary["peak_reserved_bytes"], summary["fragmentation"]) == (
+        70,
+        100,
+        1 - 70 / 100,
+    )
+    assert (summary["peak_time_ns"], summary["peak_reserved_time_ns"]) == (140_000, 140_000)
+
+
+def test_an_address_that_is_allocated_again() -> None:
+    """Its release is missing: it is gone all the same, and it is no leak."""
+    builder = trace().op("a", 0, 100)
+    for at, size, total in ((10, 8, 8), (20, 6, 6), (30, 5, 11)):
+        address = 7 if size != 5 else 9
+        builder.memory(at, size, 1, 0, Addr=address, **{"Total Allocated": total, "Total Reserved": 99})
+    found = asked(builder.table())
+    states = {r["block_bytes"]: r["block_state"] for r in frame(found, "memory_events")}
+    assert states == {8: "unpaired", 6: "never released", 5: "never released"}
+    assert figures(found)["unreleased_bytes"] == 11
+    assert [(r["name"], r["blocks"], r["live_bytes"]) for r in frame(found, "memory_peak")] == [("a", 2, 11)]
+
+
+def test_single_events_without_an_address() -> None:
+    """Nobody knows when such a block is gone: it is never among what is live, nor a leak."""
+    builder = trace().op("a", 0, 100)
+    for at, address, size, total in ((10, 1, 8, 8), (20, 0, 5, 13), (30, None, -5, 8)):
+        builder.memory(at, size, 1, 0, Addr=address, **{"Total Allocated": total, "Total Reserved": 99})
+    found = asked(builder.table(), at_ns=40_000)
+    assert [(r["name"], r["blocks"], r["live_bytes"]) for r in frame(found, "memory_peak")] == [("a", 1, 8)]
+    assert [r["block_state"] for r in frame(found, "memory_events")] == ["never released", "unpaired", "unpaired"]
+    assert figures(found)["unreleased_bytes"] == 8
+
+
+def test_a_total_below_the_known_blocks_says_that_releases_are_missing() -> None:
+    builder = trace().op("a", 0, 100)
+    for at, address, size, total in ((10, 1, 8, 8), (20, 2, 6, 11)):
+        builder.memory(at, size, 1, 0, Addr=address, **{"Total Allocated": total, "Total Reserved": 99})
+    found = asked(builder.table())
+    assert [(r["name"], r["live_bytes"]) for r in frame(found, "memory_peak")] == [
+        ("a", 14), ("(releases not recorded)", -3)
+    ]  # fmt: skip
+    bar = found.payloads["live_operators"]
+    assert [(p.metric.title, p.value) for p in bar.parts] == [("a", 14), ("releases not recorded", -3)]
+    assert bar.total == 11
+
+
+def test_a_missing_total_is_counted_on() -> None:
+    """Also a total of -1, which stands for none: allocators of other backends may count below zero."""
+    builder = trace().op("a", 0, 100)
+    for at, size, total in ((10, 8, None), (20, 6, 26), (30, -8, None), (40, -6, 12), (50, -13, -1), (60, 5, 4)):
+        builder.memory(at, size, 20, 0, Addr=abs(size), **({} if total is None else {"Total Allocated": total}))
+    series = asked(builder.table()).payloads["curve"]
+    assert series.lines[0].metric.key == "allocated_bytes"
+    assert series.lines[0].values == [12, 20, 26, 18, 12, -1, 4, 4]
+
+
+def test_empty_events_and_one_moment() -> None:
+    """Events of 0 bytes are points of the curve and nothing else; of one moment the order of the file holds."""
+    builder = trace().op("a", 0, 100)
+    for size, total in ((8, 8), (0, 8), (-8, 0), (8, 8), (-8, 0)):
+        builder.memory(10, size, 1, 0, Addr=3, **{"Total Allocated": total, "Total Reserved": 9})
+    found = asked(builder.table())
+    assert [(r["lifetime_ns"], r["block_state"]) for r in frame(found, "memory_events")] == [(0, "released")] * 2
+    assert found.facts["memory.cuda:0.allocations"] == 2 and found.facts["memory.cuda:0.unreleased_bytes"] == 0
+    assert found.payloads["curve"].lines[0].values == [0, 8, 8, 0, 8, 0, 0]
+
+
+def test_calls_are_those_of_the_operator_view() -> None:
+    """Also on threads that never allocate."""
+    builder = with_steps().op("x", 20, 5, tid=2).op("x", 120, 5, tid=3)
+    for steps, calls in ((None, 3), (("1",), 2)):
+        mine = row(builder.table(), "memory", "memory_operators", steps, name="x")
+        assert mine["calls"] == calls == row(builder.table(), "operators", steps=steps, name="x")["calls"]
+
+
 def test_what_is_asked_wrongly() -> None:
     table = with_steps().table()
-    for own in ({"device": "cuda:7"}, {"start_ns": "x"}, {"start_ns": 9000, "end_ns": 10}, {"min_block_bytes": "1e3"}):
+    for own in ({"device": "cuda:7"}, {"start_ns": "x"}, {"start_ns": 9000, "end_ns": 10}, {"at_ns": "9" * 30}):
         with pytest.raises(BadRequest):
             asked(table, **own)
+    for limit in ({"min_block_bytes": "1e3"}, {"max_lifetime_ns": "1_000"}, {"min_lifetime_ns": " 5"}):
+        with pytest.raises(BadRequest):
+            page(table, "memory_events", **limit)
 
 
 def test_the_page_speaks_of_one_device_and_a_table_of_all() -> None:

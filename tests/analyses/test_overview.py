@@ -78,13 +78,25 @@ def test_tensor_cores_that_nobody_uses(major: int, op: str, name: str, fires: bo
 
 
 @pytest.mark.parametrize(
-    ("device_type", "device_id", "share", "fires"), [(1, 0, 0.91, True), (1, 0, 0.9, False), (0, -1, 5, False)]
+    ("device_type", "device_id", "share", "fires"),
+    [(1, 0, 0.91, True), (1, 0, 0.9, False), (0, -1, 5, False), (0, 0, 5, False)],
 )
 def test_memory_at_its_limit(device_type: int, device_id: int, share: float, fires: bool) -> None:
     total = {"Total Allocated": int(share * 1000)}
     builder = busy_step().memory(5, 10, device_type, device_id, **total)
     builder.root["deviceProperties"][0]["totalGlobalMem"] = 1000
     assert ("memory_limit" in rules(builder)) is fires
+
+
+def test_memory_at_its_limit_is_the_device_s_own() -> None:
+    """Host memory that would fill the device ten times over changes nothing, whatever number it is recorded under."""
+    builder = busy_step()
+    for at, device_type, number, total in ((5, 0, -1, 9000), (6, 0, 0, 10_000), (7, 1, 0, 950), (8, 0, 0, 10_000)):
+        builder.memory(at, 10, device_type, number, **{"Total Allocated": total})
+    builder.root["deviceProperties"][0]["totalGlobalMem"] = 1000
+    assert rules(builder)["memory_limit"] == {
+        "memory_peak_ratio": 0.95, "memory_peak_bytes": 950, "memory_bytes": 1000, "device": "0"
+    }  # fmt: skip
 
 
 def test_notices_about_the_data() -> None:

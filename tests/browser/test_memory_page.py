@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from playwright.sync_api import Frame
+
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 
@@ -37,8 +40,12 @@ def test_a_click_asks_what_was_live_then(open_tab: Open) -> None:
     frame.locator(".tt-curve").click()
     frame = tab.settle()
     assert_healthy(frame)
-    assert "at_ns" in tab.state()
-    assert "Live at the chosen moment" in frame.inner_text("#main")
+    moment = int(tab.state()["at_ns"])
+    assert frame.inner_text(".tt-memory-live h2") == f"Live at {moment / 1e6:.0f} ms"
+    at_peak = frame.get_by_role("button", name="At the peak", exact=True)
+    at_peak.click()
+    frame = tab.settle()
+    assert "at_ns" not in tab.state() and frame.inner_text(".tt-memory-live h2") == "Live at the peak"
 
 
 def test_another_device(open_tab: Open) -> None:
@@ -46,3 +53,119 @@ def test_another_device(open_tab: Open) -> None:
     frame = tab.open(run="synthetic_gpu", view="memory", device="cpu")
     server = ask(tab.address, "table/memory/memory_operators", run="synthetic_gpu", device="cpu")
     assert frame.locator("[role=table]").get_attribute("aria-rowcount") == str(server["total_rows"] + 1)
+
+
+def life_on_the_curve(frame: Frame) -> tuple[float, float] | None:
+    """Begin and end of the marked block as shares of the curve's window; None when no block is marked."""
+    marks = frame.locator(".tt-curve-block")
+    if not marks.count():
+        return None
+    mark, curve = marks.bounding_box(), frame.locator(".tt-curve").bounding_box()
+    assert mark is not None and curve is not None
+    left, room = mark["x"] - curve["x"] - 62, curve["width"] - 80
+    return left / room, (left + mark["width"]) / room
+
+
+def test_a_row_under_the_pointer_or_the_focus_stands_on_the_curve(open_tab: Open) -> None:
+    tab = open_tab()
+    place = {"run": "synthetic_gpu", "device": "cuda:0"}
+    frame = tab.open(**place, view="memory", group="memory_events", sort="lifetime_ns")
+    blocks = ask(tab.address, "table/memory/memory_events", **place, sort="lifetime_ns")["rows"]
+    x = ask(tab.address, "view/memory", **place)["payloads"]["curve"]["x"]
+
+    def expected(row: int) -> tuple[float, float]:
+        times = (blocks[row]["allocated_at_ns"], blocks[row]["released_at_ns"])
+        return tuple((at - x[0]) / (x[-1] - x[0]) for at in times)  # type: ignore[return-value]
+
+    assert life_on_the_curve(frame) is None
+    frame.evaluate("""() => {
+      window.changes = 0
+      const seen = new MutationObserver((all) => { window.changes += all.length })
+      seen.observe(document.querySelector('.tt-grid'), {subtree: true, childList: true, characterData: true})
+    }""")
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(request.url))
+    rows = frame.locator(".tt-grid-item")
+    for i in (0, 3, 1):
+        rows.nth(i).hover()
+        assert life_on_the_curve(frame) == pytest.approx(expected(i), abs=0.01)
+    frame.locator(".tt-grid-head").hover()
+    assert life_on_the_curve(frame) is None, "left"
+    names = frame.locator(".tt-row-name")
+    names.nth(1).focus()
+    assert life_on_the_curve(frame) == pytest.approx(expected(1), abs=0.01)
+    tab.page.keyboard.press("ArrowDown")
+    assert life_on_the_curve(frame) == pytest.approx(expected(2), abs=0.01)
+    names.nth(2).blur()
+    assert life_on_the_curve(frame) is None
+    assert asked == [] and frame.evaluate("window.changes") == 0, "pointing asks nothing and draws no row again"
+
+    names.nth(0).click()
+    frame = tab.settle()
+    frame.locator(".tt-toolbar").hover()
+    names.nth(0).blur()
+    assert life_on_the_curve(frame) == pytest.approx(expected(0), abs=0.01), "an opened row keeps its mark"
+    frame.get_by_text("By operator", exact=True).click()
+    frame = tab.settle()
+    assert life_on_the_curve(frame) is None, "rows of other tables are no blocks"
+
+
+def test_blocks_by_ranges_of_size_and_lifetime(open_tab: Open) -> None:
+    tab = open_tab()
+    place = {"run": "synthetic_gpu", "device": "cuda:0"}
+    frame = tab.open(**place, view="memory", group="memory_events")
+
+    def rows() -> int:
+        return int(frame.locator("[role=table]").get_attribute("aria-rowcount") or 0) - 1
+
+    every = rows()
+    limits: dict[str, str] = {}
+    for label, typed, key, value in (
+        ("Size at least", "1 MiB", "min_block_bytes", 2**20), ("Size at most", "0.25 GiB", "max_block_bytes", 2**28),
+        ("Lifetime at least", "10us", "min_lifetime_ns", 10_000), ("Lifetime at most", "5 ms", "max_lifetime_ns", 5_000_000),
+    ):  # fmt: skip
+        frame.get_by_role("button", name=label.split()[0], exact=False).first.click()
+        field = frame.get_by_label(label)
+        field.fill(typed)
+        field.press("Enter")
+        tab.page.keyboard.press("Escape")
+        frame = tab.settle()
+        limits[key] = str(value)
+        assert {key: tab.state().get(key) for key in limits} == limits
+        server = ask(tab.address, "table/memory/memory_events", **place, **limits)
+        assert rows() == server["matched_rows"] < server["total_rows"] == every
+    assert rows() > 0
+    text = frame.inner_text(".tt-toolbar")
+    assert "Size 1 MiB to 256 MiB" in text and "Lifetime 10 µs to 5 ms" in text
+    few = rows()
+    frame = tab.open(**tab.state())
+    assert rows() == few, "the address alone shows the same"
+
+    frame = tab.open(**place, view="memory", group="memory_events", min_block_bytes=str(2**50))
+    frame.get_by_role("button", name="Clear search and filters").click()
+    frame = tab.settle()
+    assert rows() == every and "min_block_bytes" not in tab.state()
+
+
+def test_what_cannot_be_read_as_a_size_is_said_and_not_asked(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_gpu", view="memory", group="memory_events")
+    frame.get_by_role("button", name="Size: any").click()
+    frame.get_by_label("Size at least").fill("many")
+    frame.get_by_label("Size at least").press("Enter")
+    assert frame.get_by_text("Write for example 512 B").count() == 1
+    tab.settle()
+    assert "min_block_bytes" not in tab.state()
+
+
+def test_steps_that_are_not_adjacent(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_gpu", view="memory", steps="1,3", start_ns="80000000", end_ns="90000000")
+    assert "start_ns" in tab.state()
+    frame.get_by_role("button", name="Steps").click()
+    frame.get_by_label("Step 4").check()
+    tab.page.keyboard.press("Escape")
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert tab.state()["steps"] == "1,3,4" and "start_ns" not in tab.state(), "other steps, another window"
+    assert "Steps shown but not chosen: 1." in frame.inner_text("#main")

@@ -107,3 +107,57 @@ def test_what_was_live_sums_to_the_total_at_any_moment(path: Path) -> None:
             assert live == device.level(device.at(int(moment)))
             bar: Any = found.payloads["live_operators"]
             assert sum(p.value for p in bar.parts) == bar.total == live
+
+
+def host_steps(path: Path) -> dict[str, tuple[int, int]]:
+    """Label -> begin and end of the step on the host in nanoseconds, straight from the file."""
+    content = path.read_bytes()
+    root = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content, parse_float=Decimal)
+    found = {}
+    for event in root["traceEvents"]:
+        name, category = str(event.get("name", "")), event.get("cat")
+        if name.startswith("ProfilerStep#") and category == "user_annotation":
+            start, end = Decimal(event["ts"]), Decimal(event["ts"]) + Decimal(event["dur"])
+            found[name.removeprefix("ProfilerStep#")] = (int(start * 1000), int(end * 1000))
+    return found
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: f"{p.parent.name}-{p.name.split('.')[0]}-{p.name.split('.')[1]}")
+def test_windows_counted_event_by_event(path: Path) -> None:
+    """Peaks, allocations, increase and what stays, of every other step and of random ranges, without a line of ours."""
+    if not path.is_file():
+        pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
+    recorded, table, steps = events_of(path), model(path), host_steps(path)
+    origin, rng = table.origin_ns, random.Random(3)
+    windows: list[tuple[dict[str, Any], list[tuple[int, int]]]] = []
+    labels = [label for label in table.steps.label if label in steps]
+    for chosen in filter(None, (labels[::2], labels[1::2])):
+        windows.append(({"steps": tuple(chosen)}, [(steps[x][0] - origin, steps[x][1] - origin) for x in chosen]))
+    for _ in range(5):
+        low, high = sorted(rng.randint(0, table.coverage.end_ns) for _ in range(2))
+        windows.append(({"extra": (("start_ns", str(low)), ("end_ns", str(high)))}, [(low, high + 1)]))
+    for own, parts in windows:
+        found = part(table, "memory", own.get("steps"), extra=own.get("extra", ()))
+        for name, events in recorded.items():
+            times = [int(event["ts"] * 1000) - origin for event in events]
+            before = events[0]["Total Allocated"] - events[0]["Bytes"]
+            inside = [any(low <= t < high for low, high in parts) for t in times]
+            levels = [event["Total Allocated"] for event, counts in zip(events, inside, strict=True) if counts]
+            for low, _ in parts:
+                at = bisect.bisect_left(times, low) - 1
+                levels.append(events[at]["Total Allocated"] if at >= 0 else before)
+            facts = {key.removeprefix(f"memory.{name}."): value for key, value in found.facts.items()}
+            assert facts["peak_allocated_bytes"] == max(levels)
+            got = [event["Bytes"] for event, counts in zip(events, inside, strict=True) if counts]
+            assert facts["allocations"] == sum(size > 0 for size in got)
+            kept = [size for size, at, end in brute_force(events) if at >= 0 and inside[at] and end == len(events)]
+            assert facts["unreleased_bytes"] == sum(kept)
+            rows = [r for r in found.frames["memory_operators"].data.to_pylist() if r["device"] == name]
+            assert sum(r["self_size_increase_bytes"] for r in rows) == sum(got)
+            assert sum(r["self_allocation_bytes"] for r in rows) == sum(size for size in got if size > 0)
+            blocks = [r for r in found.frames["memory_events"].data.to_pylist() if r["device"] == name]
+            touched = [
+                size for size, at, end in brute_force(events)
+                if (at >= 0 and inside[at]) or (end < len(events) and inside[end])
+            ]  # fmt: skip
+            assert sorted(r["block_bytes"] for r in blocks) == sorted(touched)

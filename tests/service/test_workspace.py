@@ -19,6 +19,7 @@ from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tests.builders import kernel, trace
 from tests.service.fakes import TASKS, catalog_of, trace_text, until, write_trace
 
 
@@ -58,6 +59,18 @@ def test_nothing_is_parsed_unasked(tmp_path, opened):
     workspace.runs()
     assert state(workspace, start=False) == "found"
     assert parses(tmp_path / "logs") == 0
+
+
+def test_steps_with_their_device_work_and_on_the_host_alone(tmp_path, opened):
+    (tmp_path / "logs").mkdir()
+    builder = trace().step(1, 0, 100).op("a", 0, 20).launches(kernel("k", 200, 50)).step(2, 100, 300)
+    builder.op("a", 110, 20).launches(kernel("k", 20, 260))
+    (tmp_path / "logs" / "w.1.pt.trace.json").write_bytes(builder.bytes())
+    workspace = inline(opened, tmp_path / "logs")
+    assert until(lambda: state(workspace) == "ready")
+    first, second = workspace.profile(Place()).steps
+    assert (first.start_ns, first.end_ns, second.start_ns) == (0, 250_000, 250_000)
+    assert (first.host_start_ns, first.host_end_ns, second.host_start_ns) == (0, 100_000, 100_000)
 
 
 def test_found_loading_ready(tmp_path, opened):

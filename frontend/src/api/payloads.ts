@@ -107,10 +107,12 @@ export interface IssueInfo {
   text: string
 }
 /**
- * A step one can choose.
+ * A step one can choose: with its work on devices, and on the host alone (what allocator events are about).
  */
 export interface StepInfo {
   end_ns: number
+  host_end_ns: number
+  host_start_ns: number
   label: string
   start_ns: number
 }

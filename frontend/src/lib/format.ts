@@ -30,7 +30,8 @@ const RATE: [number, string][] = [
   [1e9, 'GB/s'],
   [1e12, 'TB/s'],
 ]
-const LADDERS: Partial<Record<Unit, [number, string][]>> = { ns: TIME, bytes: BYTES, bytes_per_second: RATE }
+/** Units by size, smallest first: how many of the base unit one is, and its symbol. */
+export const LADDERS: Partial<Record<Unit, [number, string][]>> = { ns: TIME, bytes: BYTES, bytes_per_second: RATE }
 
 /** The scale for a column whose largest absolute value is `max`. */
 export function scaleFor(unit: Unit, max: number): Scale {

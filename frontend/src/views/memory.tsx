@@ -1,41 +1,62 @@
 // Memory: the curve of a device, who held what at its peak, and the tables of the part of the curve that is chosen.
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
-import { useEffect, useMemo, useState } from 'react'
+import { createContext, memo, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Breakdown, Figures, Notices, Payload, Profile, Series, Table, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
+import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { followLink, showInTimeline } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card, Swatch, useCopied } from '../widgets/basics'
 import { BreakdownBar } from '../widgets/breakdown'
-import { Curve, CurveButtons } from '../widgets/curve'
+import { Curve, CurveBlock, CurveButtons } from '../widgets/curve'
 import { type Band, type CurveMarks, windowOf } from '../widgets/curveOption'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
+import { RangeFilter } from '../widgets/rangeFilter'
 import { rowText } from '../widgets/table'
 import { ViewFrame } from './parts/frame'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 
-const GROUPS: Group[] = [
+const groupsAt = (moment: string | undefined): Group[] => [
   { table: 'memory_operators', label: 'By operator', filters: ['name', 'device'] },
   { table: 'memory_events', label: 'Blocks', filters: ['name', 'device', 'module', 'caller', 'block_state'] },
-  { table: 'memory_peak', label: 'Live at the peak', filters: ['name', 'device', 'module'] },
+  {
+    table: 'memory_peak',
+    label: moment ? `Live at ${format(Number(moment), 'ns')}` : 'Live at the peak',
+    filters: ['name', 'device', 'module'],
+  },
 ]
 const KIND = { kind: 'operator' }
-const SIZES = [1, 2 ** 10, 2 ** 20, 2 ** 24, 2 ** 27, 2 ** 30]
-const LIVES = [1, 1e3, 1e6, 1e7, 1e8, 1e9]
-
 function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Extract<Payload, { kind: K }> | null {
   const found = view.payloads[name]
   return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
 }
 
-export function Memory({ base, profile }: ViewProps) {
+/** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
+const Pointed = createContext<Band | null>(null)
+
+export function Memory(props: ViewProps) {
+  const [pointed, setPointed] = useState<Band | null>(null)
+  const [opened, setOpened] = useState<Band | null>(null)
+  return (
+    <Pointed value={pointed ?? opened}>
+      <Page {...props} onPoint={setPointed} onOpen={setOpened} />
+    </Pointed>
+  )
+}
+
+interface Marking {
+  onPoint: (block: Band | null) => void
+  onOpen: (block: Band | null) => void
+}
+
+const Page = memo(({ base, profile, onPoint, onOpen }: ViewProps & Marking) => {
   const route = useRoute()
   const { device = '', start_ns = '', end_ns = '', at_ns = '' } = route
   const query = useMemo<Query>(
@@ -43,24 +64,30 @@ export function Memory({ base, profile }: ViewProps) {
     [base, device, start_ns, end_ns, at_ns],
   )
   const resource = useView('memory', query)
-  const [block, setBlock] = useState<Band | null>(null)
   const shown = deviceOf(resource.data, device)
+  const steps = String(base.steps ?? '')
+  const before = useRef(steps)
+  useEffect(() => {
+    // A part of the steps that were chosen before says nothing about others.
+    if (before.current !== steps) setRoute({ start_ns: '', end_ns: '' })
+    before.current = steps
+  }, [steps])
   return (
     <div className="tt-page-table">
-      <ViewFrame resource={resource} bones={<Bones height={330} />} steps={String(base.steps ?? '')}>
-        {(view) => <Top view={view} profile={profile} block={block} />}
+      <ViewFrame resource={resource} bones={<Bones height={330} />} steps={steps}>
+        {(view) => <Top view={view} profile={profile} />}
       </ViewFrame>
-      {shown && <Tables base={query} device={shown} onBlock={setBlock} />}
+      {shown && <Tables base={query} device={shown} onPoint={onPoint} onOpen={onOpen} />}
     </div>
   )
-}
+})
 
 function deviceOf(view: View | null, chosen: string): string {
   const summary = view ? pick(view, 'summary', 'figures') : null
   return chosen || (summary?.title ?? '')
 }
 
-function Top({ view, profile, block }: { view: View; profile: Profile; block: Band | null }) {
+function Top({ view, profile }: { view: View; profile: Profile }) {
   const summary = pick(view, 'summary', 'figures')
   const series = pick(view, 'curve', 'series')
   const devices = pick(view, 'devices', 'figures')
@@ -76,7 +103,7 @@ function Top({ view, profile, block }: { view: View; profile: Profile; block: Ba
         </Card>
       )}
       <div className="tt-memory-top">
-        {series && <CurveCard series={series} summary={summary} profile={profile} block={block} />}
+        {series && <CurveCard series={series} summary={summary} profile={profile} />}
         {bars.length > 0 && <LiveCard bars={bars} />}
       </div>
       <Notes advice={advice} calls={calls} />
@@ -108,32 +135,22 @@ function DevicePicker({ devices, chosen }: { devices: Figures; chosen: string })
 const figureOf = (figures: Figures | null, key: string) =>
   figures?.figures.find((figure) => figure.metric.key === key) ?? null
 
-function marksOf(
-  series: Series,
-  summary: Figures | null,
-  profile: Profile,
-  block: Band | null,
-  moment: number | null,
-): CurveMarks {
-  const bands = profile.steps.map((step) => ({ label: step.label, start: step.start_ns, end: step.end_ns }))
+function marksOf(series: Series, summary: Figures | null, profile: Profile, moment: number | null): CurveMarks {
+  const bands = profile.steps.map((step) => ({ label: step.label, start: step.host_start_ns, end: step.host_end_ns }))
   const top = figureOf(summary, 'peak_allocated_bytes')
   const when = figureOf(summary, 'peak_time_ns')?.value
   const [start, end] = windowOf(series)
   const peak =
     top && typeof top.value === 'number' && typeof when === 'number' && when >= start && when <= end
-      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${top.note}` }
+      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${shortenMiddle(top.note, 40)}` }
       : null
-  return { bands, peak, block, moment }
+  return { bands, peak, moment }
 }
 
-function CurveCard(props: { series: Series; summary: Figures | null; profile: Profile; block: Band | null }) {
-  const { series, summary, profile, block } = props
+function CurveCard({ series, summary, profile }: { series: Series; summary: Figures | null; profile: Profile }) {
   const route = useRoute()
   const moment = route.at_ns ? Number(route.at_ns) : null
-  const marks = useMemo(
-    () => marksOf(series, summary, profile, block, moment),
-    [series, summary, profile, block, moment],
-  )
+  const marks = useMemo(() => marksOf(series, summary, profile, moment), [series, summary, profile, moment])
   const zoomed = Boolean(route.start_ns || route.end_ns)
   const [start, end] = windowOf(series)
   const zoom = (low: number, high: number) => setRoute({ start_ns: String(low), end_ns: String(high), row: '' }, true)
@@ -153,9 +170,12 @@ function CurveCard(props: { series: Series; summary: Figures | null; profile: Pr
         marks={marks}
         height={232}
         onWindow={zoom}
-        onReset={reset}
+        // Its first click chose a moment, which nobody asked for.
+        onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '', row: '' }, true)}
         onMoment={(at) => setRoute({ at_ns: String(at) }, true)}
-      />
+      >
+        <PointedBlock series={series} />
+      </Curve>
       <ul className="tt-key tt-curve-key">
         {series.lines.map((line) => (
           <LineKey key={line.metric.key} title={line.metric.title} category={line.category} />
@@ -164,6 +184,11 @@ function CurveCard(props: { series: Series; summary: Figures | null; profile: Pr
       </ul>
     </Card>
   )
+}
+
+function PointedBlock({ series }: { series: Series }) {
+  const life = useContext(Pointed)
+  return life && <CurveBlock series={series} life={life} />
 }
 
 const LineKey = ({ title, category }: { title: string; category: string }) => (
@@ -180,8 +205,7 @@ function LiveCard({ bars }: { bars: Breakdown[] }) {
   return (
     <Card
       className="tt-memory-live"
-      title={bar.title.replace(/ by (operator|module)$/, '')}
-      subtitle={route.at_ns ? format(Number(route.at_ns), 'ns') : undefined}
+      title={route.at_ns ? `Live at ${format(Number(route.at_ns), 'ns')}` : 'Live at the peak'}
       actions={
         <span className="tt-row">
           {route.at_ns && (
@@ -234,75 +258,79 @@ function Notes({ advice, calls }: { advice: Notices | null; calls: Figures | nul
   )
 }
 
-function Tables({ base, device, onBlock }: { base: Query; device: string; onBlock: (block: Band | null) => void }) {
+/** What the blocks may be filtered by: a column of whole numbers, its name on the page, and its keys in URL and question. */
+const RANGES = [
+  { key: 'block_bytes', label: 'Size', unit: 'bytes' },
+  { key: 'lifetime_ns', label: 'Lifetime', unit: 'ns' },
+] as const
+const LIMITS = RANGES.flatMap(({ key }) => [`min_${key}`, `max_${key}`])
+const NO_LIMITS = Object.fromEntries(LIMITS.map((key) => [key, '']))
+
+function Tables({ base, device, onPoint, onOpen }: { base: Query; device: string } & Marking) {
   const route = useRoute()
-  const { min_size = '', min_life = '', group = '' } = route
-  const query = useMemo<Query>(
-    () => ({ ...base, device, min_block_bytes: min_size, min_lifetime_ns: min_life }),
-    [base, device, min_size, min_life],
-  )
-  const lead =
-    group === 'memory_events' ? (
-      <>
-        <Least label="Size" name="min_size" value={min_size} steps={SIZES} unit="bytes" />
-        <Least label="Lifetime" name="min_life" value={min_life} steps={LIVES} unit="ns" />
-      </>
-    ) : null
+  const limits = LIMITS.map((key) => route[key] ?? '').join(' ')
+  const query = useMemo<Query>(() => {
+    const values = limits.split(' ')
+    return { ...base, device, ...Object.fromEntries(LIMITS.map((key, i) => [key, values[i]])) }
+  }, [base, device, limits])
+  const groups = useMemo(() => groupsAt(route.at_ns), [route.at_ns])
+  const filters = (table: Table | null) =>
+    route.group === 'memory_events' &&
+    RANGES.map(({ key, label, unit }) => (
+      <RangeFilter
+        key={key}
+        label={label}
+        unit={unit}
+        range={{ low: route[`min_${key}`] ?? '', high: route[`max_${key}`] ?? '' }}
+        extremes={table?.extremes[key]}
+        onChange={({ low, high }) => setRoute({ [`min_${key}`]: low, [`max_${key}`]: high, row: '' }, true)}
+      />
+    ))
   return (
     <TableSection
       view="memory"
       base={query}
-      groups={GROUPS}
-      lead={lead}
+      groups={groups}
+      filters={filters}
+      cleared={NO_LIMITS}
       placeholder="Search operators, text or /regex/"
+      onPoint={(row, table) => onPoint(row && lifeOf(row, table))}
       detail={(row, table) =>
         table.name === 'memory_operators' ? (
           <RowDetail row={row} table={table} base={windowless(query)} stacks extra={KIND} />
         ) : (
-          <BlockDetail row={row} table={table} onBlock={onBlock} />
+          <BlockDetail row={row} table={table} onOpen={onOpen} />
         )
       }
     />
   )
 }
 
+const timeOf = (row: Row, key: string) => (typeof row[key] === 'number' ? row[key] : null)
+
+/** When a block lived, as far as the trace says; null for rows of other tables. */
+function lifeOf(row: Row, table: Table): Band | null {
+  if (table.name !== 'memory_events') return null
+  const [start, end] = [timeOf(row, 'allocated_at_ns'), timeOf(row, 'released_at_ns')]
+  // Of an event that stands alone nobody knows how long its block lived: it is a moment.
+  const [first, last] =
+    row.block_state === 'unpaired' ? [end, start] : [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  return { label: '', start: start ?? first ?? 0, end: end ?? last ?? 0 }
+}
+
 /** What other views understand: the profile and its steps. */
 const windowless = ({ run, worker, span, steps }: Query): Query => ({ run, worker, span, steps })
 
-function Least(props: {
-  label: string
-  name: 'min_size' | 'min_life'
-  value: string
-  steps: readonly number[]
-  unit: 'bytes' | 'ns'
-}) {
-  const { label, name, value, steps, unit } = props
-  const own = value !== '' && !steps.includes(Number(value)) ? [Number(value)] : []
-  return (
-    <NativeSelect
-      size="sm"
-      aria-label={`Least ${label.toLowerCase()}`}
-      value={value}
-      onChange={(event) => setRoute({ [name]: event.currentTarget.value, row: '' })}
-      data={[
-        { value: '', label: `${label}: any` },
-        ...[...own, ...steps].map((least) => ({ value: String(least), label: `${label} ≥ ${format(least, unit)}` })),
-      ]}
-    />
-  )
-}
-
 /** An opened block: it stands on the curve while it is open. */
-function BlockDetail({ row, table, onBlock }: { row: Row; table: Table; onBlock: (block: Band | null) => void }) {
+function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; onOpen: (block: Band | null) => void }) {
   const [copied, copy] = useCopied()
-  const start = typeof row.allocated_at_ns === 'number' ? row.allocated_at_ns : null
-  const end = typeof row.released_at_ns === 'number' ? row.released_at_ns : null
+  const start = timeOf(row, 'allocated_at_ns')
+  const end = timeOf(row, 'released_at_ns')
   const isBlock = table.name === 'memory_events'
   useEffect(() => {
-    if (!isBlock) return
-    onBlock({ label: '', start: start ?? Number.MIN_SAFE_INTEGER, end: end ?? Number.MAX_SAFE_INTEGER })
-    return () => onBlock(null)
-  }, [isBlock, start, end, onBlock])
+    onOpen(lifeOf(row, table))
+    return () => onOpen(null)
+  }, [row, table, onOpen])
   const at = start ?? end
   return (
     <div className="tt-detail-grid">

@@ -1,10 +1,11 @@
 // A curve over time that one drags over to look closer. The wheel stays the page's; buttons do the same by keyboard.
 import { ActionIcon, Tooltip } from '@mantine/core'
-import { type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
+import { type CSSProperties, type PointerEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Series } from '../api/payloads'
+import { MARK } from '../canvas/surface'
 import { format } from '../lib/format'
 import { useTheme } from './basics'
-import { type CurveMarks, curveOption, windowOf } from './curveOption'
+import { type Band, type CurveMarks, curveOption, GRID, windowOf } from './curveOption'
 
 type Library = typeof import('./echarts')
 type Instance = ReturnType<Library['init']>
@@ -18,8 +19,10 @@ export function Curve(props: {
   onWindow: (start: number, end: number) => void
   onMoment: (at: number) => void
   onReset: () => void
+  /** Lies over the curve. */
+  children?: ReactNode
 }) {
-  const { series, marks, height, onWindow, onMoment, onReset } = props
+  const { series, marks, height, onWindow, onMoment, onReset, children } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const chart = useRef<Instance | null>(null)
@@ -92,6 +95,7 @@ export function Curve(props: {
         role="img"
         aria-label={summary(series, marks)}
       />
+      {children}
       {drag && Math.abs(drag.to - drag.from) >= DRAG_PX && (
         <i
           className="tt-curve-drag"
@@ -100,6 +104,24 @@ export function Curve(props: {
       )}
     </div>
   )
+}
+
+/** The life of a block over the curve: an edge where it begins and ends, none where that lies outside or is unknown. */
+export function CurveBlock({ series, life }: { series: Series; life: Band }) {
+  const [start, end] = windowOf(series)
+  const share = (at: number) => (Math.min(end, Math.max(start, at)) - start) / Math.max(1, end - start)
+  const [from, to] = [share(life.start), share(life.end)]
+  const room = `(100% - ${GRID.left + GRID.right}px)`
+  const style: CSSProperties = {
+    color: MARK,
+    top: GRID.top,
+    bottom: GRID.bottom,
+    left: `calc(${GRID.left}px + ${room} * ${from})`,
+    width: `calc(${room} * ${to - from})`,
+    borderLeftWidth: life.start >= start && life.start <= end ? 2 : 0,
+    borderRightWidth: life.end >= start && life.end <= end ? 2 : 0,
+  }
+  return <i className="tt-curve-block" style={style} />
 }
 
 function summary(series: Series, { peak }: CurveMarks): string {

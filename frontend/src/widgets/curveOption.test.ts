@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { indexAt, visibleBands } from './curveOption'
+import { axisScale, gapsOf, indexAt, visibleBands } from './curveOption'
 
 it('finds the value that holds at a time', () => {
   const x = [0, 10, 10, 20]
@@ -17,4 +17,34 @@ it('cuts bands to the window and names only those with room', () => {
     { label: 'Step 1', start: 50, end: 100 },
     { label: '', start: 100, end: 101 },
   ])
+})
+
+it('finds where nothing is counted', () => {
+  const metric = { key: 'a', title: '', unit: 'ns' as const, definition: '', window: '' }
+  const values = [null, null, 7, 8, null, null, 9, null]
+  const lines = [{ metric, category: 'kernel', values }]
+  const x = [0, 10, 10, 20, 20, 40, 40, 50]
+  const series = {
+    kind: 'series' as const,
+    name: '',
+    title: '',
+    subtitle: '',
+    x_metric: metric,
+    x,
+    lines,
+    style: 'lines' as const,
+  }
+  expect(gapsOf(series).map(({ start, end }) => [start, end])).toEqual([
+    [0, 10],
+    [20, 40],
+  ])
+  expect(gapsOf({ ...series, lines: [] })).toEqual([])
+})
+
+it('counts the axis in the unit of its highest point', () => {
+  const metric = { key: 'a', title: '', unit: 'bytes' as const, definition: '', window: '' }
+  const line = { metric, category: 'kernel', values: [4, null, 57_000 * 1024] }
+  const series = { kind: 'series' as const, name: '', title: '', subtitle: '', x_metric: metric, x: [0, 1, 2] }
+  expect(axisScale({ ...series, lines: [line], style: 'lines' }).symbol).toBe('MiB')
+  expect(axisScale({ ...series, lines: [], style: 'lines' }).symbol).toBe('')
 })

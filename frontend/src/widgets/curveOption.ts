@@ -3,8 +3,8 @@ import type { EChartsCoreOption } from 'echarts/core'
 import type { Series } from '../api/payloads'
 import { MARK, type Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
-import { columnScale, format, type Scale } from '../lib/format'
-import { chartScale, tooltipNode } from './chartOption'
+import { columnScale, format, type Scale, scaleFor } from '../lib/format'
+import { tooltipNode } from './chartOption'
 
 export interface Band {
   label: string
@@ -15,13 +15,14 @@ export interface Band {
 export interface CurveMarks {
   bands: readonly Band[]
   peak: { x: number; y: number; label: string } | null
-  /** The life of a block. */
-  block: Band | null
   /** A chosen moment. */
   moment: number | null
 }
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
+
+/** Room around the drawing, in pixels: what lies over it stands in the same frame. */
+export const GRID = { left: 62, right: 18, top: 30, bottom: 42 }
 
 export function windowOf(series: Series): [number, number] {
   return [Number(series.x[0] ?? 0), Number(series.x[series.x.length - 1] ?? 1)]
@@ -37,6 +38,16 @@ export function visibleBands(bands: readonly Band[], [start, end]: [number, numb
   })
 }
 
+/** Where the first line has no values: what lies between null points is not counted. */
+export function gapsOf(series: Series): Band[] {
+  const values = series.lines[0]?.values ?? []
+  return series.x.flatMap((x, i) =>
+    i > 0 && values[i] === null && values[i - 1] === null
+      ? [{ label: '', start: Number(series.x[i - 1]), end: Number(x) }]
+      : [],
+  )
+}
+
 /** The last point at or before a time. */
 export function indexAt(x: readonly (number | string)[], at: number): number {
   let low = 0
@@ -49,20 +60,27 @@ export function indexAt(x: readonly (number | string)[], at: number): number {
   return Math.max(0, low - 1)
 }
 
+/** The unit of the axis: of the highest point alone, for nobody reads a small one off it. */
+export function axisScale(series: Series): Scale {
+  let most = 0
+  for (const line of series.lines) for (const value of line.values) most = Math.max(most, Math.abs(value ?? 0))
+  return scaleFor(series.lines[0]?.metric.unit ?? 'number', most)
+}
+
 /** In the unit of the axis: its ticks are round there. */
 const scaled = (value: number | null, scale: Scale) => (value === null ? null : value / scale.factor)
 
 const number = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
 
 export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EChartsCoreOption {
-  const scale = chartScale(series)
+  const scale = axisScale(series)
   const window = windowOf(series)
   const xScale = columnScale('ns', [window[1] - window[0] || 1])
   const text = { color: theme.mute, fontSize: 11, fontFamily: FONT }
   return {
     animation: false,
     textStyle: { fontFamily: FONT },
-    grid: { left: 62, right: 18, top: 30, bottom: 42 },
+    grid: GRID,
     tooltip: tooltip(series, scale, theme),
     xAxis: {
       type: 'value',
@@ -104,13 +122,14 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
       areaStyle: i === 0 ? { color: categoryColor(line.category), opacity: 0.15 } : undefined,
       emphasis: { disabled: true },
       ...(i === 0
-        ? { markArea: areas(marks, window, theme, text), markPoint: point(marks, window, scale, theme) }
+        ? { markArea: areas(series, marks, theme, text), markPoint: point(marks, window, scale, theme) }
         : {}),
     })),
   }
 }
 
-function areas(marks: CurveMarks, window: [number, number], theme: Theme, text: object) {
+function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
+  const window = windowOf(series)
   const bands = visibleBands(marks.bands, window).map((band, i) => [
     {
       xAxis: band.start,
@@ -122,12 +141,15 @@ function areas(marks: CurveMarks, window: [number, number], theme: Theme, text: 
   ])
   const thin = (window[1] - window[0]) / 500
   const moment = marks.moment === null ? [] : [{ label: '', start: marks.moment, end: marks.moment + thin }]
-  const block = visibleBands([...(marks.block ? [marks.block] : []), ...moment], window)
   return {
     silent: true,
     data: [
       ...bands,
-      ...block.map((band) => [
+      ...gapsOf(series).map((gap) => [
+        { xAxis: gap.start, name: '', itemStyle: { color: theme.mute, opacity: 0.18 } },
+        { xAxis: gap.end },
+      ]),
+      ...visibleBands(moment, window).map((band) => [
         { xAxis: band.start, name: '', itemStyle: { color: MARK, opacity: 0.28, borderColor: MARK, borderWidth: 1 } },
         { xAxis: band.end },
       ]),

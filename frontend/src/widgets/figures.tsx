@@ -17,7 +17,7 @@ export function Headline({ figures, alarms }: { figures: readonly Figure[]; alar
               <b>
                 <Value value={figure.value} unit={figure.metric.unit} />
               </b>
-              {figure.note && <em>{figure.note}</em>}
+              {figure.note && <em title={figure.note}>{figure.note}</em>}
             </dd>
           </div>
         )

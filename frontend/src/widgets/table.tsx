@@ -34,6 +34,8 @@ export interface DataTableProps {
   onOpen?: (row: string) => void
   detail?: (row: Row, table: Table) => ReactNode
   onClear?: () => void
+  /** The row under the pointer or the focus; null when there is none any more. */
+  onPoint?: (row: Row | null, table: Table) => void
   label: string
 }
 
@@ -102,7 +104,7 @@ export function DataTable(props: DataTableProps) {
 }
 
 function Grid(props: DataTableProps & { table: Table }) {
-  const { table: data, pages, query, onSort, shown, open, onOpen, detail, nameStyle = 'plain', label } = props
+  const { table: data, pages, query, onSort, shown, open, onOpen, onPoint, detail, nameStyle = 'plain', label } = props
   const scroller = useRef<HTMLDivElement>(null)
   const width = useWidth(scroller)
   const scales = useScales(pages)
@@ -170,6 +172,21 @@ function Grid(props: DataTableProps & { table: Table }) {
     button.focus()
   }
 
+  const pointed = useRef<Row | null>(null)
+  const point = (row: Row | null) => {
+    if (row === pointed.current) return
+    pointed.current = row
+    onPoint?.(row, data)
+  }
+  const pointAt = (event: { target: EventTarget }) => {
+    const item = event.target instanceof Element ? event.target.closest('[data-index]') : null
+    point((item && pages.row(Number(item.getAttribute('data-index')))) ?? null)
+  }
+  const leave = useRef(point)
+  leave.current = point
+  // A table that goes away is left without a word.
+  useEffect(() => () => leave.current(null), [])
+
   return (
     <div className="tt-grid" ref={scroller} style={sizes as CSSProperties}>
       <div role="table" aria-label={label} aria-rowcount={pages.count + 1} aria-colcount={headers.length}>
@@ -195,7 +212,16 @@ function Grid(props: DataTableProps & { table: Table }) {
             })}
           </div>
         </div>
-        <div role="rowgroup" className="tt-grid-body" style={{ height: rows.getTotalSize() }} onKeyDown={move}>
+        <div
+          role="rowgroup"
+          className="tt-grid-body"
+          style={{ height: rows.getTotalSize() }}
+          onKeyDown={move}
+          onPointerOver={pointAt}
+          onPointerLeave={() => point(null)}
+          onFocus={pointAt}
+          onBlur={() => point(null)}
+        >
           {items.map((item) => {
             const row = pages.row(item.index)
             const id = row ? rowId(row, data.row_key) : ''

@@ -6,23 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, answer_view, whole_number
+from tb_plugin.analyses.driver_calls import driver_calls
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
 from tb_plugin.analyses.memory.records import Device, devices_of, owners_of
 from tb_plugin.analyses.memory.tables import Scene, block_frame, live_at, live_frame, operator_frame
-from tb_plugin.analyses.memory.window import whole_number, window_of
+from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Figures, Payload, Table, View
+from tb_plugin.trace.intervals import intersect, union
 from tb_plugin.trace.table import TraceTable
 
 WIDTH = 800
 """Columns of the curve unless the client names another width."""
-OWN = (
-    "device", "start_ns", "end_ns", "at_ns", "width", "min_block_bytes", "max_block_bytes", "min_lifetime_ns",
-    "max_lifetime_ns",
-)  # fmt: skip
+OWN = ("device", "start_ns", "end_ns", "at_ns", "width")
 
 
 class Memory:
@@ -45,7 +44,7 @@ class Memory:
         return Missing("The trace holds no memory events.", "profile(profile_memory=True) records them.")
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps, the device, the window and the limits of blocks."""
+        """Depends on the chosen steps, the device, the window, the moment and the width."""
         return (params.steps, *(params.get(key) for key in OWN))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -64,18 +63,19 @@ class Memory:
         when = "at the peak" if moment is None else "at the chosen moment"
         frames = {
             "memory_operators": operator_frame(scene, devices),
-            "memory_events": block_frame(scene, devices, params),
+            "memory_events": block_frame(scene, devices),
             "memory_peak": live_frame(live, when),
         }
         payloads: dict[str, Payload] = {}
         if devices:
             width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
-            calls = summary.driver_calls(trace, scene.window)
+            steps = union(trace.steps.host_start_ns, trace.steps.host_end_ns)
+            calls = driver_calls(trace, intersect(steps, scene.window.parts))
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
             payloads["driver_calls"] = summary.driver_figures(calls)
-            payloads["advice"] = summary.advice_of(devices[0], calls)
+            payloads["advice"] = summary.advice_of(trace, devices[0], scene.window, calls)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         return Part(coverage, facts, frames, payloads, (*payloads, "memory_operators"))
 

@@ -11,6 +11,7 @@ from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.window import Window
 from tb_plugin.analyses.metrics import metric
 from tb_plugin.payloads import Line, Series
+from tb_plugin.trace.intervals import subtract, union
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -18,50 +19,73 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Peak:
-    """The highest point of a window: position of its event (-1: before the first) and the time."""
+    """The highest point of what counts in a window."""
 
     at: int
+    """Position of the event that led there, -1: before the first."""
     time_ns: int
-    allocated: int
-    reserved: int | None
-    """Bytes reserved at that moment."""
+    value: int
     from_before: bool
-    """The window began at its highest point: no event of the window led there."""
+    """A part of the window began there: no event of the window led to it."""
 
 
 def peak_of(device: Device, window: Window) -> Peak:
     """The first moment at which most was allocated."""
+    return _highest(device, window, np.append(device.allocated, device.before))
+
+
+def reserved_peak_of(device: Device, window: Window) -> Peak | None:
+    """The first moment at which most was reserved; None where no event says how much."""
+    peak = _highest(device, window, np.append(device.reserved, MISSING))
+    return None if peak.value == MISSING else peak
+
+
+def _highest(device: Device, window: Window, values: Int64) -> Peak:
+    """``values`` has one after each event and, last, the one before the first event."""
     inside = np.flatnonzero(window.holds(device.time_ns))
-    entering = device.at(window.start_ns - 1)
-    best = int(inside[np.argmax(device.allocated[inside])]) if len(inside) else entering
-    from_before = not len(inside)
-    if entering >= 0 and device.level(entering) > device.level(best):
-        best, from_before = entering, True
-    reserved = int(device.reserved[best]) if best >= 0 else MISSING
-    time = window.start_ns if from_before else int(device.time_ns[best])
-    return Peak(best, time, device.level(best), None if reserved == MISSING else reserved, from_before)
+    begins = window.begins
+    # An event that led to a height comes before a part that began at it: it says who did it.
+    at = np.concatenate((inside, device.each_at(begins - 1)))
+    best = int(np.argmax(values[at]))
+    time = np.concatenate((device.time_ns[inside], begins))[best]
+    return Peak(int(at[best]), int(time), int(values[at[best]]), best >= len(inside))
 
 
 def curve_of(device: Device, window: Window, width: int) -> Series:
-    """Allocated and reserved bytes over the window: every extreme of every pixel column is kept."""
-    inside = np.flatnonzero((device.time_ns >= window.start_ns) & (device.time_ns <= window.end_ns))
+    """Allocated and reserved bytes over the window: every extreme of every pixel column is kept.
+
+    What does not count (the time between chosen steps that are not adjacent) is null at both of its ends.
+    """
+    inside = np.flatnonzero(window.holds(device.time_ns))
     kept = inside[_detail(device, inside, window, width)]
-    entering = device.at(window.start_ns - 1)
-    last = int(inside[-1]) if len(inside) else entering
-    x = [window.start_ns, *device.time_ns[kept].tolist(), window.end_ns]
-    lines = []
-    if device.has_totals:
-        values = [device.level(entering), *device.allocated[kept].tolist(), device.level(last)]
-        lines.append(Line(metric("allocated_bytes"), "kernel", values))
-    else:
-        values = [device.level(entering), *device.allocated[kept].tolist(), device.level(last)]
-        lines.append(Line(metric("change_bytes"), "kernel", values))
+    parts = window.parts
+    gaps = subtract(union(np.array([window.start_ns]), np.array([window.end_ns])), parts)
+    # At one moment: the end of a gap, the level at the begin of a part, its events, its end, the begin of a gap.
+    groups = [
+        (gaps.end, None),
+        (parts.start, device.each_at(parts.start - 1)),
+        (device.time_ns[kept], kept),
+        (np.minimum(parts.end, window.end_ns), device.each_at(parts.end - 1)),
+        (gaps.start, None),
+    ]
+    time = np.concatenate([times for times, _ in groups])
+    at = np.concatenate([np.zeros(len(times), np.int64) if where is None else where for times, where in groups])
+    drawn = np.concatenate([np.full(len(times), where is not None) for times, where in groups])
+    order = np.argsort(time, kind="stable")
+    time, at, drawn = time[order], at[order], drawn[order]
+    level = metric("allocated_bytes" if device.has_totals else "change_bytes")
+    lines = [Line(level, "kernel", _values(np.append(device.allocated, device.before)[at], drawn))]
     if (device.reserved > 0).any():
-        at = [max(entering, 0), *kept.tolist(), max(last, 0)]
-        reserved = [None if value == MISSING else value for value in device.reserved[at].tolist()]
-        lines.append(Line(metric("reserved_bytes"), "memcpy", reserved))
-    subtitle = f"{device.name} · {len(inside)}"
-    return Series("curve", "Memory over time", subtitle, metric("moment_ns"), x, lines, "lines")
+        reserved = device.reserved[np.maximum(at, 0)]  # before the first event as after it: nothing else is known
+        lines.append(Line(metric("reserved_bytes"), "memcpy", _values(reserved, drawn & (reserved != MISSING))))
+    return Series("curve", "Memory over time", device.name, metric("moment_ns"), time.tolist(), lines, "lines")
+
+
+def _values(values: Int64, known: npt.NDArray[np.bool_]) -> list[int | float | None]:
+    shown = values.astype(object)
+    shown[~known] = None
+    found: list[int | float | None] = shown.tolist()
+    return found
 
 
 def _detail(device: Device, inside: Int64, window: Window, width: int) -> Int64:

@@ -25,16 +25,21 @@ TYPES = (
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks of one device by their first event; -1 where the trace has no such event."""
+    """Blocks of one device by their first event. All are positions among the device's events, -1 = none."""
 
     allocation: Int64
-    """Position of the allocation among the device's events."""
     release: Int64
     bytes: Int64
+    begin: Int64
+    """The allocation; where none was recorded, the event of the address before the release: not live until after it."""
+    end: Int64
+    """The release; where none was recorded, the next event of the address: live until then at the most."""
+    paired: Bool
+    """Whether no event of the address contradicts: False without an address, and where an event must be missing."""
 
     def live(self, at: int) -> Bool:
-        """Whether each block is live after the event at this position (-1: before the first)."""
-        alive: Bool = (self.allocation <= at) & ((self.release == MISSING) | (self.release > at))
+        """Whether each block is live after the event at this position (-1: before the first), as far as is known."""
+        alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 
 
@@ -50,6 +55,7 @@ class Device:
     allocated: Int64
     """Bytes allocated after each event: as recorded, else the change since the first event."""
     reserved: Int64
+    """Bytes reserved after each event, -1 where none are recorded."""
     has_totals: bool
     has_addresses: bool
     blocks: Blocks
@@ -61,7 +67,11 @@ class Device:
 
     def at(self, time_ns: int) -> int:
         """Position of the last event until then, -1 = none."""
-        return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
+        return int(self.each_at(np.array([time_ns]))[0])
+
+    def each_at(self, times_ns: Int64) -> Int64:
+        """Position of the last event until each time, -1 = none."""
+        return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64) - 1
 
     def level(self, at: int) -> int:
         """Bytes allocated after the event at a position (-1: before the first)."""
@@ -81,45 +91,68 @@ def devices_of(memory: MemoryEvents) -> list[Device]:
 
 
 def device_name(kind: int, number: int) -> str:
-    """As torch.device writes it; a type that PyTorch does not have (yet) by its number."""
-    name = TYPES[kind] if 0 <= kind < len(TYPES) else f"type{kind}"
+    """As torch.device writes it; a type that PyTorch does not have (yet) by its number, none as unknown."""
+    name = TYPES[kind] if 0 <= kind < len(TYPES) else "unknown" if kind == MISSING else f"type{kind}"
     return name if number < 0 else f"{name}:{number}"
 
 
 def _device(memory: MemoryEvents, rows: Int64, kind: int, number: int) -> Device:
-    size, total = memory.bytes[rows], memory.total_allocated[rows]
-    has_totals = bool((total != MISSING).all())
+    size, total, address = memory.bytes[rows], memory.total_allocated[rows], memory.address[rows]
     return Device(
         name=device_name(kind, number),
         is_host=kind == HOST_TYPE,
         record=rows,
         time_ns=memory.time_ns[rows],
         bytes=size,
-        allocated=total if has_totals else np.cumsum(size),
+        allocated=levels_of(total, size),
         reserved=memory.total_reserved[rows],
-        has_totals=has_totals,
-        has_addresses=bool((memory.address[rows] != 0).any()),
-        blocks=pair(memory.address[rows], size),
+        has_totals=bool((total != MISSING).any()),
+        has_addresses=bool(_has_address(address).any()),
+        blocks=pair(address, size),
     )
 
 
+def levels_of(total: Int64, size: Int64) -> Int64:
+    """Bytes allocated after each event: the recorded total; where one is missing, counted on from the last one before.
+
+    Without any it is the change since the first event.
+    """
+    change = np.cumsum(size)
+    known = np.flatnonzero(total != MISSING)
+    if not len(known):
+        return change
+    nearest = known[np.maximum(np.searchsorted(known, np.arange(len(total)), side="right") - 1, 0)]
+    levels: Int64 = change + (total - change)[nearest]
+    return levels
+
+
+def _has_address(address: Int64) -> Bool:
+    known: Bool = (address != 0) & (address != MISSING)
+    return known
+
+
 def pair(address: Int64, size: Int64) -> Blocks:
-    """Each release belongs to the last event of its address, if that is an allocation; what stays alone is kept."""
+    """A release belongs to the event of its address before it, if that is an allocation; what stays alone is kept."""
     rows = np.flatnonzero(size)
     order = rows[np.argsort(address[rows], kind="stable")]
-    grew = size[order] > 0
-    next_frees = np.zeros(len(order), np.bool_)
-    same = (address[order][1:] == address[order][:-1]) & (address[order][1:] != 0)
-    next_frees[:-1] = same & grew[:-1] & ~grew[1:]
-    freed = np.concatenate(([False], next_frees[:-1])) if len(order) else next_frees
-    release = np.full(len(order), MISSING, np.int64)
-    release[next_frees] = order[1:][next_frees[:-1]]
-    orphan = ~grew & ~freed
-    allocation = np.concatenate((order[grew], np.full(int(orphan.sum()), MISSING)))
-    released = np.concatenate((release[grew], order[orphan]))
-    by_time = np.argsort(np.where(allocation == MISSING, released, allocation), kind="stable")
-    allocation, released = allocation[by_time], released[by_time]
-    return Blocks(allocation, released, np.abs(size[np.where(allocation == MISSING, released, allocation)]))
+    known, grew = _has_address(address[order]), size[order] > 0
+    same = (address[order][1:] == address[order][:-1]) & known[1:]
+    before = np.concatenate(([MISSING], np.where(same, order[:-1], MISSING))) if len(order) else order
+    after = np.concatenate((np.where(same, order[1:], MISSING), [MISSING])) if len(order) else order
+    after_grew, before_grew = size[after] > 0, size[before] > 0  # meaningless where there is none
+    released = grew & (after != MISSING) & ~after_grew
+    alone = ~grew & ((before == MISSING) | ~before_grew)
+    first = grew | alone  # the event that stands for its block
+    allocation = np.where(grew, order, MISSING)[first]
+    release = np.where(grew, np.where(released, after, MISSING), order)[first]
+    begin = np.where(grew, order, before)[first]
+    end = np.where(grew, after, order)[first]
+    paired = (known & (released | (np.where(grew, after, before) == MISSING)))[first]
+    by_time = np.argsort(order[first], kind="stable")
+    return Blocks(
+        allocation[by_time], release[by_time], np.abs(size[order[first]])[by_time], begin[by_time], end[by_time],
+        paired[by_time],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +224,7 @@ def _modules(trace: TraceTable, operators: Int64, parent: Int32, operator: Int32
 def _tracks(trace: TraceTable) -> Int32:
     """Track of each allocator event, -1 when its thread has no row."""
     memory = trace.memory
-    of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks)}
+    of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}
     key = memory.pid.astype(np.int64) << 32 | memory.tid.astype(np.int64)
     keys, which = np.unique(key, return_inverse=True)
     threads = [(trace.strings[int(k >> 32)], trace.strings[int(k & 0xFFFFFFFF)]) for k in keys]

@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.donuts import SLICES
-from tb_plugin.analyses.memory.curve import Peak
+from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
+from tb_plugin.analyses.memory.curve import Peak, reserved_peak_of
 from tb_plugin.analyses.memory.records import Device
-from tb_plugin.analyses.memory.tables import BEFORE, Live, Scene, module_names
+from tb_plugin.analyses.memory.tables import BEFORE, LOST, Live, Scene, module_names
 from tb_plugin.analyses.memory.window import Window
 from tb_plugin.analyses.metrics import METRICS, figure
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Part
-from tb_plugin.trace.intervals import covered_before, union
-from tb_plugin.trace.schema import MISSING, NO_OPERATOR, EventKind
+from tb_plugin.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.trace.table import TraceTable
-
-DRIVER = re.compile(r"[a-z]+(Malloc|Free|Mem(Create|Map|Unmap|Release|Free))(Async|FromPoolAsync|Managed)?(_v\d+)?$"
-                    r"|zeMem(Alloc\w+|Free)$|ur(USM\w+Alloc|USMFree)$")  # fmt: skip
-"""Runtime and driver calls that get or give back memory of a device: cudaMalloc, hipFree, cuMemMap, zeMemAllocDevice."""
-RELEASES = re.compile("Free|Unmap|Release")
-OFTEN = 0.05
-
-
-@dataclass(frozen=True)
-class DriverCalls:
-    """Calls of the driver for memory inside the steps."""
-
-    malloc_calls: int
-    malloc_ns: int
-    free_calls: int
-    free_ns: int
-    steps_ns: int
-
-
-def driver_calls(trace: TraceTable, window: Window) -> DriverCalls:
-    """Calls that begin inside a profiler step (of those chosen)."""
-    steps = union(trace.steps.host_start_ns, trace.steps.host_end_ns)
-    start = trace.start_ns
-    gets = trace.strings.where(lambda name: bool(DRIVER.match(name)) and not RELEASES.search(name))
-    frees = trace.strings.where(lambda name: bool(DRIVER.match(name)) and bool(RELEASES.search(name)))
-    rows = np.flatnonzero((trace.kind == EventKind.RUNTIME) & (gets | frees)[trace.name])
-    inside = covered_before(steps, start[rows] + 1) > covered_before(steps, start[rows])
-    rows = rows[inside & window.holds(start[rows])]
-    got, freed = rows[gets[trace.name[rows]]], rows[frees[trace.name[rows]]]
-    own = window.holds(trace.steps.host_start_ns)
-    total = int((trace.steps.host_end_ns - trace.steps.host_start_ns)[own].sum())
-    return DriverCalls(len(got), int(trace.dur_ns[got].sum()), len(freed), int(trace.dur_ns[freed].sum()), total)
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
@@ -68,7 +34,7 @@ def counts_of(device: Device, window: Window) -> tuple[int, int]:
     """Allocations in the window, and bytes that they got and that were never given back."""
     inside = window.holds(device.time_ns)
     blocks = device.blocks
-    kept = (blocks.allocation != MISSING) & (blocks.release == MISSING)
+    kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
     kept[kept] = inside[blocks.allocation[kept]]
     return int((inside & (device.bytes > 0)).sum()), int(blocks.bytes[kept].sum())
 
@@ -76,10 +42,10 @@ def counts_of(device: Device, window: Window) -> tuple[int, int]:
 def facts_of(device: Device, window: Window, peak: Peak) -> Mapping[str, Number]:
     """The device's lines of the report."""
     allocations, unreleased = counts_of(device, window)
-    reserved = device.reserved[window.holds(device.time_ns) & (device.reserved != MISSING)]
+    reserved = reserved_peak_of(device, window)
     facts: dict[str, Number] = {
-        "peak_allocated_bytes": peak.allocated if device.has_totals else None,
-        "peak_reserved_bytes": int(reserved.max()) if len(reserved) else None,
+        "peak_allocated_bytes": peak.value if device.has_totals else None,
+        "peak_reserved_bytes": reserved.value if reserved else None,
         "peak_time_ns": peak.time_ns if device.has_totals else None,
         "allocations": allocations,
         "unreleased_bytes": unreleased if device.has_addresses else None,
@@ -91,19 +57,18 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
     """The headline of a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
     name, module = peak_names(scene, device, peak)
-    inside = np.flatnonzero(scene.window.holds(device.time_ns))
-    entering = device.at(scene.window.start_ns - 1)
+    entering = int(device.each_at(scene.window.begins[:1] - 1)[0])
     figures = [
         figure("peak_allocated_bytes", facts["peak_allocated_bytes"], note=f"by {name}" if device.has_totals else ""),
         figure("peak_time_ns", facts["peak_time_ns"]),
     ]
-    if (device.reserved > 0).any():
-        highest = inside[np.argmax(device.reserved[inside])] if len(inside) else entering
-        when = int(device.time_ns[highest]) if len(inside) else None
-        share = 1 - peak.allocated / peak.reserved if peak.reserved and device.has_totals else None
+    reserved = reserved_peak_of(device, scene.window)
+    if reserved and (device.reserved > 0).any():
+        there = int(device.reserved[peak.at]) if peak.at >= 0 else MISSING
+        share = 1 - peak.value / there if there > 0 and device.has_totals else None
         figures += [
-            figure("peak_reserved_bytes", facts["peak_reserved_bytes"]),
-            figure("peak_reserved_time_ns", when),
+            figure("peak_reserved_bytes", reserved.value),
+            figure("peak_reserved_time_ns", reserved.time_ns),
             figure("fragmentation", share),
         ]
     figures += [
@@ -127,9 +92,10 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
     sums = sums.sort_by([("live_bytes_sum", "descending"), (key, "ascending")])
     rows = [(row[key], row["live_bytes_sum"]) for row in sums.to_pylist()]
     definition = METRICS["live_bytes"]
-    before = sum(v for v in live.table.filter(pc.equal(live.table["name"], BEFORE))["live_bytes"].to_pylist())
-    parts, left = [], live.total - before
-    named = [(text, value) for text, value in rows if text not in (None, BEFORE) and value > 0]
+    nobody = live.table.filter(pc.is_in(live.table["name"], pa.array([BEFORE, LOST], pa.large_string()))).to_pylist()
+    outside = sum(row["live_bytes"] for row in nobody)
+    parts, left = [], live.total - outside
+    named = [(text, value) for text, value in rows if text not in (None, BEFORE, LOST)]
     for i, (text, value) in enumerate(named[:SLICES]):
         link = Link("memory", {"group": "memory_peak", "where": f"{key}:{text}"}, text)
         parts.append(Part(Metric(text, text, "bytes", definition.definition), f"slice{i}", value, link))
@@ -137,9 +103,10 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
     if left:
         text = f"{len(named) - SLICES} others" if len(named) > SLICES else "no module"
         parts.append(Part(Metric("rest", text, "bytes", "All others."), "rest", left))
-    if before:
-        about = METRICS["live_before_bytes"].definition
-        parts.append(Part(Metric("before", "before the trace", "bytes", about), "idle", before))
+    if outside:
+        about = METRICS["live_before_bytes"].definition if outside > 0 else "The recorded total less what is above."
+        text = nobody[0]["name"].strip("()")
+        parts.append(Part(Metric("outside", text, "bytes", about), "idle", outside))
     return Breakdown(name, title, device.name, "bytes", live.total, parts, "bar")
 
 
@@ -148,7 +115,7 @@ def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
     about = METRICS["peak_allocated_bytes"]
     figures = [
         Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),
-               p.allocated if d.has_totals else None)
+               p.value if d.has_totals else None)
         for d, p in zip(devices, peaks, strict=True)
     ]  # fmt: skip
     return Figures("devices", "Devices", "", figures)
@@ -157,39 +124,42 @@ def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
 def driver_figures(calls: DriverCalls) -> Figures:
     """How often the allocator asked the driver."""
     keys = ("malloc_calls", "malloc_ns", "free_calls", "free_ns")
-    return Figures("driver_calls", "Driver calls inside steps", "", [figure(k, getattr(calls, k)) for k in keys])
+    where = "inside steps" if calls.recorded else "while recording"
+    return Figures("driver_calls", f"Driver calls {where}", "", [figure(k, getattr(calls, k)) for k in keys])
 
 
-def advice_of(device: Device, calls: DriverCalls) -> Notices:
-    """What to do about it, and what the trace leaves out."""
+def advice_of(trace: TraceTable, device: Device, window: Window, calls: DriverCalls) -> Notices:
+    """What to do about it, and what the trace or the window leaves out."""
     notices = []
-    if calls.malloc_calls and not device.is_host:
-        share = (calls.malloc_ns + calls.free_ns) / calls.steps_ns if calls.steps_ns else 0.0
+    driver = driver_notice(calls, Link("timeline", {}, "Show in timeline"))
+    if driver and not device.is_host:
+        notices.append(driver)
+    start = trace.steps.host_start_ns
+    apart = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())
+    if apart and trace.steps.recorded:
         notices.append(
             Notice(
-                rule="driver_memory_calls",
-                severity="medium" if share > OFTEN else "low",
-                text="Inside steps the allocator asked the driver for memory {malloc_calls} times ({malloc_ns}) and "
-                "gave some back {free_calls} times ({free_ns}): {driver_memory_ratio} of the steps.",
-                todo="The reserved curve should be flat. Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, keep "
-                "shapes constant, or warm up with the largest input.",
-                figures=[
-                    *(figure(k, getattr(calls, k)) for k in ("malloc_calls", "malloc_ns", "free_calls", "free_ns")),
-                    figure("driver_memory_ratio", share),
-                ],
-                measure="driver_memory_ratio",
-                threshold=OFTEN,
+                rule="steps_apart",
+                severity="info",
+                text="Steps shown but not chosen: {affected}. The curve is left out there, and no number counts them.",
+                todo="",
+                figures=[figure("affected", apart, "Steps")],
             )
         )
-    if not (device.has_totals and device.has_addresses):
-        missing = [text for text, there in (("totals", device.has_totals), ("addresses", device.has_addresses))
-                   if not there]  # fmt: skip
+    missing = [
+        text for text, there in (("totals", device.has_totals), ("addresses", device.has_addresses)) if not there
+    ]
+    if missing:
+        lost = {
+            "totals": "the curve shows the change since the first event",
+            "addresses": "allocations cannot be matched with releases",
+        }
         notices.append(
             Notice(
                 rule="memory_incomplete",
                 severity="info",
-                text=f"The memory events of {device.name} hold no {' and no '.join(missing)}: the curve shows the "
-                "change since the first event, and allocations cannot be matched with releases.",
+                text=f"The memory events of {device.name} hold no {' and no '.join(missing)}: "
+                f"{', and '.join(lost[key] for key in missing)}.",
                 todo="PyTorch 1.10 and newer record both.",
             )
         )

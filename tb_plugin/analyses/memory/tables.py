@@ -10,13 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import Frame, Params
+from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Spans, group, outermost, subtree_sums
 from tb_plugin.analyses.memory.records import Device, Owners
-from tb_plugin.analyses.memory.window import Window, whole_number
-from tb_plugin.analyses.metrics import METRICS, columns
+from tb_plugin.analyses.memory.window import Window
+from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.names import MODULE
 from tb_plugin.payloads import Sort
-from tb_plugin.trace.schema import MISSING, NO_OPERATOR
+from tb_plugin.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -25,13 +26,14 @@ Bool = npt.NDArray[np.bool_]
 
 BEFORE = "(before the trace)"
 """Stands for whoever allocated what was live before the first event."""
-PREFIX = r"^(nn\.Module: |\[pl\]\[module\])"
+LOST = "(releases not recorded)"
+"""Stands for the difference where the recorded total is less than the blocks that nobody released."""
 SUMS = (
     "size_increase_bytes", "self_size_increase_bytes", "allocation_count", "self_allocation_count",
     "allocation_bytes", "self_allocation_bytes",
 )  # fmt: skip
-STATES = ("released", "never released", "allocated before", "unpaired")
-RELEASED, KEPT, OLDER, UNPAIRED = range(4)
+STATES = ("released", "released later", "never released", "allocated before", "unpaired")
+RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +47,11 @@ class Scene:
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
     """Per device and operator; the row of no operator holds what happened outside any."""
-    trace, owners = scene.trace, scene.owners
-    began = scene.window.holds(trace.start_ns[owners.operators])
-    names, counts = np.unique(trace.name[owners.operators][began], return_counts=True)
+    trace = scene.trace
+    # Also on threads that allocate nothing: the number of calls is that of the operator view.
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    began = operators[scene.window.holds(trace.start_ns[operators])]
+    names, counts = np.unique(trace.name[began], return_counts=True)
     calls = np.zeros(len(trace.strings), np.int64)
     calls[names] = counts
     found = [_operators(scene, device, calls) for device in devices]
@@ -120,17 +124,11 @@ def _sum(owner: Int64, values: Int64, count: int) -> Int64:
     return total
 
 
-def block_frame(scene: Scene, devices: Sequence[Device], params: Params) -> Frame:
-    """Blocks that were allocated or released in the window, with the size and the lifetime asked for."""
+def block_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
+    """Blocks that were allocated or released in the window."""
     found = [_blocks(scene, device) for device in devices]
     empty = pa.table({key: pa.array([], _TYPES.get(key, pa.int64())) for key in _BLOCK_KEYS})
     table = pa.concat_tables([empty, *found])
-    for key in ("block_bytes", "lifetime_ns"):
-        low, high = (whole_number(params, f"{side}_{key}") for side in ("min", "max"))
-        if low is not None:
-            table = table.filter(pc.greater_equal(table[key], low))
-        if high is not None:
-            table = table.filter(pc.less_equal(table[key], high))
     return Frame(
         name="memory_events",
         title="Memory blocks",
@@ -160,14 +158,12 @@ def _blocks(scene: Scene, device: Device) -> pa.Table:
     number = np.arange(len(blocks.bytes))
     has_allocation, has_release = blocks.allocation != MISSING, blocks.release != MISSING
     begin, end = _at(device.time_ns, blocks.allocation), _at(device.time_ns, blocks.release)
-    holds = scene.window.holds
-    chosen = np.flatnonzero((has_allocation & holds(begin)) | (has_release & holds(end)))
-    state = np.where(has_allocation & has_release, RELEASED, np.where(has_allocation, KEPT, OLDER))
-    if not device.has_addresses:
-        state = np.full(len(state), UNPAIRED)
+    begins, ends = has_allocation & scene.window.holds(begin), has_release & scene.window.holds(end)
+    chosen = np.flatnonzero(begins | ends)
+    state = np.select([~blocks.paired, begins & ends, ends, has_release], [UNPAIRED, RELEASED, OLDER, LATER], KEPT)
     has_allocation, has_release = has_allocation[chosen], has_release[chosen]
-    # Without addresses every event stands alone, and a release is its own operator's.
-    known = has_allocation if device.has_addresses else np.ones(len(chosen), np.bool_)
+    # A release that stands alone is its own operator's.
+    known = has_allocation | ~blocks.paired[chosen]
     event = _at(device.record, np.where(has_allocation, blocks.allocation[chosen], blocks.release[chosen]))
     data = {
         "name": _owner_names(scene, event, known),
@@ -197,7 +193,7 @@ def _owner_names(scene: Scene, event: Int64, known: Bool) -> pa.Array:
 
 def module_names(scene: Scene, name: Int32) -> pa.Array:
     """Names of modules as the module view shows them; null for none."""
-    return pc.replace_substring_regex(scene.trace.strings.take(name), pattern=PREFIX, replacement="")
+    return pc.replace_substring_regex(scene.trace.strings.take(name), pattern=MODULE.pattern, replacement="")
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,20 +208,29 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     """Blocks live after the event at a position, and the rest, which was allocated before the trace."""
     total = device.level(at)
     blocks = device.blocks
-    alive = np.flatnonzero(blocks.live(at) & (blocks.allocation != MISSING))
+    # A block without an address may be gone: it is among what nobody can name.
+    alive = np.flatnonzero(blocks.live(at) & (blocks.allocation != MISSING) & (blocks.paired | (blocks.end != MISSING)))
     if not (device.has_addresses and device.has_totals):
         alive, total = alive[:0], 0
     event = device.record[blocks.allocation[alive]]
     name, module = scene.owners.names(scene.trace, event), scene.owners.modules(scene.trace, event)
     groups = group(name, module)
-    size, count = groups.sum(blocks.bytes[alive]), groups.count()
-    names = _owner_names(scene, event[groups.first], np.ones(len(groups), np.bool_))
-    modules = module_names(scene, module[groups.first])
-    table = pa.table({"name": names, "module": modules, "blocks": pa.array(count), "live_bytes": pa.array(size)})
+    size = groups.sum(blocks.bytes[alive])
+    table = pa.table(
+        {
+            "name": _owner_names(scene, event[groups.first], np.ones(len(groups), np.bool_)),
+            "module": module_names(scene, module[groups.first]),
+            "blocks": pa.array(groups.count()),
+            "live_bytes": pa.array(size),
+        }
+    )
     rest = total - int(size.sum())
     if rest:
-        older = int((blocks.live(at) & (blocks.allocation == MISSING)).sum())
-        row = {"name": [BEFORE], "module": [None], "blocks": [older or None], "live_bytes": [rest]}
+        older = blocks.bytes[blocks.live(at) & (blocks.allocation == MISSING)]
+        # Their number is known only if all of them are released in the trace.
+        known = len(older) if int(older.sum()) == rest else None
+        whose = BEFORE if rest > 0 else LOST
+        row = {"name": [whose], "module": [None], "blocks": [known], "live_bytes": [rest]}
         table = pa.concat_tables([table, pa.table(row, schema=table.schema)])
     table = table.append_column("device", pa.array([device.name] * table.num_rows, pa.string()))
     return Live(table, total)
@@ -250,6 +255,3 @@ def live_frame(found: Sequence[Live], when: str) -> Frame:
         name_column="name",
         sort=Sort("live_bytes", True),
     )
-
-
-assert set(_BLOCK_KEYS) <= METRICS.keys()

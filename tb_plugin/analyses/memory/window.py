@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.base import Params, whole_number
 from tb_plugin.analyses.selection import chosen_steps
 from tb_plugin.errors import BadRequest
-from tb_plugin.trace.intervals import Ranges, covered_before, union
+from tb_plugin.trace.intervals import Ranges, covered_before, intersect, union
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -19,20 +19,21 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """``[start_ns, end_ns]``, of which only ``steps`` count where steps were chosen."""
+    """The time from ``start_ns`` to ``end_ns``. What counts is ``parts``: all of it, or the chosen steps in it."""
 
     start_ns: int
     end_ns: int
-    steps: Ranges | None
-    whole: bool
-    """Everything there is."""
+    parts: Ranges
 
     def holds(self, times: Int64) -> Bool:
-        """Whether each time lies in it."""
-        inside: Bool = (times >= self.start_ns) & (times <= self.end_ns)
-        if self.steps is None:
-            return inside
-        return inside & (covered_before(self.steps, times + 1) > covered_before(self.steps, times))
+        """Whether each time counts."""
+        inside: Bool = covered_before(self.parts, times + 1) > covered_before(self.parts, times)
+        return inside
+
+    @property
+    def begins(self) -> Int64:
+        """When each part begins; where nothing counts, when the window does."""
+        return self.parts.start if len(self.parts) else np.array([self.start_ns])
 
 
 def window_of(trace: TraceTable, params: Params) -> Window:
@@ -51,15 +52,6 @@ def window_of(trace: TraceTable, params: Params) -> Window:
     end = end if asked[1] is None else min(max(asked[1], first), last)
     if end < start:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
-    return Window(start, end, steps, steps is None and asked == [None, None])
-
-
-def whole_number(params: Params, key: str) -> int | None:
-    """One of the view's own parameters, None when it is not given. Raises BadRequest."""
-    text = params.get(key)
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError as error:
-        raise BadRequest(f"{key} must be a whole number.", key, f"Got {text[:40]!r}.") from error
+    # Its last moment counts, so that the last event of a trace does; a step ends before the next one begins.
+    parts = union(np.array([start]), np.array([end + 1]))
+    return Window(start, end, parts if steps is None else intersect(parts, steps))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, answer_view
+from tb_plugin.analyses.driver_calls import driver_calls
 from tb_plugin.analyses.metrics import METRICS, columns, figure, metric
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
@@ -20,6 +21,7 @@ from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.payloads import Breakdown as BreakdownPayload
 from tb_plugin.payloads import Column, Figures, Line, Link, Metric, Notices, Payload, Series, Table, View
 from tb_plugin.payloads import Part as BreakdownPart
+from tb_plugin.trace.intervals import union
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -67,7 +69,8 @@ class Overview:
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
         ratios = {d.id: device_ratios(trace, i, window) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
-        advice = recommendations(Situation(trace, breakdown, with_kernels))
+        driver = driver_calls(trace, union(steps.host_start_ns, steps.host_end_ns))
+        advice = recommendations(Situation(trace, breakdown, with_kernels, driver))
         payloads: dict[str, Payload] = {
             "headline": _headline(breakdown, steps.recorded, with_kernels),
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),

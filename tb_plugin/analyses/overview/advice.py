@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
 from tb_plugin.analyses.grouping import levels
 from tb_plugin.analyses.metrics import figure
 from tb_plugin.analyses.overview.device_time import DeviceRatios
@@ -34,6 +35,8 @@ class Situation:
     breakdown: Breakdown
     ratios: dict[str, DeviceRatios]
     """By device id, devices with kernels only."""
+    driver: DriverCalls
+    """Inside the chosen steps."""
 
 
 def recommendations(situation: Situation) -> list[Notice]:
@@ -46,6 +49,7 @@ def recommendations(situation: Situation) -> list[Notice]:
         _low_utilization,
         _matrix_units,
         _memory_limit,
+        _driver_calls,
     )
     return [notice for rule in rules if (notice := rule(situation)) is not None]
 
@@ -253,4 +257,12 @@ def _memory_limit(s: Situation) -> Notice | None:
             Reference("PyTorch: checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
             Reference("PyTorch: AMP", "https://docs.pytorch.org/docs/stable/amp.html"),
         ],
+    )
+
+
+def _driver_calls(s: Situation) -> Notice | None:
+    """What the memory view says as well; it is there to see if the allocator's events were recorded."""
+    seen = len(s.trace.memory.time_ns) > 0
+    return driver_notice(
+        s.driver, Link("memory", {}, "Show memory") if seen else Link("timeline", {}, "Show in timeline")
     )

@@ -75,9 +75,14 @@ export function TableSection(props: {
   placeholder: string
   /** Stands first in the toolbar. */
   lead?: ReactNode
+  /** Filters of the view's own, after the search; `cleared` is what takes them out of the URL. */
+  filters?: (table: Table | null) => ReactNode
+  cleared?: Values
+  /** The row under the pointer or the focus. */
+  onPoint?: (row: Row | null, table: Table) => void
   detail: (row: Row, table: Table) => ReactNode
 }) {
-  const { view, base, groups, nameStyle, placeholder, lead, detail } = props
+  const { view, base, groups, nameStyle, placeholder, lead, filters, cleared, onPoint, detail } = props
   const route = useRoute()
   const group = groups.find((item) => item.table === route.group) ?? groups[0]
   const { sort, desc, search, where } = route
@@ -124,14 +129,17 @@ export function TableSection(props: {
           onChange={(next) => setRoute({ search: next, row: '' })}
           placeholder={placeholder}
         />
+        {filters?.(table)}
         <Chips where={query.where} table={table} />
-        <span className="tt-count tt-mute">
-          {table &&
-            (pages.count === table.total_rows
-              ? `${table.total_rows.toLocaleString('en-US')} rows`
-              : `${pages.count.toLocaleString('en-US')} of ${table.total_rows.toLocaleString('en-US')} rows`)}
+        <span className="tt-toolbar-end">
+          <span className="tt-count tt-mute">
+            {table &&
+              (pages.count === table.total_rows
+                ? `${table.total_rows.toLocaleString('en-US')} rows`
+                : `${pages.count.toLocaleString('en-US')} of ${table.total_rows.toLocaleString('en-US')} rows`)}
+          </span>
+          {table && <ColumnChooser table={table} shown={shown} />}
         </span>
-        {table && <ColumnChooser table={table} shown={shown} />}
       </div>
       <DataTable
         pages={pages}
@@ -142,7 +150,8 @@ export function TableSection(props: {
         open={route.row}
         onOpen={(row) => setRoute({ row })}
         detail={detail}
-        onClear={() => setRoute({ search: '', where: '' }, true)}
+        onClear={() => setRoute({ search: '', where: '', ...cleared }, true)}
+        onPoint={onPoint}
         label={group.label}
       />
     </section>

@@ -1,0 +1,39 @@
+// A size or a time as a person types it ("1.5 MiB", "200 us"), to and from whole bytes and nanoseconds.
+import type { Unit } from '../api/payloads'
+import { LADDERS } from './format'
+
+/** Other ways to write a unit. Of memory KB is what the allocators call so: 1,024 bytes. */
+const ALSO: Record<string, string> = {
+  k: 'kib',
+  kb: 'kib',
+  m: 'mib',
+  mb: 'mib',
+  g: 'gib',
+  gb: 'gib',
+  t: 'tib',
+  tb: 'tib',
+}
+
+/** The whole number meant, `null` for nothing typed, `undefined` for what cannot be read. */
+export function readQuantity(text: string, unit: Unit): number | null | undefined {
+  const typed = text.trim()
+  if (typed === '') return null
+  const match = /^(\d[\d,]*(?:\.\d+)?|\.\d+)\s*([a-zµμ]*)$/i.exec(typed)
+  if (!match) return undefined
+  const ladder = LADDERS[unit] ?? [[1, '']]
+  const symbol = match[2].toLowerCase().replace(/^[µμ]s$/, 'us')
+  const wanted = unit === 'bytes' ? (ALSO[symbol] ?? symbol) : symbol
+  const factor = wanted === '' ? 1 : ladder.find(([, name]) => name.toLowerCase().replace('µs', 'us') === wanted)?.[0]
+  const value = Math.round(Number(match[1].replaceAll(',', '')) * (factor ?? Number.NaN))
+  return Number.isSafeInteger(value) ? value : undefined
+}
+
+/** In the largest unit that says exactly this number with at most three decimals. */
+export function writeQuantity(value: number, unit: Unit): string {
+  const ladder = LADDERS[unit] ?? [[1, '']]
+  for (const [factor, symbol] of [...ladder].reverse()) {
+    const short = Number((value / factor).toFixed(3))
+    if (value >= factor && short * factor === value) return `${short} ${symbol}`.trim()
+  }
+  return `${value} ${ladder[0][1]}`.trim()
+}

@@ -1,0 +1,97 @@
+// A filter by a range of a number: at least, at most, or both, typed with their unit.
+import { Button, Popover, TextInput } from '@mantine/core'
+import { useEffect, useState } from 'react'
+import type { Unit } from '../api/payloads'
+import { format } from '../lib/format'
+import { readQuantity, writeQuantity } from '../lib/quantity'
+import { ChevronDown } from './icons'
+
+export interface Range {
+  /** Whole numbers as text, '' = no limit. */
+  low: string
+  high: string
+}
+
+const written = (text: string, unit: Unit) => (text === '' ? '' : writeQuantity(Number(text), unit))
+
+function said({ low, high }: Range, unit: Unit): string {
+  if (low !== '' && high !== '') return `${written(low, unit)} to ${written(high, unit)}`
+  return low !== '' ? `≥ ${written(low, unit)}` : `≤ ${written(high, unit)}`
+}
+
+export function RangeFilter(props: {
+  label: string
+  unit: Unit
+  range: Range
+  /** What there is, as a hint. */
+  extremes: readonly number[] | undefined
+  onChange: (range: Range) => void
+}) {
+  const { label, unit, range, extremes, onChange } = props
+  const set = range.low !== '' || range.high !== ''
+  return (
+    <Popover position="bottom-start" withinPortal trapFocus>
+      <Popover.Target>
+        <Button
+          size="sm"
+          variant={set ? 'light' : 'default'}
+          className="tt-range"
+          rightSection={<ChevronDown />}
+          aria-label={`${label}: ${set ? said(range, unit) : 'any'}`}
+        >
+          {set ? `${label} ${said(range, unit)}` : label}
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown className="tt-range-fields">
+        <Limit
+          label={`${label} at least`}
+          unit={unit}
+          value={range.low}
+          hint={extremes?.[0]}
+          onChange={(low) => onChange({ ...range, low })}
+        />
+        <Limit
+          label={`${label} at most`}
+          unit={unit}
+          value={range.high}
+          hint={extremes?.[1]}
+          onChange={(high) => onChange({ ...range, high })}
+        />
+        <Button size="xs" variant="default" disabled={!set} onClick={() => onChange({ low: '', high: '' })}>
+          Any {label.toLowerCase()}
+        </Button>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}
+
+function Limit(props: {
+  label: string
+  unit: Unit
+  value: string
+  hint: number | undefined
+  onChange: (value: string) => void
+}) {
+  const { label, unit, value, hint, onChange } = props
+  const [text, setText] = useState(written(value, unit))
+  useEffect(() => setText(written(value, unit)), [value, unit])
+  const read = readQuantity(text, unit)
+  const commit = () => {
+    if (read === undefined) return
+    const next = read === null ? '' : String(read)
+    setText(written(next, unit))
+    if (next !== value) onChange(next)
+  }
+  return (
+    <TextInput
+      size="xs"
+      label={label}
+      placeholder={hint === undefined ? '' : format(hint, unit)}
+      value={text}
+      error={read === undefined ? `Write for example ${unit === 'ns' ? '200 µs or 1.5 ms' : '512 B or 1.5 MiB'}` : null}
+      onChange={(event) => setText(event.currentTarget.value)}
+      onBlur={commit}
+      onKeyDown={(event) => event.key === 'Enter' && commit()}
+    />
+  )
+}
