@@ -33,7 +33,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a gate. ``change`` is a share where the gate is relative; None = from nothing to something."""
+    """What became of a gate. ``change`` is a share where the gate is relative; None = more than a float can say."""
 
     gate: Gate
     baseline: int | float
@@ -70,7 +70,14 @@ def judge(gate: Gate, baseline: Facts, experiment: Facts) -> Verdict:
             return Verdict(gate, before, after, None, not failed)
         change = change / abs(Fraction(before)) if before else Fraction(0)
     failed = change > gate.limit if gate.above else change < gate.limit
-    return Verdict(gate, before, after, float(change), not failed)
+    return Verdict(gate, before, after, _float(change), not failed)
+
+
+def _float(value: Fraction) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def _value(gate: Gate, facts: Facts, side: str) -> int | float:

@@ -184,6 +184,11 @@ def test_samples(capsys):
     assert sum(found["waterfall"]["parts"].values()) == found["waterfall"]["delta_ns"]
 
 
+def test_a_share_that_no_float_holds():
+    verdict = judge(parse_gate("x_ns>5%"), {"x_ns": 5e-324}, {"x_ns": 1e15})
+    assert (verdict.change, verdict.passed) == (None, False)
+
+
 numbers = st.integers(-(2**60), 2**60) | st.floats(-1e15, 1e15)
 
 
