@@ -16,8 +16,8 @@ from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.calls import Call
 from tb_plugin.analyses.distributed.dtypes import element_bytes
-from tb_plugin.analyses.distributed.match import match
 from tb_plugin.analyses.distributed.names import bus_factor, collective_name
+from tb_plugin.analyses.distributed.profile import calls_table
 from tb_plugin.payloads import Notices, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, trace
@@ -232,11 +232,24 @@ def test_steps_are_chosen_after_matching() -> None:
 
 
 def call(name: str, at: int, dur: int = 10, elements: int = 1, step: str | None = None, sequence: int = -1) -> Call:
-    return Call(step, name, "Float", elements, 4 * elements, "", "", 2, sequence, at, dur, True)
+    return Call(step, name, "Float", elements, 4 * elements, "", "", 2, sequence, -1, -1, at, dur, True)
+
+
+def part_of(worker: str, calls: Sequence[Call], world: int | None = None) -> Part:
+    """A part of nothing but calls."""
+    part = VIEW.part(trace().step(0, 0, 1).op("aten::mm", 0, 1).table(), Params())
+    frame = replace(part.frames["collectives"], data=calls_table(calls))
+    frames = {**part.frames, "collectives": frame}
+    return replace(part, worker=worker, frames=frames, facts={"distributed.world_size": world})
 
 
 def pairs(*workers: Sequence[Call]) -> list[tuple[tuple[int, int], ...]]:
-    return sorted(tuple((p.worker, p.call) for p in found.places) for found in match(workers))
+    """(worker, call) of each match."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for row in table_of([part_of(f"{w}", calls) for w, calls in enumerate(workers)], "collectives"):
+        if row["match"] is not None:
+            found.setdefault(row["match"], []).append((int(row["worker"]), row["call"]))
+    return sorted(tuple(places) for places in found.values())
 
 
 def test_one_missing_call_shifts_nothing() -> None:

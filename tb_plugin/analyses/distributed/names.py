@@ -26,6 +26,8 @@ _FAMILY = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _FAMI
 NOT_COLLECTIVE = frozenset({"wait", "init", "pg_init", "start_coalescing", "end_coalescing"})
 """What record_param_comms also reports and what moves no data."""
 POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
+UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
+"""Collectives in which workers may give and take different numbers of elements."""
 
 
 def collective_name(text: str) -> str:
