@@ -5,20 +5,27 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.calls import Call
 from tb_plugin.analyses.distributed.dtypes import element_bytes
+from tb_plugin.analyses.distributed.match import longest_common
 from tb_plugin.analyses.distributed.names import bus_factor, collective_name
 from tb_plugin.analyses.distributed.profile import calls_table
-from tb_plugin.payloads import Notices, Series, Table, View
+from tb_plugin.analyses.distributed.waiting import caused_ns
+from tb_plugin.payloads import Figures, Notices, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES, SHARED, loaded, needs_shared, sample
@@ -217,6 +224,146 @@ def test_missing_calls_and_an_absent_rank(victim: str, numbered: bool) -> None:
         assert rows[worker]["unmatched"] == 0
 
 
+def test_the_straggler_s_sentence_agrees_with_the_bars_where_collectives_overlap() -> None:
+    """Three asynchronous calls at once: their waits are 60 + 50 + 40, and rank0 waits for 60 + 10."""
+    late = [call("all_reduce", at, 40, n) for n, at in enumerate((160, 170, 180), 1)]
+    early = [call("all_reduce", at, 100, n) for n, at in enumerate((100, 110, 120), 1)]
+    parts = [part_of("rank0", early, step_ns=400), part_of("rank1", late, step_ns=400)]
+    bars = view_of(parts).payloads["waiting"]
+    assert isinstance(bars, Series)
+    transfer, wait = (line.values for line in bars.lines)
+    assert (transfer, wait) == ([60, 60], [60, 0])
+    assert findings(parts)["straggler"] == {"worker": "rank1", "last_share": 1.0, "caused_wait_ns": 60}
+    rows = workers_of(parts)
+    assert [row["caused_wait_ns"] for row in rows.values()] == [0, 60]
+
+
+@given(data=st.data())
+def test_caused_waits_are_what_every_nanosecond_says(data: st.DataObject) -> None:
+    """Against sets of nanoseconds: waiting for somebody, and no transfer of this worker in this step at that moment."""
+    times = st.lists(st.integers(0, 30), min_size=3, max_size=3).map(sorted)
+    calls = st.tuples(st.integers(0, 3), times, st.integers(0, 2))
+    rows = data.draw(st.lists(calls, min_size=1, max_size=10))
+    key, start, moving, end, last = np.array([(k, *t, w) for k, t, w in rows], np.int64).T
+    expected = [0, 0, 0]
+    for place in range(4):
+        transfers = {t for k, (_, b, c), _ in rows if k == place for t in range(b, c)}
+        for cause in range(3):
+            waits = {t for k, (a, b, _), w in rows if (k, w) == (place, cause) for t in range(a, b)}
+            expected[cause] += len(waits - transfers)
+    assert caused_ns(key, start, moving, end, last, 3).tolist() == expected
+
+
+def test_a_missing_rank_makes_waiting_a_lower_and_transfer_an_upper_bound() -> None:
+    """The absent rank is the straggler: what its peers wait for it cannot be seen and must not be claimed as transfer."""
+    everyone = synthetic()
+    parts = [part for part in everyone if part.worker != "rank2"]
+    found = findings(parts)
+    assert found["workers_missing"] == {"workers": 3, "world_size": 4}
+    assert found["bounds"] == {"bounded": 36, "matched": 36}
+    assert "straggler" not in found
+    whole, seen = workers_of(everyone), workers_of(parts)
+    for worker in seen:
+        assert seen[worker]["wait_ns"] <= whole[worker]["wait_ns"]
+        assert seen[worker]["transfer_ns"] >= whole[worker]["transfer_ns"]
+        assert seen[worker]["bounded"] == 12 and whole[worker]["bounded"] == 0
+    assert {row["timing"] for row in table_of(parts, "collectives")} == {"bound"}
+    assert {row["timing"] for row in table_of(everyone, "collectives")} == {"measured"}
+    view = view_of(parts)
+    bars, headline = view.payloads["waiting"], view.payloads["headline"]
+    assert isinstance(bars, Series) and isinstance(headline, Figures)
+    assert [line.metric.title for line in bars.lines] == ["Data transfer, at most", "Synchronizing, at least"]
+    assert "Waiting, at least" in {figure.metric.title for figure in headline.figures}
+
+
+def test_groups_that_are_whole_are_measured_though_the_job_has_more_ranks() -> None:
+    """Two tensor-parallel groups of two, one of them here: nothing about it is a bound."""
+    two = [call("all_reduce", 0, 30), call("all_reduce", 50, 30)]
+    parts = [part_of("rank0", two, 4), part_of("rank1", two, 4)]
+    assert {row["timing"] for row in table_of(parts, "collectives")} == {"measured"}
+    assert set(findings(parts)) == {"workers_missing"}
+    # Without a recorded size nothing says that the group is whole, unless all ranks of the job are here.
+    unknown = [replace(one, group_size=-1) for one in two]
+    for world, timing in ((4, "bound"), (2, "measured"), (None, "measured")):
+        parts = [part_of("rank0", unknown, world), part_of("rank1", unknown, world)]
+        assert {row["timing"] for row in table_of(parts, "collectives")} == {timing}
+
+
+def test_a_call_that_the_straggler_lacks_is_estimated_from_the_others() -> None:
+    """Rank 1 is always last, 20 ns of transfer; its third call was not recorded."""
+    waiting = [call("all_reduce", at, 50, sequence=n) for n, at in enumerate(range(0, 500, 100))]
+    late = [call("all_reduce", at + 30, 20, sequence=n) for n, at in enumerate(range(0, 500, 100)) if n != 2]
+    waiting, late = ([replace(one, group_size=3) for one in calls] for calls in (waiting, late))
+    parts = [part_of("rank0", waiting, 3), part_of("rank1", late, 3), part_of("rank2", waiting, 3)]
+    rows = table_of(parts, "collectives")
+    assert [row["timing"] for row in rows if row["worker"] == "rank0"] == ["measured"] * 2 + ["estimated"] + [
+        "measured"
+    ] * 2
+    assert {(row["transfer_ns"], row["wait_ns"]) for row in rows if row["worker"] == "rank0"} == {(20, 30)}
+    assert findings(parts)["estimated"] == {"estimated": 2}
+
+
+# Sending and receiving
+
+
+def p2p(name: str, source: int, destination: int, at: int, elements: int = 1, **more: Any) -> Call:
+    one = replace(call(name, at, elements=elements, **more), group_size=4, ranks="[0, 1, 2, 3]")
+    return replace(one, source_rank=source, destination_rank=destination)
+
+
+def test_sends_and_receives_meet_by_their_ends_and_not_by_their_own_numbers() -> None:
+    """A pipeline: each rank numbers its own calls, so equal numbers mean nothing."""
+    workers = [
+        [p2p("send", 0, 1, 0, sequence=1), p2p("recv", 1, 0, 100, sequence=2)],
+        [p2p("recv", 0, 1, 0, sequence=1), p2p("send", 1, 2, 50, sequence=2), p2p("send", 1, 0, 100, sequence=3)],
+        [p2p("recv", 1, 2, 50, sequence=1), p2p("send", 2, 3, 70, sequence=2)],
+    ]
+    assert pairs(*workers) == [((0, 0), (1, 0)), ((0, 1), (1, 2)), ((1, 1), (2, 0))]
+    parts = [part_of(f"rank{w}", calls, 4) for w, calls in enumerate(workers)]
+    # The last one goes to a rank that is not here. Of the others both ends are known.
+    assert [row["unmatched"] for row in workers_of(parts).values()] == [0, 0, 1]
+    assert {row["timing"] for row in table_of(parts, "collectives") if row["match"] is not None} == {"measured"}
+
+
+def test_a_lost_send_shifts_no_other_and_both_directions_are_kept_apart() -> None:
+    sizes = [1, 2, 3, 4]
+    sends = [p2p("send", 0, 1, 100 * n, n) for n in sizes]
+    receives = [p2p("recv", 0, 1, 100 * n, n) for n in sizes if n != 2]
+    back = [p2p("recv", 1, 0, 100 * n + 50, n) for n in sizes]
+    forth = [p2p("send", 1, 0, 100 * n + 50, n) for n in sizes]
+    found = pairs([*sends, *back], [*receives, *forth], [])
+    assert found == [((0, 0), (1, 0)), ((0, 2), (1, 1)), ((0, 3), (1, 2))] + [((0, i), (1, i - 1)) for i in range(4, 8)]
+
+
+def test_sends_without_ends_are_unmatched_but_between_the_only_two_workers() -> None:
+    plain = [call("send", 0), call("recv", 50)], [call("recv", 0), call("send", 50)]
+    assert pairs(*plain) == [((0, 0), (1, 0)), ((0, 1), (1, 1))]
+    # Both send first and receive then: a send never is the other's send.
+    assert pairs(plain[0], plain[0]) == [((0, 0), (1, 1)), ((0, 1), (1, 0))]
+    assert pairs(*plain, []) == []
+    parts = [part_of("rank0", plain[0], 8), part_of("rank1", plain[1], 8)]
+    assert [row["unmatched"] for row in workers_of(parts).values()] == [2, 2]
+
+
+def test_the_ends_of_a_send_are_read_from_the_trace() -> None:
+    """Src Rank and Dst Rank are ranks of the job; the own one is the file's. A group of two has only one other."""
+
+    def ends(name: str, **args: Any) -> tuple[Any, Any]:
+        builder = trace().step(0, 0, 100)
+        builder.root["distributedInfo"] = {"rank": 5, "world_size": 8}
+        builder.op("record_param_comms", 0, 9, 1, **{"Collective name": name, "dtype": "Float", **args})
+        builder.on_device(kernel("ncclDevKernel_SendRecv", 20, 10), ext=1)
+        (row,) = table_of(parts_of({"rank5": builder.table()}), "collectives")
+        assert row["collective"] == name
+        return row["source_rank"], row["destination_rank"]
+
+    assert ends("send", **{"Dst Rank": 6, "Rank": 1}) == (5, 6)
+    assert ends("recv", **{"Src Rank": 4}) == (4, 5)
+    assert ends("send", **{"Process Group Ranks": "[5, 7]"}) == (5, 7)
+    assert ends("recv", **{"Process Group Ranks": "[3, 5, 7]"}) == (None, 5)
+    assert ends("broadcast", **{"Src Rank": 4}) == (None, None)
+
+
 def test_steps_are_chosen_after_matching() -> None:
     parts = synthetic()
     chosen = workers_of(parts, steps=("1",))["rank0"]
@@ -235,9 +382,9 @@ def call(name: str, at: int, dur: int = 10, elements: int = 1, step: str | None 
     return Call(step, name, "Float", elements, 4 * elements, "", "", 2, sequence, -1, -1, at, dur, True)
 
 
-def part_of(worker: str, calls: Sequence[Call], world: int | None = None) -> Part:
+def part_of(worker: str, calls: Sequence[Call], world: int | None = None, step_ns: int = 1000) -> Part:
     """A part of nothing but calls."""
-    part = VIEW.part(trace().step(0, 0, 1).op("aten::mm", 0, 1).table(), Params())
+    part = VIEW.part(trace().step(0, 0, step_ns / 1000).op("aten::mm", 0, 0.001).table(), Params())
     frame = replace(part.frames["collectives"], data=calls_table(calls))
     frames = {**part.frames, "collectives": frame}
     return replace(part, worker=worker, frames=frames, facts={"distributed.world_size": world})
@@ -269,6 +416,40 @@ def test_equal_calls_are_kept_apart_by_their_step() -> None:
     full = [call("all_reduce", i * 100, step=str(i // 2)) for i in range(6)]
     short = full[:1] + full[2:]
     assert [row for row in pairs(full, short) if row[0][1] >= 2] == [((0, i), (1, i - 1)) for i in range(2, 6)]
+
+
+def length_of_longest_common(first: Sequence[int], second: Sequence[int]) -> int:
+    """The textbook's table."""
+    above = [0] * (len(second) + 1)
+    for a in first:
+        line = [0]
+        for j, b in enumerate(second):
+            line.append(above[j] + 1 if a == b else max(above[j + 1], line[j]))
+        above = line
+    return above[-1]
+
+
+sequences = st.lists(st.integers(0, 3), max_size=14)
+
+
+@given(sequences, sequences)
+def test_alignment_is_a_longest_common_subsequence(first: list[int], second: list[int]) -> None:
+    found = longest_common(first, second)
+    assert len(found) == length_of_longest_common(first, second)
+    assert all(first[i] == second[j] for i, j in found)
+    assert all(i > k and j > m for (i, j), (k, m) in pairwise(found))
+
+
+def test_a_tenth_missing_of_ten_thousand_shifts_little_and_is_fast() -> None:
+    """One long step without numbers, four sizes in turn: what cannot be told apart is a neighbour of the same size."""
+    full = [call("all_reduce", i * 100, elements=(5, 3, 5, 7)[i % 4]) for i in range(10_000)]
+    kept = [i for i in range(10_000) if random.Random(i).random() < 0.9]
+    begin = time.process_time()
+    found = pairs(full, [full[i] for i in kept], full)
+    assert time.process_time() - begin < 5
+    assert len(found) == 10_000
+    shifted = [abs(kept[dict(places)[1]] - dict(places)[0]) for places in found if 1 in dict(places)]
+    assert len(shifted) == len(kept) and max(shifted) <= 4 and sum(shifted) / len(shifted) < 1
 
 
 def test_calls_in_another_order_still_meet() -> None:

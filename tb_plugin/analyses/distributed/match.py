@@ -150,7 +150,7 @@ def _partners(common: Sequence[int], mine: Sequence[int]) -> list[int | None]:
         partner[i] = i
     for i in range(tail):
         partner[len(mine) - 1 - i] = len(common) - 1 - i
-    for i, position in _longest_common(mine[head : len(mine) - tail], common[head : len(common) - tail]):
+    for i, position in longest_common(mine[head : len(mine) - tail], common[head : len(common) - tail]):
         partner[head + i] = head + position
     taken = {position for position in partner if position is not None}
     free: dict[int, list[int]] = defaultdict(list)
@@ -163,7 +163,7 @@ def _partners(common: Sequence[int], mine: Sequence[int]) -> list[int | None]:
     return partner
 
 
-def _longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
+def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
     """Positions in both of a longest common subsequence; none where the sequences are too long to align.
 
     Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` says that the common length grows at
