@@ -42,6 +42,7 @@ GROUP_FACTS = {
     "wait_ns": "wait_ns",
     "transfer_ns": "transfer_ns",
     "other_ns": "step_other_ns",
+    "bounded": "bounded",
 }
 """Numbers of a worker in a group, and their columns of the table of workers."""
 _OK, _USAGE, _NOTHING = 0, 2, 3

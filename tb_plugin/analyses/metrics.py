@@ -158,7 +158,10 @@ METRICS: dict[str, Metric] = {
         "ratio",
         {
             "wait_share": ("Waiting", "Synchronizing over the duration of the steps, mean of the workers."),
-            "last_share": ("Arrives last", "Share of the matched collectives that waited for this worker."),
+            "last_share": (
+                "Arrives last",
+                "Share of the matched collectives it takes part in that waited for this worker.",
+            ),
         },
     ),
     **_metrics(

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -27,7 +28,8 @@ from tb_plugin.analyses.distributed.profile import calls_table
 from tb_plugin.analyses.distributed.waiting import caused_ns
 from tb_plugin.payloads import Figures, Notices, Series, Table, View
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, trace
+from tests import synthetic as synthetic_traces
+from tests.builders import TraceBuilder, kernel, model, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES, SHARED, loaded, needs_shared, sample
 
 VIEW = Distributed()
@@ -224,6 +226,72 @@ def test_missing_calls_and_an_absent_rank(victim: str, numbered: bool) -> None:
         assert rows[worker]["unmatched"] == 0
 
 
+PLANTED = {
+    "lost on a waiting rank": {"ranks": 4, "missing_rank": 1, "absent_ranks": (3,)},
+    "lost on the straggler": {"ranks": 4, "missing_rank": 2, "absent_ranks": (3,)},
+    "lost, absent and late": {"ranks": 5, "missing_rank": 1, "absent_ranks": (3,), "late_rank": 4, "late_steps": 2},
+    "tensor parallel": {"ranks": 8, "tensor_parallel": 2, "missing_rank": 4, "absent_ranks": (7,)},
+}
+
+
+@pytest.mark.parametrize("numbered", [True, False], ids=["by number", "aligned"])
+@pytest.mark.parametrize("plan", PLANTED.values(), ids=PLANTED)
+def test_planted_stragglers_and_waits_are_found(plan: dict[str, Any], numbered: bool) -> None:
+    """A tenth of the collectives of one rank is lost and one rank is absent: the generator knows every wait."""
+    workers = synthetic_traces.generate(synthetic_traces.Config(steps=6, layers=1, slow_rank=2, seed=5, **plan))
+    tables = {w.name: model("".join(w.text()).encode()) for w in workers}
+    parts = [without_calls(part, set(), numbered) for part in parts_of(tables)]
+    lost = [c for w in workers for c in w.truth["collectives"] if not c["recorded"]]
+    assert len(lost) in (1, 2, 3)
+    seen = Counter((c["group"], c["seq"]) for w in workers for c in w.truth["collectives"] if c["recorded"])
+    rows = workers_of(parts)
+    expected = {}
+    for worker in workers:
+        known = [c for c in worker.truth["collectives"] if c["recorded"]]
+        matched = [c for c in known if seen[c["group"], c["seq"]] > 1]
+        wait, transfer = (sum(c[key] for c in matched) for key in ("wait_ns", "transfer_ns"))
+        expected[worker.name] = wait
+        row = rows[worker.name]
+        assert (row["calls"], row["matched"], row["unmatched"]) == (len(known), len(matched), len(known) - len(matched))
+        assert row["wait_ns"] == pytest.approx(wait, rel=0.01, abs=0.01 * sum(expected.values()))
+        assert row["transfer_ns"] == pytest.approx(transfer, rel=0.01)
+    found = findings(parts)
+    assert found["straggler"]["worker"] == "rank2" and found["straggler"]["last_share"] > 0.9
+    assert found["workers_missing"] == {"workers": len(workers), "world_size": plan["ranks"]}
+    assert found["straggler"]["caused_wait_ns"] <= sum(row["wait_ns"] for row in rows.values())
+    if "tensor_parallel" not in plan:
+        assert found["straggler"]["caused_wait_ns"] == pytest.approx(sum(expected.values()), rel=0.01)
+
+
+def test_process_groups_are_kept_apart_and_named() -> None:
+    """Tensor- and data-parallel groups of four ranks, one late, one with lost kernels: every group by its own numbers."""
+    names = [name for name in SAMPLE_FILES if name.startswith("synthetic_groups/")]
+    parts = parts_of({name.split("/")[1].split(".")[0]: sample(name) for name in names})
+    truth = json.loads((SAMPLES / "truth" / "synthetic_groups.json").read_text())["workers"]
+    groups = {(row["group"], row["group_description"]): row["group_ranks"] for row in table_of(parts, "process_groups")}
+    assert groups == {
+        ("0", "default_pg"): "[0, 1, 2, 3]", ("1", "tp"): "[0, 1]", ("2", "tp"): "[2, 3]", ("3", "dp"): "[0, 2]",
+        ("4", "dp"): "[1, 3]",
+    }  # fmt: skip
+    recorded = {(w, c["group"], c["seq"]): c for w, t in truth.items() for c in t["collectives"] if c["recorded"]}
+    rows = {(row["worker"], row["group"], row["sequence"]): row for row in table_of(parts, "collectives")}
+    assert rows.keys() == recorded.keys()
+    for key, one in recorded.items():
+        row = rows[key]
+        pair = [other for other in recorded if other[1:] == key[1:]]
+        assert (row["comm_bytes"], row["dur_ns"], row["step"]) == (one["bytes"], one["dur_ns"], str(one["step"]))
+        if len(pair) == 2:
+            assert (row["wait_ns"], row["transfer_ns"], row["timing"]) == (
+                one["wait_ns"],
+                one["transfer_ns"],
+                "measured",
+            )
+            assert row["algorithm_bandwidth"] == row["bus_bandwidth"]  # the factor of two ranks is 1
+        else:
+            assert (row["wait_ns"], row["match"], row["timing"]) == (None, None, None)
+    assert findings(parts)["straggler"]["worker"] == "rank1"
+
+
 def test_the_straggler_s_sentence_agrees_with_the_bars_where_collectives_overlap() -> None:
     """Three asynchronous calls at once: their waits are 60 + 50 + 40, and rank0 waits for 60 + 10."""
     late = [call("all_reduce", at, 40, n) for n, at in enumerate((160, 170, 180), 1)]
@@ -300,6 +368,9 @@ def test_a_call_that_the_straggler_lacks_is_estimated_from_the_others() -> None:
         "measured"
     ] * 2
     assert {(row["transfer_ns"], row["wait_ns"]) for row in rows if row["worker"] == "rank0"} == {(20, 30)}
+    assert {row["last_worker"] for row in rows} == {"rank1"}
+    slow = workers_of(parts)["rank1"]
+    assert (slow["arrived_last"], slow["matched"], slow["last_share"], slow["caused_wait_ns"]) == (5, 4, 1.0, 300)
     assert findings(parts)["estimated"] == {"estimated": 2}
 
 
@@ -479,6 +550,13 @@ def test_a_worker_that_starts_late_is_matched_by_number() -> None:
         ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "send_recv"),
         ("cross_device_reduce_1stage", "all_reduce"),
         ("all_to_allv", "all_to_allv"),
+        ("void deep_ep::internode_ll::combine<true>(int)", "all_to_allv"),
+        ("ncclSymkDevKernel_AllGather_LLMC(ncclSymkDevWorkArgs<4096ul>)", "all_gather"),
+        ("symm_mem::two_shot_all_reduce_", "all_reduce"),
+        ("ucc:reduce_scatter", "reduce_scatter"),
+        ("hcom_allReduce__123_0_1", "all_reduce"),
+        ("oneccl_allgatherv_small", "all_gather"),
+        ("mpi:scatter", "scatter"),
         ("wait", "wait"),
         ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", "ncclDevKernel_Generic"),
     ],
@@ -487,12 +565,44 @@ def test_names(text: str, name: str) -> None:
     assert collective_name(text) == name
 
 
+PYTHON_TYPES = {
+    1: "bool uint8 int8 uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 int4 int5 int6 int7 qint8 quint8 quint2x4 "
+    "quint4x2 bits8 bits1x8 bits2x4 bits4x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
+    "float4_e2m1fn_x2",
+    2: "float16 bfloat16 int16 uint16 bits16",
+    4: "float32 int32 uint32 qint32 complex32",
+    8: "float64 int64 uint64 complex64",
+    16: "complex128",
+}
+"""Every dtype of PyTorch 2.13 and its ``itemsize``."""
+ENUM_TYPES = {
+    1: "Byte Char Bool QInt8 QUInt8 QUInt4x2 QUInt2x4 Bits1x8 Bits2x4 Bits4x2 Bits8 Float8_e5m2 Float8_e4m3fn "
+    "Float8_e5m2fnuz Float8_e4m3fnuz Float8_e8m0fnu Float4_e2m1fn_x2 UInt1 UInt2 UInt3 UInt4 UInt5 UInt6 UInt7 "
+    "Int1 Int2 Int3 Int4 Int5 Int6 Int7",
+    2: "Short Half BFloat16 Bits16 UInt16",
+    4: "Int Float ComplexHalf QInt32 UInt32",
+    8: "Long Double ComplexFloat UInt64",
+    16: "ComplexDouble",
+}
+"""c10::ScalarType, as ``dtype`` of a collective names it."""
+C_TYPES = {
+    1: "bool|char|signed char|unsigned char|c10::Float8_e4m3fn|c10::Float8_e5m2fnuz|c10::Float8_e8m0fnu|c10::qint8|"
+    "c10::quint8|c10::quint4x2|c10::bits8|c10::bits1x8|c10::Float4_e2m1fn_x2",
+    2: "short|short int|unsigned short|short unsigned int|c10::Half|c10::BFloat16|c10::bits16",
+    4: "int|unsigned int|float|c10::complex<c10::Half>|c10::qint32",
+    8: "long|long int|long long|unsigned long|long unsigned int|unsigned long long|double|c10::complex<float>",
+    16: "c10::complex<double>",
+}
+"""As ``Input type`` of an operator names them."""
+
+
 def test_bytes_of_every_type() -> None:
-    sizes = {"Float": 4, "float": 4, "c10::BFloat16": 2, "c10::Half": 2, "Half": 2, "long int": 8, "Long": 8}
-    sizes |= {"unsigned char": 1, "signed char": 1, "Byte": 1, "Char": 1, "bool": 1, "double": 8, "Double": 8}
-    sizes |= {"Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "ComplexFloat": 8, "c10::complex<double>": 16, "Int": 4}
-    sizes |= {"UInt16": 2, "UInt32": 4, "UInt64": 8, "c10::Float8_e8m0fnu": 1, "short int": 2, "Float4_e2m1fn_x2": 1}
-    assert {dtype: element_bytes(dtype) for dtype in sizes} == sizes
+    expected = {
+        name: size for types in (PYTHON_TYPES, ENUM_TYPES) for size, names in types.items() for name in names.split()
+    }
+    expected |= {f"torch.{name}": size for size, names in PYTHON_TYPES.items() for name in names.split()}
+    expected |= {name: size for size, names in C_TYPES.items() for name in names.split("|")}
+    assert {dtype: element_bytes(dtype) for dtype in expected} == expected and len(expected) > 150
     assert element_bytes("TensorList") is None and element_bytes("") is None
 
 

@@ -82,7 +82,7 @@ def test_a_worker_that_fails_is_named_and_left_out(logs, tmp_path):
     view = json.loads(workspace.view(Place("ddp", None, "1"), "distributed", Params()))
     assert workers(view) == ["rank0", "rank2", "rank3"]
     assert findings(view)["worker_failed"].startswith("Not loaded and left out: rank1 (")
-    assert set(findings(view)) == {"straggler", "worker_failed", "workers_missing"}
+    assert set(findings(view)) == {"straggler", "worker_failed", "workers_missing", "bounds"}
 
 
 def test_when_all_fail_the_first_error_is_the_answer(tmp_path):
@@ -136,7 +136,7 @@ def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
     assert set(group) == {"run", "span", "workers", "tables"} and group["span"] == "1"
     truth = json.loads(Path(SAMPLES / "truth" / "synthetic_ddp.json").read_text())["workers"]
     for worker, row in group["workers"].items():
-        keys = ("compute_ns", "overlap_ns", "exposed_communication_ns", "wait_ns", "transfer_ns", "other_ns")
+        keys = ("compute_ns", "overlap_ns", "exposed_communication_ns", "wait_ns", "transfer_ns", "other_ns", "bounded")
         assert tuple(row) == keys
         assert row["wait_ns"] == sum(one["wait_ns"] for one in truth[worker]["collectives"])
         assert row["transfer_ns"] == sum(one["transfer_ns"] for one in truth[worker]["collectives"])
@@ -151,4 +151,4 @@ def test_the_text_report_ends_with_the_groups(capsys, monkeypatch, tmp_path):
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
     text = capsys.readouterr().out
     assert text.count("synthetic_ddp / all workers / span 1") == 1
-    assert "rank2 arrives last at 100.0 % of the collectives" in " ".join(text.split())
+    assert "rank2 arrives last at 100.0 % of its collectives" in " ".join(text.split())

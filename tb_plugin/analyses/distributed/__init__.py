@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
-import numpy as np
-
 from tb_plugin.analyses.base import Missing, Params, Part, answer_view
 from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.together import Row, Together, frames, step_rows, together, worker_rows
@@ -189,19 +187,20 @@ def _findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
         text = "{unmatched} calls are on one worker only; they are in no waiting, transfer or bandwidth."
         figures = [figure("unmatched", unmatched)]
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
-    if not data.alone and (notice := _straggler(data, rows)) is not None:
+    if not data.alone and (notice := _straggler(rows)) is not None:
         notices.insert(0, notice)
     return notices
 
 
-def _straggler(data: Together, rows: list[Row]) -> Notice | None:
+def _straggler(rows: list[Row]) -> Notice | None:
     """One worker for which the others wait most of the time."""
-    total = len(np.unique(data.seen.match[data.seen.matched]))
     time = _sum(rows, "step_total_ns")
-    if not total or not time:
+    if not time:
         return None
     slow = max(rows, key=lambda row: (_sum([row], "caused_wait_ns"), _sum([row], "arrived_last")))
-    share, wait = _sum([slow], "arrived_last") / total, _sum([slow], "caused_wait_ns")
+    share, wait = slow["last_share"], _sum([slow], "caused_wait_ns")
+    if not isinstance(share, float):
+        return None
     if share <= max(STRAGGLER_SHARE, 1 / len(rows)) or wait / time < STRAGGLER_WAIT:
         return None
     figures = [
@@ -212,7 +211,7 @@ def _straggler(data: Together, rows: list[Row]) -> Notice | None:
     return Notice(
         "straggler",
         "high" if wait / time > 0.1 else "medium",
-        "{worker} arrives last at {last_share} of the collectives; the others wait {caused_wait_ns} for it, all of them "
+        "{worker} arrives last at {last_share} of its collectives; the others wait {caused_wait_ns} for it, all of them "
         "and all steps together.",
         "Compare its compute with the others': uneven input, a throttled device, or work that only this rank does.",
         figures,

@@ -8,7 +8,7 @@ BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
 """``gloo:all_reduce``, ``nccl:_all_gather_base``: what a process group calls its own work."""
 _DISPATCHER = re.compile(r"^_?c10d(?:_functional(?:_autograd)?)?::_?(\w+?)_?$")
 _FAMILIES = (
-    (r"all_?to_?allv", "all_to_allv"),
+    (r"all_?to_?allv|deep_ep::.*(?:dispatch|combine)", "all_to_allv"),
     (r"all_?to_?all", "all_to_all"),
     (r"reduce_?scatter", "reduce_scatter"),
     (r"all_?gather", "all_gather"),

@@ -30,7 +30,7 @@ WORKER = {
     "overlap_ns": pa.int64(), "exposed_communication_ns": pa.int64(), "step_other_ns": pa.int64(),
     "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64(), "calls": pa.int64(),
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
-    "arrived_last": pa.int64(), "caused_wait_ns": pa.int64(),
+    "arrived_last": pa.int64(), "last_share": pa.float64(), "caused_wait_ns": pa.int64(),
 }  # fmt: skip
 Row = dict[str, object]
 
@@ -292,15 +292,20 @@ def worker_rows(data: Together) -> list[Row]:
     """One row a worker: sums over the chosen steps."""
     seen, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
-    one_each = np.unique(seen.match[seen.matched], return_index=True)[1]
+    one_each = np.flatnonzero(seen.matched)[np.unique(seen.match[seen.matched], return_index=True)[1]]
+    last = seen.waiting.last[one_each]
     counts = {
         "matched": data.count(seen.matched),
         "unmatched": data.count(~seen.matched),
         "bounded": data.count(seen.waiting.timing == TIMINGS.index(BOUND)),
         "estimated": data.count(seen.waiting.timing == TIMINGS.index(ESTIMATED)),
-        "arrived_last": np.bincount(seen.waiting.last[seen.matched][one_each], minlength=len(data.names)),
+        "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
         "caused_wait_ns": data.caused_ns,
     }
+    # A worker takes part also in what it lacks and is taken to have arrived last at.
+    lacked = last[seen.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
+    taken = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
+    share = counts["arrived_last"] / np.maximum(taken, 1)
     calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
     return [
         {
@@ -311,6 +316,7 @@ def worker_rows(data: Together) -> list[Row]:
             "transfer_ns": None if alone else transfer[w],
             "calls": calls[w],
             **{key: None if alone else int(values[w]) for key, values in counts.items()},
+            "last_share": float(share[w]) if taken[w] else None,
         }
         for w, name in enumerate(data.names)
     ]
@@ -392,7 +398,7 @@ def _singles(data: Together) -> pa.Table:
         "timing": pa.array(TIMINGS, pa.string()).take(_known(w.timing, m)),
         "wait_ns": _known(wait, m),
         "transfer_ns": _known(w.transfer_ns, m),
-        "last_worker": names.take(_known(w.last, m)),
+        "last_worker": names.take(_known(w.last, w.last >= 0)),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }

@@ -28,7 +28,8 @@ class Waiting:
     workers: Int64
     """How many workers have the collective."""
     last: Int64
-    """The worker that arrived last: its call is the shortest, it waits for nobody."""
+    """The worker that arrived last: its call is the shortest, it waits for nobody. Of an estimated one the worker that
+    lacks the call; -1 where several do."""
     transfer_ns: Int64
     """At the end of the call; the rest of it is waiting."""
     timing: Int64
@@ -54,9 +55,15 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
     transfer = dur_ns[shortest]
     usual = _usual(codes(calls.group[shortest], calls.kind[shortest]), transfer, none_lacks_it)
     late = ~complete & ~none_lacks_it & (usual < transfer)
+    if len(first):
+        here, all_of_group = np.add.reduceat(calls.worker[order], first), np.zeros(int(calls.group.max()) + 1, np.int64)
+        np.add.at(all_of_group, calls.group[pairs], calls.worker[pairs])
+        lacking = np.where(taking_part == workers + 1, all_of_group[calls.group[shortest]] - here, -1)
+    else:
+        lacking = shortest
     by_match = {
         "workers": workers,
-        "last": calls.worker[shortest],
+        "last": np.where(late, lacking, calls.worker[shortest]),
         "transfer_ns": np.where(late, usual, transfer),
         "timing": np.where(complete, TIMINGS.index(MEASURED), TIMINGS.index(BOUND)),
     }
@@ -84,7 +91,7 @@ def caused_ns(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64, 
     """For each of the workers how long the others wait for it, nanoseconds.
 
     Of each key (a worker in a step) it is the length of the union of the waits that it causes there, less what is transfer
-    of another call. Calls wait from ``start`` to ``moving`` for worker ``last`` and move data until ``end``.
+    of another call. Rows are calls: they wait from ``start`` to ``moving`` for worker ``last`` and move data until ``end``.
     """
     # One axis of places on which the keys lie apart; ``time`` says when a place is.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))
@@ -100,8 +107,9 @@ def caused_ns(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64, 
     np.add.at(depth, finish, -1)
     still = np.cumsum(np.diff(time, append=time[-1:]) * (np.cumsum(depth)[:-1] == 0))
     still = np.concatenate(([0], still))
-    shift = last * len(time)
-    waits = union(begin + shift, middle + shift)
+    known = last >= 0
+    shift = last[known] * len(time)
+    waits = union(begin[known] + shift, middle[known] + shift)
     total = np.zeros(workers, np.int64)
     cause, at = np.divmod(waits.start, max(len(time), 1))
     np.add.at(total, cause, still[at + waits.end - waits.start] - still[at])
