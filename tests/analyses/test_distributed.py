@@ -216,7 +216,7 @@ def test_missing_calls_and_an_absent_rank(victim: str, numbered: bool) -> None:
     ]
     found = findings(parts)
     assert found["straggler"]["worker"] == "rank2"
-    assert found["workers_missing"] == {"workers": 3, "world_size": 4}
+    assert (found["bounds"]["workers"], found["bounds"]["world_size"]) == (3, 4)
     rows = workers_of(parts)
     for worker in ("rank0", "rank1", "rank2"):
         known = [one for i, one in enumerate(TRUTH[worker]["collectives"]) if worker != victim or i not in gone]
@@ -257,7 +257,7 @@ def test_planted_stragglers_and_waits_are_found(plan: dict[str, Any], numbered: 
         assert row["transfer_ns"] == pytest.approx(transfer, rel=0.01)
     found = findings(parts)
     assert found["straggler"]["worker"] == "rank2" and found["straggler"]["last_share"] > 0.9
-    assert found["workers_missing"] == {"workers": len(workers), "world_size": plan["ranks"]}
+    assert (found["bounds"]["workers"], found["bounds"]["world_size"]) == (len(workers), plan["ranks"])
     assert found["straggler"]["caused_wait_ns"] <= sum(row["wait_ns"] for row in rows.values())
     if "tensor_parallel" not in plan:
         assert found["straggler"]["caused_wait_ns"] == pytest.approx(sum(expected.values()), rel=0.01)
@@ -327,8 +327,7 @@ def test_a_missing_rank_makes_waiting_a_lower_and_transfer_an_upper_bound() -> N
     everyone = synthetic()
     parts = [part for part in everyone if part.worker != "rank2"]
     found = findings(parts)
-    assert found["workers_missing"] == {"workers": 3, "world_size": 4}
-    assert found["bounds"] == {"bounded": 36, "matched": 36}
+    assert found["bounds"] == {"workers": 3, "world_size": 4, "bounded": 36, "matched": 36}
     assert "straggler" not in found
     whole, seen = workers_of(everyone), workers_of(parts)
     for worker in seen:
@@ -646,7 +645,7 @@ def test_gloo_recording_of_two_ranks() -> None:
 @needs_shared
 def test_two_of_128_ranks() -> None:
     parts = real("hta/trace_filter")
-    assert findings(parts)["workers_missing"] == {"workers": 2, "world_size": 128}
+    assert findings(parts)["bounds"] == {"workers": 2, "world_size": 128, "bounded": 12, "matched": 12}
     assert {(row["calls"], row["matched"]) for row in workers_of(parts).values()} == {(10, 6)}
 
 

@@ -82,7 +82,7 @@ def test_a_worker_that_fails_is_named_and_left_out(logs, tmp_path):
     view = json.loads(workspace.view(Place("ddp", None, "1"), "distributed", Params()))
     assert workers(view) == ["rank0", "rank2", "rank3"]
     assert findings(view)["worker_failed"].startswith("Not loaded and left out: rank1 (")
-    assert set(findings(view)) == {"straggler", "worker_failed", "workers_missing", "bounds"}
+    assert set(findings(view)) == {"straggler", "worker_failed", "bounds"}
 
 
 def test_when_all_fail_the_first_error_is_the_answer(tmp_path):

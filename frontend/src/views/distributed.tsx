@@ -98,12 +98,12 @@ function Page({ view }: { view: View }) {
       {waiting && <BarsCard series={waiting} wide={false} />}
       {matrices.length > 0 && <ByStep matrices={matrices} />}
       {devices && (
-        <Card className="tt-span6" title={devices.title} subtitle="per node and process">
+        <Card className="tt-span12 tt-short" title={devices.title} subtitle="per node and process">
           <SmallTable table={devices} />
         </Card>
       )}
       {groups && (
-        <Card className="tt-span6" title={groups.title} subtitle="as recorded">
+        <Card className="tt-span12 tt-short" title={groups.title} subtitle="as recorded">
           {groups.rows.length > 0 ? (
             <SmallTable table={groups} />
           ) : (

@@ -164,17 +164,19 @@ def _findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
     if data.alone:
         text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
         notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
-    elif data.world_size is not None and data.world_size > len(data.names):
-        figures = [figure("workers", len(data.names)), figure("world_size", data.world_size)]
-        text = "{workers} of {world_size} ranks are here."
-        notices.append(Notice("workers_missing", "medium", text, "Record all ranks to be sure.", figures))
-    if bounded := _sum(rows, "bounded"):
-        figures = [figure("bounded", bounded), figure("matched", _sum(rows, "matched"))]
-        text = (
-            "{bounded} of {matched} matched calls lack a rank of their group. If that one arrived last, the others waited "
-            "for it unseen: waiting is at least, transfer at most and bandwidth at least what is shown."
+    bounded, missing = _sum(rows, "bounded"), data.world_size is not None and data.world_size > len(data.names)
+    here = [figure("workers", len(data.names)), figure("world_size", data.world_size)] if missing else []
+    if bounded:
+        figures = [*here, figure("bounded", bounded), figure("matched", _sum(rows, "matched"))]
+        text = "{workers} of {world_size} ranks are here. " if missing else ""
+        text += (
+            "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
+            "for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
         )
         notices.append(Notice("bounds", "medium", text, "Record all ranks to know who arrives last.", figures))
+    elif missing and not data.alone:
+        text = "{workers} of {world_size} ranks are here."
+        notices.append(Notice("workers_missing", "low", text, "Record all ranks to be sure.", here))
     if estimated := _sum(rows, "estimated"):
         text = (
             "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "

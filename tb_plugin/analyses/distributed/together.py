@@ -153,7 +153,7 @@ def together(parts: Sequence[Part], chosen: tuple[str, ...] | None) -> Together:
         steps=steps,
         seen=seen,
         world_size=world_size,
-        process_groups=list(groups.values()),
+        process_groups=sorted(groups.values(), key=lambda row: _natural(f"{row['group']} {row['group_ranks']}")),
         devices=[
             _placed(name, row)
             for name, part in zip(names, parts, strict=True)
@@ -273,6 +273,7 @@ def frames(data: Together) -> dict[str, Frame]:
             _operations(data),
             ("worker", "collective", "dtype", "group"),
             "collective",
+            ("matched",),
         ),
         frame(
             "collectives",
@@ -354,9 +355,12 @@ def _operations(data: Together) -> pa.Table:
     latency = measure_by(place, seen.start_ns, seen.end_ns, count)
     transfer = measure_by(place[m], seen.moving_ns[m], seen.end_ns[m], count)
     algorithm, bus = _bandwidth(seen, place, count)
+    described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
+    groups = seen.data["group"].take(head)
     columns = {
         "worker": pa.array([data.names[w] for w in seen.worker[head].tolist()], pa.string()),
         **{key: seen.data[key].take(head).combine_chunks() for key in keys},
+        "group_description": pa.array([described.get(name, "") for name in groups.to_pylist()], pa.string()),
         "calls": pa.array(calls),
         "matched": _known(matched, np.full(count, not data.alone)),
         "comm_bytes": _known(size, sized),
