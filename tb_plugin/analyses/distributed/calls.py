@@ -18,6 +18,9 @@ from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
+_MOST_ELEMENTS = 1 << 48
+"""More are no message but a broken number; their bytes would not fit into 64 bits."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -150,6 +153,8 @@ def _caller(trace: TraceTable, row: int, owner: Mapping[int, int], by_id: Mappin
 def _call(trace: TraceTable, found: _Found, step: str | None) -> Call:
     row, about = found.row, found.about
     elements = moved_elements(about.collective, about.inside, about.outside)
+    if not 0 <= elements <= _MOST_ELEMENTS:
+        elements = -1
     size = element_bytes(about.dtype) if about.dtype else None
     moved = 0 if about.collective == "barrier" else (elements * size if size is not None and elements >= 0 else None)
     return Call(
@@ -200,8 +205,9 @@ class _Facts:
 
     def __init__(self, trace: TraceTable) -> None:
         self._trace = trace
-        self._stated = {int(row): i for i, row in enumerate(trace.collectives.row)}
-        self._operators = {int(row): i for i, row in enumerate(trace.operators.row)}
+        self._stated = {row: i for i, row in enumerate(trace.collectives.row.tolist())}
+        places = np.flatnonzero(trace.is_collective[trace.operators.row])
+        self._operators = dict(zip(trace.operators.row[places].tolist(), places.tolist(), strict=True))
         self._default_size = _only_group_size(trace.metadata)
         info = trace.metadata.get("distributedInfo")
         rank = info.get("rank") if isinstance(info, dict) else None
