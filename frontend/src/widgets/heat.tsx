@@ -34,7 +34,7 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
   const widths = {
     '--tt-heat-name': `${Math.min(longest, 32) + 3}ch`,
     '--tt-heat-columns': series.x.length,
-    '--tt-heat-cell': written ? `${Math.max(64, 8 + 6.2 * Math.max(...words.map((word) => word.length)))}px` : '9px',
+    '--tt-heat-cell': written ? `${Math.max(64, 8 + 6 * Math.max(...words.map((word) => word.length)))}px` : '9px',
   } as CSSProperties
   return (
     <>
