@@ -60,7 +60,7 @@ class Distributed:
             coverage=_coverage(parts, params),
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, "workers", "operations", "collectives", "steps", "process_groups", "devices"),
+            layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices"),
         )
         return answer_view(self, whole, params)
 
