@@ -64,7 +64,7 @@ def test_202_with_progress_then_the_view_whichever_worker_is_named(client):
     table = client.get(BASE + "table/distributed/collectives?run=ddp&where=worker:rank1&sort=wait_ns").get_json()
     assert (table["matched_rows"], table["total_rows"]) == (12, 48)
     csv = client.get(BASE + "table/distributed/collectives?run=ddp&format=csv").data.decode()
-    assert csv.startswith("Worker,Call,") and csv.count("\r\n") == 49
+    assert csv.startswith("Worker,Step,Collective,") and csv.count("\r\n") == 49
     assert client.get(BASE + "table/distributed/none?run=ddp").status_code == 404
 
 

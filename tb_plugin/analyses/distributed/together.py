@@ -33,6 +33,11 @@ WORKER = {
     "arrived_last": pa.int64(), "last_share": pa.float64(), "caused_wait_ns": pa.int64(),
 }  # fmt: skip
 Row = dict[str, object]
+_SINGLE_FIRST = (
+    "worker", "step", "collective", "dtype", "comm_bytes", "group", "dur_ns", "wait_ns", "transfer_ns", "timing",
+    "last_worker", "algorithm_bandwidth", "bus_bandwidth", "matched_workers",
+)  # fmt: skip
+"""Columns of single collectives that a person looks for stand first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,8 +411,8 @@ def _singles(data: Together) -> pa.Table:
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }
-    columns = {key: seen.data[key] for key in CALL}
-    return pa.table({"worker": names.take(pa.array(seen.worker)), **columns, **added})
+    columns = {"worker": names.take(pa.array(seen.worker)), **{key: seen.data[key] for key in CALL}, **added}
+    return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
 
 
 def _sums(place: Int64, values: Int64, count: int) -> Int64:
