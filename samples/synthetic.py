@@ -16,7 +16,9 @@ Nothing here was recorded. The device names say so, because these files look rea
 purpose: people copy it to a machine that has nothing but Python.
 
 usage: python samples/synthetic.py OUT_DIR [--steps 6] [--ranks 1] [--streams 2] [--scale 1] [--arch cuda|rocm]
-       [--seed 0] [--slow-rank R] [--epoch-us] [--plain] [--truth FILE]
+       [--seed 0] [--layers 4] [--tensor-parallel 1] [--slow-rank R] [--slow-factor 1.25]
+       [--missing-rank R] [--missing-share 0.1] [--late-rank R] [--late-steps 1] [--absent-rank R ...] [--epoch-us] [--plain]
+       [--truth FILE]
 """
 
 # ruff: noqa: SIM117 (a `with` inside a `with` is an event inside an event: the nesting is the picture)
@@ -41,7 +43,7 @@ NO_OPERATOR = "(no operator)"
 BASE_NS = 1_790_857_026_000_000_000  # what Kineto would write in the quarter the samples were made
 ORIGIN_NS = 4_343_762_354_588_917  # of the first cell, relative to BASE_NS
 NO_SEQUENCE = -1
-LAYERS = 4  # transformer blocks at scale 1
+NODE = 8  # devices of one machine
 BATCH, LENGTH, WIDTH, VOCABULARY = 16, 1024, 1024, 16000
 TOKENS = BATCH * LENGTH
 MIB = 1 << 20
@@ -66,12 +68,60 @@ class Config:
     slow_rank: int | None = None
     slow_factor: float = 1.25
     epoch_us: bool = False
+    layers: int = 4  # transformer blocks at scale 1
+    tensor_parallel: int = (
+        1  # neighbouring ranks that share each layer; ranks at the same place form a data-parallel group
+    )
+    missing_rank: int | None = None  # the rank whose profiler loses the kernels of some collectives ...
+    missing_share: float = 0.1  # ... this share of them, evenly spread
+    late_rank: int | None = None  # the rank whose recording begins late ...
+    late_steps: int = 1  # ... after so many steps
+    absent_ranks: tuple[int, ...] = ()  # ranks that take part but whose trace nobody kept
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "absent_ranks", tuple(self.absent_ranks))  # JSON knows only lists
         if self.arch not in DIALECTS:
             raise ValueError(f"arch is one of {sorted(DIALECTS)}, not {self.arch!r}")
-        if min(self.steps, self.ranks, self.streams, self.scale) < 1:
-            raise ValueError("steps, ranks, streams and scale are at least 1")
+        if min(self.steps, self.ranks, self.streams, self.scale, self.layers, self.tensor_parallel) < 1:
+            raise ValueError("steps, ranks, streams, scale, layers and tensor_parallel are at least 1")
+        if self.ranks % self.tensor_parallel:
+            raise ValueError("tensor_parallel divides ranks")
+        if not 0 <= self.missing_share <= 1 or not 0 < self.late_steps < max(2, self.steps):
+            raise ValueError("missing_share is 0 to 1, late_steps less than steps")
+        named = {self.slow_rank, self.missing_rank, self.late_rank, *self.absent_ranks} - {None}
+        if not named <= set(range(self.ranks)) or len(self.absent_ranks) >= self.ranks:
+            raise ValueError("a rank that is named exists, and one at least is not absent")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A process group: its name and number as PyTorch counts them, its description and its ranks in the job."""
+
+    number: int
+    description: str
+    ranks: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.number)
+
+    @property
+    def stride(self) -> int:
+        return self.ranks[1] - self.ranks[0] if len(self.ranks) > 1 else 1
+
+
+Meeting = Generator[tuple[Group, int], int, None]
+"""A program that waits for others: it yields a group and when it could start, and is sent when all of the group can."""
+
+
+def groups_of(config: Config) -> list[Group]:
+    """All ranks; where layers are shared also the groups of neighbours (tp) and of ranks at the same place (dp)."""
+    tp, everyone = config.tensor_parallel, tuple(range(config.ranks))
+    found = [("default_pg", everyone)]
+    if tp > 1:
+        found += [("tp", everyone[first : first + tp]) for first in range(0, config.ranks, tp)]
+        found += [("dp", everyone[place::tp]) for place in range(tp)]
+    return [Group(number, description, ranks) for number, (description, ranks) in enumerate(found)]
 
 
 # --------------------------------------------------------------------------------------------------- dialects
@@ -320,6 +370,9 @@ class Recorder:
         self.config = config
         self.dialect = DIALECTS[config.arch]
         self.rank = rank
+        self.device = rank % NODE
+        self.groups = [group for group in groups_of(config) if rank in group.ranks]
+        self.began = 0  # cell in which the recording begins
         self.random = random.Random(config.seed * 1009 + rank)
         self.pid = 41_000 + rank
         self.main = HostThread(tid=self.pid, now=us(500 + 20 * rank))
@@ -342,6 +395,9 @@ class Recorder:
         self.operators: dict[str, OperatorTruth] = {}
         self.modules: dict[str, ModuleTruth] = {}
         self.collectives: list[Json] = []
+        self.last_collective = {group.name: 0 for group in self.groups}
+        every = 1 / config.missing_share if rank == config.missing_rank and config.missing_share else 0.0
+        self.lost_every, self.until_lost = every, random.Random(config.seed * 31 + rank).uniform(0, every)
         self.counts = dict.fromkeys(
             ("cpu_ops", "user_annotations", "python_functions", "runtime_calls", "memory_events", "fwdbwd_links"), 0
         )
@@ -437,7 +493,7 @@ class Recorder:
         yield
         self.spend(thread, us(1))
         thread.frames.pop()
-        row.dur_ns = (thread.now - start) * CELL_NS
+        row.dur_ns = self.ns(thread.now) - row.start_ns
 
     @contextmanager
     def module(self, kind: str, number: int) -> Iterator[None]:
@@ -475,7 +531,7 @@ class Recorder:
         args = {
             "Total Reserved": -(-self.peak[device] // (32 * MIB)) * 32 * MIB if gpu else 0,
             "Total Allocated": self.allocated[device], "Bytes": size, "Addr": address,
-            "Device Id": self.rank if gpu else -1, "Device Type": 1 if gpu else 0, "finished": False,
+            "Device Id": self.device if gpu else -1, "Device Type": 1 if gpu else 0, "finished": False,
         }  # fmt: skip
         self.memory_rows.append(
             Row("i", "cpu_instant_event", "[memory]", self.pid, thread.tid, self.ns(thread.now), args=args)
@@ -596,18 +652,29 @@ class Recorder:
 
     # -- collectives --------------------------------------------------------------------------------------
 
-    def allreduce(self, thread: HostThread, elements: int, micros: float) -> Generator[int, int, None]:
-        """An all-reduce of one gradient bucket. It yields when it could start and is sent when all ranks can."""
-        ranks = list(range(self.config.ranks))
-        sequence = len(self.collectives) + 1
+    def group(self, description: str) -> Group:
+        """The group of that description that this rank is in; without such groups the one of all ranks."""
+        return next((group for group in self.groups if group.description == description), self.groups[0])
+
+    def allreduce(
+        self, thread: HostThread, elements: int, micros: float, group: Group, dtype: str = "Float", wait: bool = False
+    ) -> Meeting:
+        """An all-reduce. It yields when it could start and is sent when all ranks of the group can.
+
+        With `wait` the work that follows on the device needs the result.
+        """
+        self.last_collective[group.name] += 1
+        sequence = self.last_collective[group.name]
         shared: Json = {
-            "Collective name": "allreduce", "dtype": "Float", "In msg nelems": elements, "Out msg nelems": elements,
-            "Group size": self.config.ranks, "In split size": "[]", "Out split size": "[]", "Process Group Name": "0",
-            "Process Group Description": "default_pg", "Process Group Ranks": str(ranks),
+            "Collective name": "allreduce", "dtype": dtype, "In msg nelems": elements, "Out msg nelems": elements,
+            "Group size": len(group.ranks), "In split size": "[]", "Out split size": "[]",
+            "Process Group Name": group.name, "Process Group Description": group.description,
+            "Process Group Ranks": str(list(group.ranks)),
         }  # fmt: skip
         more: Json = {
-            "Rank": self.rank, "Global rank start": 0, "Global rank stride": 1, "Seq": sequence,
-            "Is asynchronized op": True, "Comms Id": 13_835_058_055_282_163_712 + 77,
+            "Rank": group.ranks.index(self.rank), "Global rank start": group.ranks[0],
+            "Global rank stride": group.stride, "Seq": sequence, "Is asynchronized op": not wait,
+            "Comms Id": 13_835_058_055_282_163_712 + 77 + group.number,
         }  # fmt: skip
         with self.op(thread, "c10d::allreduce_", [elements], before=12, after=6):
             with self.op(thread, "record_param_comms", [elements], extra=shared | more, before=6, after=4):
@@ -616,21 +683,61 @@ class Recorder:
                     self.call(thread, "wait", us(2))
                     correlation = self.call(thread, "collective", us(9), linked=True)
                     ready = max(thread.now + us(2), self.free_at[self.comm], self.compute_done())
-                    everyone_ready = yield ready
+                    everyone_ready = yield group, ready
                     end = everyone_ready + us(micros)
-                    kernel_args = self.kernel_args([24, 1, 1], [544, 1, 1], True) | shared | {"Seq": sequence}
-                    self.queue(
-                        thread, "communication", self.dialect.kernels["allreduce"], end - ready, self.comm, correlation,
-                        kernel_args, ready,
-                    )  # fmt: skip
+                    recorded = self._recorded()
+                    if recorded:
+                        kernel_args = self.kernel_args([24, 1, 1], [544, 1, 1], True) | shared | {"Seq": sequence}
+                        name = self.dialect.kernels["allreduce"].replace(
+                            "_f32_", "_bf16_" if dtype != "Float" else "_f32_"
+                        )
+                        self.queue(
+                            thread, "communication", name, end - ready, self.comm, correlation, kernel_args, ready
+                        )  # fmt: skip
+                    self.free_at[self.comm] = end
+                    if wait:
+                        self.free_at[self.compute] = max(self.free_at[self.compute], end)
                     self.call(thread, "record", us(2))
         self.collectives.append(
             {
-                "seq": sequence, "name": "allreduce", "step": self.step, "bytes": elements * 4,
+                "seq": sequence, "name": "allreduce", "group": group.name, "step": self.step,
+                "bytes": elements * (4 if dtype == "Float" else 2), "recorded": recorded,
                 "start_ns": self.ns(ready), "dur_ns": (end - ready) * CELL_NS,
                 "wait_ns": (everyone_ready - ready) * CELL_NS, "transfer_ns": (end - everyone_ready) * CELL_NS,
             }
         )  # fmt: skip
+
+    def _recorded(self) -> bool:
+        """Whether the profiler keeps the kernel of the next collective."""
+        if not self.lost_every:
+            return True
+        self.until_lost -= 1
+        if self.until_lost >= 0:
+            return True
+        self.until_lost += self.lost_every
+        return False
+
+    def forget(self) -> None:
+        """The recording begins now, between two steps: nothing of before is in it but the Python frames that are open."""
+        self.began = self.main.now
+        self.activities.clear()
+        self.runtime_rows.clear()
+        self.memory_rows.clear()
+        self.annotation_activities.clear()
+        self.step_windows.clear()
+        self.operators.clear()
+        self.modules.clear()
+        self.collectives.clear()
+        self.counts = dict.fromkeys(self.counts, 0)
+        self.peak = dict(self.allocated)
+        for thread in (self.main, self.autograd):
+            thread.rows.clear()
+            thread.frame_rows[:] = [
+                row for row in thread.frame_rows if row.args and row.args["Python id"] in thread.frames
+            ]
+            for row in thread.frame_rows:
+                row.start_ns = self.ns(self.began)
+        self.counts["python_functions"] = len(self.main.frame_rows)
 
 
 def _strides(shape: list[int]) -> list[int]:
@@ -650,7 +757,7 @@ class Training:
         self.r = recorder
         self.tape: list[Gradient] = []
         self.gradients: list[tuple[int, int]] = []
-        self.layers = LAYERS * recorder.config.scale
+        self.layers = recorder.config.layers * recorder.config.scale
 
     # -- forward ------------------------------------------------------------------------------------------
 
@@ -809,7 +916,7 @@ class Training:
             names = ["aten::nll_loss_nd", "aten::nll_loss", "aten::nll_loss_forward"]
             self.simple(names, shape, "nll", 21, "NllLossBackward0", nll, size=4)
 
-    def forward(self) -> None:
+    def forward(self) -> Meeting:
         r = self.r
         with r.module("GPT", 0):
             self.embedding()
@@ -823,20 +930,27 @@ class Training:
                                 pass
                         self.attention()
                         self.linear(4 * layer + 1, WIDTH, WIDTH, 112)
+                        yield from self.share()
                     self.add()
                     self.layer_norm(2 * layer + 1)
                     with r.module("MLP", layer):
                         self.linear(4 * layer + 2, WIDTH, 4 * WIDTH, 395)
                         self.gelu(layer)
                         self.linear(4 * layer + 3, 4 * WIDTH, WIDTH, 402)
+                        yield from self.share()
                     self.add()
             self.layer_norm(2 * self.layers)
             self.linear(4 * self.layers, WIDTH, VOCABULARY, 1480)
         self.loss()
 
+    def share(self) -> Meeting:
+        """Where a layer is shared: the sum of what the ranks of the group have of its output."""
+        if self.r.config.tensor_parallel > 1:
+            yield from self.r.allreduce(self.r.main, TOKENS * WIDTH, 190, self.r.group("tp"), "BFloat16", wait=True)
+
     # -- backward -----------------------------------------------------------------------------------------
 
-    def backward(self) -> Generator[int, int, None]:
+    def backward(self) -> Meeting:
         """Run the tape backwards on the autograd thread; a full gradient bucket goes out as an all-reduce."""
         r, back = self.r, self.r.autograd
         parameter_bytes = sum(size for gradient in self.tape for size, _ in gradient.parameters)
@@ -864,7 +978,7 @@ class Training:
                     if bucket >= bucket_limit or last:
                         with r.op(back, "aten::copy_", [bucket // 4], [bucket // 4], before=6, after=3):
                             r.memcpy(back, "DtoD", bucket, 40 + bucket / 4_000_000, r.comm)
-                        yield from r.allreduce(back, bucket // 4, 300 + bucket / 25_000)
+                        yield from r.allreduce(back, bucket // 4, 300 + bucket / 25_000, r.group("dp"))
                         bucket = 0
             r.spend(back, us(3))
         r.in_backward = False
@@ -875,7 +989,7 @@ class Training:
 
     # -- one step -----------------------------------------------------------------------------------------
 
-    def run_step(self, number: int) -> Generator[int, int, None]:
+    def run_step(self, number: int) -> Meeting:
         r, main = self.r, self.r.main
         r.step = number
         start = main.now
@@ -888,7 +1002,7 @@ class Training:
                 self.gradients.clear()
             self.tape.clear()
             with r.frame("train.py(52): forward_and_loss"):
-                self.forward()
+                yield from self.forward()
             with r.frame("torch/_tensor.py(604): backward"), r.frame("torch/autograd/__init__.py(243): backward"):
                 with r.frame("<built-in method run_backward of torch._C._EngineBase object at 0x7f3b754cea40>"):
                     r.spend(main, us(20))
@@ -1021,7 +1135,8 @@ def truth_of(recorder: Recorder) -> Json:
             else:
                 module.forward_device += activity.cells
     steps = []
-    for number, (name, start, end) in enumerate(recorder.step_windows):
+    for name, start, end in recorder.step_windows:
+        number = int(name.partition("#")[2])
         near = [a for a in recorder.activities if a.start < end and a.end > start]
         launched = [a for a in recorder.activities if a.step == number and a.launched]
         steps.append(
@@ -1049,7 +1164,7 @@ def truth_of(recorder: Recorder) -> Json:
     return {
         "rank": recorder.rank,
         "counts": recorder.counts,
-        "devices": {str(recorder.rank): device_truth(recorder)},
+        "devices": {str(recorder.device): device_truth(recorder)},
         "steps": steps,
         "operators": operators,
         "device_self_without_operator_ns": own.device_self * CELL_NS,
@@ -1094,7 +1209,7 @@ def _rows(recorder: Recorder) -> Iterator[Row]:
                 index += 1
             yield row
     yield from recorder.runtime_rows
-    device = recorder.rank
+    device = recorder.device
     for activity in recorder.activities:
         start = recorder.ns(activity.start)
         category = {"memcpy": "gpu_memcpy", "memset": "gpu_memset"}.get(activity.kind, "kernel")
@@ -1122,8 +1237,8 @@ def _named_tracks(recorder: Recorder) -> Iterator[tuple[str, int, int, Json]]:
         yield "process_labels", gpu, 0, {"labels": f"GPU {gpu}"}
         yield "process_sort_index", gpu, 0, {"sort_index": 5_000_000 + gpu}
     for stream in recorder.streams:
-        yield "thread_name", recorder.rank, stream, {"name": f"stream {stream} "}
-        yield "thread_sort_index", recorder.rank, stream, {"sort_index": stream}
+        yield "thread_name", recorder.device, stream, {"name": f"stream {stream} "}
+        yield "thread_sort_index", recorder.device, stream, {"sort_index": stream}
     for tid, title in ((recorder.main.tid, "python"), (recorder.autograd.tid, f"pt_autograd_{recorder.rank}")):
         yield "thread_name", pid, tid, {"name": f"thread {tid} ({title})"}
         yield "thread_sort_index", pid, tid, {"sort_index": tid}
@@ -1155,23 +1270,29 @@ def _event_text(row: Row, shift_ns: int) -> str:
 def _trace_text(recorder: Recorder, file_name: str) -> Iterator[str]:
     config = recorder.config
     shift_ns = BASE_NS if config.epoch_us else 0
-    devices = [device_properties(config.arch, number) for number in range(config.ranks)]
+    devices = [device_properties(config.arch, number) for number in range(min(config.ranks, NODE))]
     head: Json = {"schemaVersion": 1, "deviceProperties": devices, **recorder.dialect.versions}
     if config.ranks > 1:
-        ranks = list(range(config.ranks))
-        group = {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "pg_size": config.ranks}
+        listed = [
+            {
+                "pg_name": group.name, "pg_desc": group.description, "backend_config": "cuda:nccl",
+                "pg_size": len(group.ranks), "ranks": list(group.ranks),
+            }
+            for group in recorder.groups
+        ]  # fmt: skip
         head["distributedInfo"] = {
-            "backend": "nccl", "rank": recorder.rank, "world_size": config.ranks, "pg_count": 1,
-            "pg_config": [{**group, "ranks": ranks}], "nccl_version": "2.27.5",
+            "backend": "nccl", "rank": recorder.rank, "world_size": config.ranks, "pg_count": len(listed),
+            "pg_config": listed, "nccl_version": "2.27.5",
         }  # fmt: skip
     identity = f"{random.Random(config.seed * 31 + recorder.rank).getrandbits(128):032X}"
-    head |= {"trace_id": identity, "with_stack": 1, "profile_memory": 1, "record_shapes": 1, "host_name": "synthetic"}
+    head |= {"trace_id": identity, "with_stack": 1, "profile_memory": 1, "record_shapes": 1}
+    head["host_name"] = "synthetic" if config.ranks <= NODE else f"synthetic-{recorder.rank // NODE}"
     head |= {"synthetic": "made by samples/synthetic.py, not recorded", "displayTimeUnit": "ms"}
     if not config.epoch_us:
         head["baseTimeNanoseconds"] = BASE_NS
     yield " {\n" + ",\n".join(f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     yield ',\n    "traceEvents": [\n    \n'
-    begin = recorder.ns(0) - 1_000
+    begin = recorder.ns(recorder.began) - 1_000
     end = recorder.ns(max(recorder.main.now, max(a.end for a in recorder.activities)) + us(40))
     for name, pid, tid, args in _named_tracks(recorder):
         yield _event_text(Row("M", "", name, pid, tid, begin, args=args), shift_ns) + ",\n"
@@ -1201,18 +1322,26 @@ def _leftover(recorder: Recorder) -> None:
     )  # fmt: skip
 
 
-def _meet(programs: list[Generator[int, int, None]]) -> None:
-    """Run the ranks in turn; whenever all wait for a collective, tell each when the last of them can start."""
+def _meet(programs: list[Meeting]) -> None:
+    """Run the ranks in turn; whenever all of a group wait for a collective, tell each when the last of them can start."""
     waiting = [next(program, None) for program in programs]
-    while any(ready is not None for ready in waiting):
-        arrivals = [ready for ready in waiting if ready is not None]
-        if len(arrivals) != len(programs):
-            raise AssertionError("every rank runs the same collectives")
-        last = max(arrivals)
-        waiting = [_resume(program, last) for program in programs]
+    while any(waiting):
+        groups = dict.fromkeys(arrival[0] for arrival in waiting if arrival is not None)
+        met = 0
+        for group in groups:
+            arrivals = [
+                arrival for rank in group.ranks if (arrival := waiting[rank]) is not None and arrival[0] == group
+            ]
+            if len(arrivals) == len(group.ranks):
+                met += 1
+                last = max(ready for _, ready in arrivals)
+                for rank in group.ranks:
+                    waiting[rank] = _resume(programs[rank], last)
+        if not met:
+            raise AssertionError("every rank of a group runs the same collectives")
 
 
-def _resume(program: Generator[int, int, None], value: int) -> int | None:
+def _resume(program: Meeting, value: int) -> tuple[Group, int] | None:
     try:
         return program.send(value)
     except StopIteration:
@@ -1229,9 +1358,11 @@ def generate(config: Config) -> list[Worker]:
             frames.enter_context(recorder.frame("train.py(88): <module>"))
             frames.enter_context(recorder.frame("train.py(80): train"))
         for number in range(config.steps):
+            if config.late_rank is not None and number == config.late_steps:
+                recorders[config.late_rank].forget()
             _meet([training.run_step(number) for training in trainings])
     workers = []
-    for recorder in recorders:
+    for recorder in (recorder for recorder in recorders if recorder.rank not in config.absent_ranks):
         name = f"rank{recorder.rank}" if config.ranks > 1 else "worker0"
         written_at = BASE_NS + recorder.ns(recorder.main.now)
         workers.append(Worker(name, f"{name}.{written_at}.pt.trace.json", recorder, truth_of(recorder)))
@@ -1272,14 +1403,26 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--scale", type=int, default=1, help="times as many layers, and steps as many times as long")
     parser.add_argument("--arch", choices=sorted(DIALECTS), default="cuda")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--slow-rank", type=int, default=None, help="rank whose kernels take a quarter longer")
+    parser.add_argument("--slow-rank", type=int, default=None, help="rank whose kernels take longer")
+    parser.add_argument("--layers", type=int, default=4, help="transformer blocks at scale 1")
+    parser.add_argument("--tensor-parallel", type=int, default=1, help="neighbouring ranks that share each layer")
+    parser.add_argument(
+        "--missing-rank", type=int, default=None, help="rank that lacks the kernels of some collectives"
+    )
+    parser.add_argument("--missing-share", type=float, default=0.1, help="share of its collectives that it lacks")
+    parser.add_argument("--late-rank", type=int, default=None, help="rank whose recording begins late")
+    parser.add_argument("--late-steps", type=int, default=1, help="after so many steps")
+    parser.add_argument("--absent-rank", type=int, action="append", default=[], help="rank whose trace nobody kept")
+    parser.add_argument("--slow-factor", type=float, default=1.25, help="how many times as long its kernels take")
     parser.add_argument("--epoch-us", action="store_true", help="epoch times, no baseTimeNanoseconds (early 2024)")
     parser.add_argument("--plain", action="store_true", help="write .json, not .json.gz")
     parser.add_argument("--truth", type=Path, default=None, help="write the truth to this JSON file")
     chosen = parser.parse_args(arguments)
     config = Config(
         chosen.steps, chosen.ranks, chosen.streams, chosen.scale, chosen.arch, chosen.seed, chosen.slow_rank,
-        epoch_us=chosen.epoch_us,
+        slow_factor=chosen.slow_factor, epoch_us=chosen.epoch_us, layers=chosen.layers,
+        tensor_parallel=chosen.tensor_parallel, missing_rank=chosen.missing_rank, missing_share=chosen.missing_share,
+        late_rank=chosen.late_rank, late_steps=chosen.late_steps, absent_ranks=tuple(chosen.absent_rank),
     )  # fmt: skip
     workers = generate(config)
     for path in write(workers, chosen.out_dir, not chosen.plain):

@@ -70,6 +70,9 @@ CASES = {
     "rocm": synthetic.Config(steps=2, streams=3, arch="rocm", seed=5),
     "epoch": synthetic.Config(steps=1, epoch_us=True, seed=6),
     "slow rank": synthetic.Config(steps=1, ranks=2, slow_rank=1, seed=7),
+    "groups": synthetic.Config(steps=2, ranks=4, layers=1, tensor_parallel=2, seed=8),
+    "lost kernels": synthetic.Config(steps=2, ranks=2, missing_rank=1, missing_share=0.3, seed=9),
+    "late": synthetic.Config(steps=3, ranks=2, layers=1, late_rank=1, late_steps=2, seed=10),
 }
 
 
@@ -185,7 +188,8 @@ def test_operator_times_are_what_nesting_and_correlation_give(case: Case) -> Non
     }
     assert case.truth["device_self_without_operator_ns"] == device_self[synthetic.NO_OPERATOR]
     assert case.truth["device_self_by_operator_ns"] == dict(device_self)
-    assert unlaunched == 1 == next(iter(case.truth["devices"].values()))["unlaunched"]
+    unrecorded_launches = 1 if case.config.late_rank is None else 0
+    assert unlaunched == unrecorded_launches == next(iter(case.truth["devices"].values()))["unlaunched"]
 
 
 def test_module_times_are_what_stacks_and_sequence_numbers_give(case: Case) -> None:
@@ -244,11 +248,19 @@ def test_counts_kernels_and_memory_are_those_of_the_file(case: Case) -> None:
 
 def test_collectives_are_those_of_the_file_and_carry_their_metadata(case: Case) -> None:
     kernels = device_spans(case.trace)["communication"]
-    ops = [o for o in case.trace.spans("cpu_op") if o.name == "record_param_comms"]
-    truth = case.truth["collectives"]
+    ops = sorted((o for o in case.trace.spans("cpu_op") if o.name == "record_param_comms"), key=lambda o: o.start)
+    lost = len(case.truth["collectives"]) - len(kernels)
+    assert lost == (0 if case.config.missing_rank is None else 3)
+    numbers = {(o.args["Process Group Name"], o.args["Seq"]) for o in ops}
+    assert len(numbers) == len(ops) == len(case.truth["collectives"])
+    truth = [c for c in case.truth["collectives"] if c["recorded"]]
+    found = {(k.args["Process Group Name"], k.args["Seq"]) for k in kernels}
+    ops = [o for o in ops if (o.args["Process Group Name"], o.args["Seq"]) in found]
     assert [k.dur for k in kernels] == [c["dur_ns"] for c in truth] == [c["wait_ns"] + c["transfer_ns"] for c in truth]
     assert [k.args["Seq"] for k in kernels] == [o.args["Seq"] for o in ops] == [c["seq"] for c in truth]
-    assert [4 * o.args["In msg nelems"] for o in ops] == [c["bytes"] for c in truth]
+    sizes = {"Float": 4, "BFloat16": 2}
+    assert [sizes[o.args["dtype"]] * o.args["In msg nelems"] for o in ops] == [c["bytes"] for c in truth]
+    assert [o.args["Process Group Name"] for o in ops] == [c["group"] for c in truth]
     shared = {"Collective name", "dtype", "In msg nelems", "Out msg nelems", "Group size", "Process Group Ranks"}
     for kernel, op in zip(kernels, ops, strict=True):
         assert {key: kernel.args[key] for key in shared} == {key: op.args[key] for key in shared}
@@ -276,12 +288,14 @@ def test_flows_start_and_end_on_the_slices_they_link(case: Case) -> None:
     assert flows and all((e["pid"], e["tid"], e["ts"]) in starts for e in flows)
     ends = Counter(e["id"] for e in flows if e["cat"] == "ac2g" and e["ph"] == "f")
     assert max(ends.values()) > 1, "a graph launch has one start and many ends"
-    assert ends.keys() == {e["id"] for e in flows if e["cat"] == "ac2g" and e["ph"] == "s"}
+    begun = {e["id"] for e in flows if e["cat"] == "ac2g" and e["ph"] == "s"}
+    lost = sum(not one["recorded"] for one in case.truth["collectives"])
+    assert ends.keys() <= begun and len(begun) == len(ends) + lost
 
 
 def test_the_graph_launch_leads_to_many_kernels_without_an_operator(case: Case) -> None:
     graphs = [c for c in case.trace.spans("cuda_runtime") if c.name.endswith("GraphLaunch")]
-    assert len(graphs) == case.config.steps
+    assert len(graphs) == len(case.truth["steps"])
     for graph in graphs:
         kernels = [k for k in case.trace.spans("kernel") if k.args["correlation"] == graph.args["correlation"]]
         assert len(kernels) > 1 and all("graph node id" in k.args for k in kernels)
@@ -289,7 +303,7 @@ def test_the_graph_launch_leads_to_many_kernels_without_an_operator(case: Case) 
 
 def test_times_use_every_digit_and_the_top_level_says_it_is_invented(case: Case) -> None:
     starts = [e["ts"] for e in case.trace.events if e.get("cat") == "cpu_op"]
-    assert len({ns % 1000 for ns in starts}) > 500
+    assert len({ns % 1000 for ns in starts}) > min(500, len(starts) / 3)
     assert all(e["ts"] > 0 for e in case.trace.events)
     assert "not a recording" in case.trace.top["deviceProperties"][0]["name"]
     assert ("baseTimeNanoseconds" in case.trace.top) is not case.config.epoch_us
@@ -333,10 +347,76 @@ def test_a_step_looks_as_the_documentation_promises() -> None:
     assert 1000 < len(trace.events) / 3 < 3000
 
 
-@pytest.mark.parametrize("arguments", [{"arch": "tpu"}, {"steps": 0}, {"ranks": 0}])
-def test_nonsense_is_refused(arguments: Json) -> None:
-    with pytest.raises(ValueError, match=r"arch is one of|at least 1"):
+NONSENSE: list[tuple[Json, str]] = [
+    ({"arch": "tpu"}, "arch is one of"),
+    ({"steps": 0}, "at least 1"),
+    ({"ranks": 0}, "at least 1"),
+    ({"ranks": 4, "tensor_parallel": 3}, "divides"),
+    ({"missing_share": 1.5}, "0 to 1"),
+    ({"steps": 2, "late_steps": 2}, "less than steps"),
+    ({"ranks": 2, "slow_rank": 2}, "exists"),
+    ({"ranks": 2, "absent_ranks": (0, 1)}, "not absent"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "why"), NONSENSE)
+def test_nonsense_is_refused(arguments: Json, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
         synthetic.Config(**arguments)
+
+
+def test_groups_meet_by_themselves_and_are_named_in_the_file() -> None:
+    """Neighbours share layers, ranks at the same place share gradients; each rank lists its own groups."""
+    workers = synthetic.generate(
+        synthetic.Config(steps=1, ranks=6, layers=1, tensor_parallel=2, slow_rank=3, absent_ranks=(5,))
+    )
+    assert [w.name for w in workers] == [f"rank{r}" for r in range(5)]
+    listed = read("".join(workers[3].text())).top["distributedInfo"]["pg_config"]
+    assert [(g["pg_name"], g["pg_desc"], g["ranks"]) for g in listed] == [
+        ("0", "default_pg", [0, 1, 2, 3, 4, 5]),
+        ("2", "tp", [2, 3]),
+        ("5", "dp", [1, 3, 5]),
+    ]
+    meetings: dict[tuple[str, int], list[Json]] = defaultdict(list)
+    for worker in workers:
+        for one in worker.truth["collectives"]:
+            meetings[one["group"], one["seq"]].append(one)
+    assert {group: len({seq for g, seq in meetings if g == group}) for group, _ in meetings} == {
+        "1": 2, "2": 2, "3": 2, "4": 3, "5": 3,
+    }  # fmt: skip
+    for (group, _), ones in meetings.items():
+        assert len({c["start_ns"] + c["dur_ns"] for c in ones}) == len({c["transfer_ns"] for c in ones}) == 1
+        assert group in ("3", "5") or min(c["wait_ns"] for c in ones) == 0  # the last of these may be the absent rank
+    slow = [c for c in workers[3].truth["collectives"] if c["wait_ns"] > 0]
+    assert len(slow) <= 1
+
+
+def test_lost_kernels_are_evenly_spread_and_nothing_else_changes() -> None:
+    whole, lossy = (
+        synthetic.generate(synthetic.Config(steps=5, ranks=2, layers=1, missing_rank=rank, missing_share=0.2))[0].truth
+        for rank in (None, 0)
+    )
+    lost = [i for i, one in enumerate(lossy["collectives"]) if not one["recorded"]]
+    assert len(lost) == len(lossy["collectives"]) // 5 and {b - a for a, b in pairwise(lost)} == {5}
+    assert [c | {"recorded": True} for c in lossy["collectives"]] == whole["collectives"]
+    assert lossy["operators"].keys() == whole["operators"].keys()
+    kernels = [t["devices"]["0"]["communication_kernels"] for t in (whole, lossy)]
+    assert kernels == [len(whole["collectives"]), len(whole["collectives"]) - len(lost)]
+
+
+def test_a_late_recording_is_the_end_of_the_whole_one() -> None:
+    whole, late = (
+        synthetic.generate(synthetic.Config(steps=3, ranks=2, layers=1, late_rank=rank, late_steps=2))
+        for rank in (None, 0)
+    )
+    keys = ("name", "start_ns", "dur_ns", "device_work_launched_ns")  # what step 1 left on the device was not recorded
+    assert [[s[k] for k in keys] for s in late[0].truth["steps"]] == [
+        [s[k] for k in keys] for s in whole[0].truth["steps"][2:]
+    ]
+    assert late[0].truth["collectives"] == [c for c in whole[0].truth["collectives"] if c["step"] == 2]
+    assert late[1].truth == whole[1].truth
+    begin = min(span.start for span in read("".join(late[0].text())).spans("cpu_op", "python_function", "kernel"))
+    assert begin == late[0].truth["steps"][0]["start_ns"]
 
 
 def test_the_command_writes_traces_and_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -348,7 +428,7 @@ def test_the_command_writes_traces_and_truth(tmp_path: Path, capsys: pytest.Capt
     assert json.loads(truth_file.read_text())["workers"].keys() == {"rank0", "rank1"}
 
 
-@pytest.mark.parametrize("run", ["synthetic_gpu", "synthetic_ddp"])
+@pytest.mark.parametrize("run", ["synthetic_gpu", "synthetic_ddp", "synthetic_groups"])
 def test_the_committed_samples_are_what_the_generator_makes_today(run: str) -> None:
     kept = json.loads((SAMPLES / "truth" / f"{run}.json").read_text())
     workers = synthetic.generate(synthetic.Config(**kept["config"]))

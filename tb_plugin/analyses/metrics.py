@@ -56,6 +56,11 @@ METRICS: dict[str, Metric] = {
             "process": ("Process", "Rank where recorded, else the worker."),
             "group_description": ("Description", "Description of the process group."),
             "backend": ("Backend", "Communication library of the process group."),
+            "timing": (
+                "Timing",
+                "measured: all ranks of the group are here. bound: one is missing, waiting is at least and transfer at most "
+                "this. estimated: a worker lacks the call, transfer is the median of others like it.",
+            ),
             "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
             "setting": ("Setting", "What the file says of the machine, the software and the profiler's options."),
         },
@@ -77,6 +82,18 @@ METRICS: dict[str, Metric] = {
             "call": ("Call", "Number of the call in order of time, of its worker."),
             "elements": ("Elements", "Elements of the larger buffer where the two differ by the group's size."),
             "group_size": ("Group size", "Ranks in the process group."),
+            "source_rank": ("From rank", "Rank that sends, of point-to-point calls."),
+            "destination_rank": ("To rank", "Rank that receives, of point-to-point calls."),
+            "bounded": (
+                "Bounds",
+                "Matched calls that a rank of their group is missing from. It may have arrived later than those here, so "
+                "waiting is at least and transfer at most what stands there.",
+            ),
+            "estimated": (
+                "Estimated",
+                "Matched calls that a worker lacks and that are longer than usual elsewhere, as if it had arrived last: "
+                "transfer is the median of the same collective where nobody lacks it.",
+            ),
             "sequence": ("Sequence", "Number of the collective in its process group, as recorded."),
             "match": ("Match", "Number of the collective that calls of several workers are."),
             "matched_workers": ("Workers", "Workers on which the collective was found."),
@@ -106,7 +123,10 @@ METRICS: dict[str, Metric] = {
             "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
             "mean_latency_ns": ("Mean latency", "Latency over calls."),
             "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
-            "caused_wait_ns": ("Others waited", "Time for which the other workers waited for this one."),
+            "caused_wait_ns": (
+                "Others waited",
+                "How long the other workers waited for this one: of each worker and step the length of the union, summed up.",
+            ),
         },
     ),
     **_metrics(
@@ -138,7 +158,10 @@ METRICS: dict[str, Metric] = {
         "ratio",
         {
             "wait_share": ("Waiting", "Synchronizing over the duration of the steps, mean of the workers."),
-            "last_share": ("Arrives last", "Share of the matched collectives that waited for this worker."),
+            "last_share": (
+                "Arrives last",
+                "Share of the matched collectives it takes part in that waited for this worker.",
+            ),
         },
     ),
     **_metrics(

@@ -34,6 +34,9 @@ COLLECTIVE_OPERATORS = (
     r"^c10d::(?!_?(?:monitored_)?(?:get|set|wait)_)",
     r"^_?c10d_functional(?:_autograd)?::(?!wait_tensor)",
     r"^record_param_comms$",
+    # Collectives that are operators of their own: PyTorch's symmetric memory, vLLM's custom all-reduce.
+    r"^symm_mem::(?:one_shot|two_shot|multimem)_",
+    r"^_C_custom_ar::(?:qr_)?all_reduce$",
 )
 
 # Operators that may be computed on a matrix unit: the list torch-tb-profiler used (PyTorch 1.x names) ...

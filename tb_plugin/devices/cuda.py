@@ -6,14 +6,21 @@ from tb_plugin.devices.base import DeviceFamily, Properties
 from tb_plugin.trace.schema import EventKind as Kind
 
 COLLECTIVE_KERNELS = (
-    # ncclKernel_AllReduce_RING_LL_..., ncclDevKernel_SendRecv(...), ncclAllReduceRingLLKernel_sum_f32 (2.4), which also
-    # appear wrapped in a namespace or signature; not ncclFoo inside another word.
-    r"(?:^|[^\w])_?nccl(?:Dev)?Kernel",
+    # ncclKernel_AllReduce_RING_LL_..., ncclDevKernel_SendRecv(...), ncclSymkDevKernel_AllGather_LLMC (symmetric memory),
+    # ncclAllReduceRingLLKernel_sum_f32 (2.4), which also appear wrapped in a namespace or signature; not ncclFoo inside
+    # another word.
+    r"(?:^|[^\w])_?nccl(?:Symk?)?(?:Dev)?Kernel",
     r"(?:^|[^\w])nccl(?:AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv|AllToAll)\w*",
-    # NVSHMEM and symmetric-memory kernels of PyTorch: one_shot_all_reduce_kernel, multimem_all_gather_kernel ...
+    # Symmetric-memory kernels of PyTorch (one_shot_all_reduce_kernel, multimem_all_gather_kernel ...), NVSHMEM, MSCCL++, UCC.
     r"(?:one_shot|two_shot|multimem)_(?:all_reduce|all_gather|reduce_scatter)",
-    # vLLM's and SGLang's custom all-reduce.
+    r"(?:^|[^\w])_?nvshmemi?_\w+",
+    r"(?:^|[^\w])_?mscclpp(?:_\w+|::)",
+    r"(?:^|[^\w])_?ucc_(?:ec|tl|mc)_\w+",
+    # Custom all-reduces: vLLM and SGLang, TensorRT-LLM, FlashInfer; DeepEP's exchange of tokens between experts.
     r"cross_device_reduce_(?:1|2)stage",
+    r"(?:one|two)ShotAllReduceKernel",
+    r"allreduce_fusion_kernel",
+    r"deep_ep::\w+::(?:cached_notify_)?(?:dispatch|combine)",
 )
 
 # The classic list (torch-tb-profiler, Volta and Turing). Case-sensitive: SubTensorOpWithScalar1d is no tensorop.

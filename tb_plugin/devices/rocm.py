@@ -11,7 +11,9 @@ from tb_plugin.trace.schema import EventKind as Kind
 COLLECTIVE_KERNELS = (
     r"(?:^|[^\w])_?rccl\w*Kernel",
     r"(?:^|[^\w])mscclKernel",  # RCCL's programmable algorithms
-    r"aiter\w*(?:all_reduce|allreduce|all_gather|reduce_scatter)",  # AITER's own collectives
+    r"aiter\w*(?:::)?(?:all_reduce|allreduce|all_gather|reduce_scatter)",  # AITER's own collectives
+    r"quickreduce::\w*(?:[Aa]ll_?[Rr]educe)",
+    r"(?:^|[^\w])_?rocshmem_\w+",
 )
 
 MATRIX_KERNELS = (

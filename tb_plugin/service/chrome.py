@@ -34,6 +34,7 @@ _COLLECTIVE_TEXTS = {
     "name": "Collective name",
     "dtype": "dtype",
     "group_name": "Process Group Name",
+    "group_description": "Process Group Description",
     "group_ranks": "Process Group Ranks",
 }
 _COLLECTIVE_NUMBERS = {
@@ -41,6 +42,8 @@ _COLLECTIVE_NUMBERS = {
     "out_elements": "Out msg nelems",
     "group_size": "Group size",
     "sequence": "Seq",
+    "source_rank": "Src Rank",
+    "destination_rank": "Dst Rank",
 }
 _ABOUT = ("host_name", "distributedInfo")
 """Keys of the file that say who the worker is."""

@@ -29,7 +29,7 @@ from tb_plugin.trace.table import (
     Track,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {

@@ -90,3 +90,19 @@ def _contains(ranges: Ranges, times: Int64) -> Bool:
         return np.zeros(len(times), dtype=np.bool_)
     index = np.searchsorted(ranges.start, times, side="right") - 1
     return (index >= 0) & (times < ranges.end[np.maximum(index, 0)])
+
+
+def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
+    """Length of the union of each key's intervals, nanoseconds. Keys are 0 .. count - 1, rows in any order."""
+    order = np.lexsort((start, key))
+    key, start, end = key[order], start[order], end[order]
+    # The latest end so far within a key: a running maximum of places, which later keys hold the higher ones of.
+    by_end = np.lexsort((end, key))
+    place = np.empty(len(key), np.int64)
+    place[by_end] = np.arange(len(key))
+    reach = end[by_end][np.maximum.accumulate(place)]
+    begin = start.copy()
+    begin[1:] = np.where(key[1:] == key[:-1], np.maximum(start[1:], reach[:-1]), start[1:])
+    total = np.zeros(count, np.int64)
+    np.add.at(total, key, np.maximum(end - begin, 0))
+    return total

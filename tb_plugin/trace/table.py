@@ -94,8 +94,13 @@ class CollectiveArgs:
     out_elements: Int64 = _none(np.int64)
     group_size: Int64 = _none(np.int64)
     group_name: Int32 = _none(np.int32)
+    group_description: Int32 = _none(np.int32)
     group_ranks: Int32 = _none(np.int32)
     sequence: Int64 = _none(np.int64)
+    source_rank: Int64 = _none(np.int64)
+    """Of a recv: the rank in the job that sends."""
+    destination_rank: Int64 = _none(np.int64)
+    """Of a send: the rank in the job that receives."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Frame
 
+from tests import synthetic
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy, assert_shows
 from tests.browser.harness import SAMPLES, V100, VIEWS, tensorboard
@@ -17,6 +18,7 @@ PROFILES = {
     "second_span": (SAMPLES, {"run": "resnet_cpu", "span": "2"}),
     "no_steps": (SAMPLES, {"run": "no_steps_cpu"}),
     "ddp": (SAMPLES, {"run": "synthetic_ddp", "worker": "rank0"}),
+    "groups": (SAMPLES, {"run": "synthetic_groups", "worker": "rank3"}),
     "stacks": (SAMPLES, {"run": "transformer_cpu"}),
     "v100": (V100, {"run": "resnet50_num_workers_0", "span": "1"}),
 }
@@ -53,6 +55,30 @@ def test_no_serious_finding_of_axe(open_tab: Open, view: str, dark: bool) -> Non
     if dark:
         tab.set_dark()
     assert_healthy(frame)
+    assert tab.axe() == []
+
+
+def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, tmp_path: Path) -> None:
+    """17 ranks of 18: too many for bars. The finding names the planted straggler and says what a missing rank means."""
+    config = synthetic.Config(steps=2, ranks=18, layers=1, slow_rank=4, slow_factor=1.6, absent_ranks=(9,), seed=1)
+    synthetic.write(synthetic.generate(config), tmp_path / "many")
+    tab = open_tab(tmp_path, size=(1000, 700))
+    frame = tab.open(run="many", view="distributed")
+    assert_healthy(frame)
+    maps = frame.locator(".tt-heat")
+    assert maps.count() == 3  # both cards, and the steps
+    assert maps.nth(0).locator("tbody tr").count() == 17
+    assert maps.nth(0).locator("tbody tr").nth(9).locator("th").inner_text() == "rank10"
+    assert frame.locator(".tt-heat-legend").count() == 3
+    assert frame.locator(".tt-heat-legend").nth(1).inner_text().endswith("ms")
+    for one in maps.all():  # nothing is cut: no map is wider than its card
+        assert one.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
+    text = frame.inner_text(".tt-distributed")
+    assert "rank4 arrives last at 100.0 % of its collectives" in text
+    assert "17 of 18 ranks are here" in text and "Synchronizing, at least" in text
+    assert tab.overflow() <= 0
+    frame.get_by_text("Bars").first.click()
+    assert maps.count() == 2
     assert tab.axe() == []
 
 

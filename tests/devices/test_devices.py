@@ -41,7 +41,12 @@ def test_no_two_families_disagree_about_a_category():
     "ncclAllReduceRingLLKernel_sum_f32(ncclWorkElem)",
     "void multimem_all_reduce_kernel<c10::BFloat16>()",
     "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(...)",
-    "oneccl_allreduce_pcie", "hcom_allReduce__123_0_1",
+    "oneccl_allreduce_pcie", "hcom_allReduce__123_0_1", "HcclAllReduce",
+    "ncclSymkDevKernel_AllGather_LLMC(ncclSymkDevWorkArgs<4096ul>)", "ncclSymDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_bf16(x)",
+    "rcclDevKernel_x", "mscclKernel_Sum_half_LL_false", "void mscclpp::allreduce7<int>()", "ucc_ec_cuda_reduce",
+    "nvshmemi_alltoall_threadgroup", "rocshmem_put", "aiter::allreduce_fusion_kernel_1stage",
+    "void tensorrt_llm::kernels::twoShotAllReduceKernel<half>()", "void deep_ep::intranode::dispatch<8, 768>(int4*)",
+    "flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport", "quickreduce::allreduce_prototype_twoshot",
 ])  # fmt: skip
 def test_collective_kernels(name):
     assert is_collective_kernel(name)
@@ -56,6 +61,9 @@ def test_collective_kernels(name):
         "all_reduce_in_my_dreams",
         "aten::broadcast_tensors",
         "occlusion_kernel",
+        "my_nvshmemless_kernel",
+        "dispatch_kernel",
+        "success_ec_reduce",
     ],
 )
 def test_other_kernels(name):
@@ -63,7 +71,7 @@ def test_other_kernels(name):
 
 
 @pytest.mark.parametrize("name", ["nccl:all_reduce", "nccl:_all_gather_base", "gloo:barrier", "c10d::allreduce_", "record_param_comms", "mpi:send", "ucc:alltoall",
-                                  "xccl:all_reduce", "hccl:all_gather", "_c10d_functional::all_reduce"])  # fmt: skip
+                                  "xccl:all_reduce", "hccl:all_gather", "_c10d_functional::all_reduce", "symm_mem::one_shot_all_reduce", "_C_custom_ar::all_reduce"])  # fmt: skip
 def test_collective_operators(name):
     assert is_collective_operator(name)
 

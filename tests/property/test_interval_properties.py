@@ -15,6 +15,7 @@ from tb_plugin.trace.intervals import (
     intersect,
     join,
     measure,
+    measure_by,
     measure_within,
     subtract,
     union,
@@ -76,3 +77,10 @@ def test_measure_within(given_pairs: Pairs, windows: Pairs) -> None:
     start, end = np.array(windows, np.int64).reshape(-1, 2).T
     found = measure_within(make(given_pairs), start, end)
     assert found.tolist() == [len(bits(given_pairs) & bits([window])) for window in windows]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, WORLD), st.integers(0, WORLD)), max_size=16))
+def test_unions_by_key(rows: list[tuple[int, int, int]]) -> None:
+    key, start, end = np.array(rows, np.int64).reshape(-1, 3).T
+    expected = [len(bits([(a, b) for k, a, b in rows if k == wanted])) for wanted in range(5)]
+    assert measure_by(key, start, end, 5).tolist() == expected

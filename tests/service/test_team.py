@@ -64,7 +64,7 @@ def test_202_with_progress_then_the_view_whichever_worker_is_named(client):
     table = client.get(BASE + "table/distributed/collectives?run=ddp&where=worker:rank1&sort=wait_ns").get_json()
     assert (table["matched_rows"], table["total_rows"]) == (12, 48)
     csv = client.get(BASE + "table/distributed/collectives?run=ddp&format=csv").data.decode()
-    assert csv.startswith("Worker,Call,") and csv.count("\r\n") == 49
+    assert csv.startswith("Worker,Step,Collective,") and csv.count("\r\n") == 49
     assert client.get(BASE + "table/distributed/none?run=ddp").status_code == 404
 
 
@@ -82,7 +82,7 @@ def test_a_worker_that_fails_is_named_and_left_out(logs, tmp_path):
     view = json.loads(workspace.view(Place("ddp", None, "1"), "distributed", Params()))
     assert workers(view) == ["rank0", "rank2", "rank3"]
     assert findings(view)["worker_failed"].startswith("Not loaded and left out: rank1 (")
-    assert set(findings(view)) == {"straggler", "worker_failed", "workers_missing"}
+    assert set(findings(view)) == {"straggler", "worker_failed", "bounds"}
 
 
 def test_when_all_fail_the_first_error_is_the_answer(tmp_path):
@@ -151,4 +151,4 @@ def test_the_text_report_ends_with_the_groups(capsys, monkeypatch, tmp_path):
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
     text = capsys.readouterr().out
     assert text.count("synthetic_ddp / all workers / span 1") == 1
-    assert "rank2 arrives last at 100.0 % of the collectives" in " ".join(text.split())
+    assert "rank2 arrives last at 100.0 % of its collectives" in " ".join(text.split())

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { shortenMiddle, shortKernel } from './names'
+import { shortenMiddle, shortKernel, withoutShared } from './names'
 
 it.each([
   ['sm80_xmma_gemm_f16f16_f16f32', 'sm80_xmma_gemm_f16f16_f16f32'],
@@ -34,4 +34,12 @@ it('shortens in the middle', () => {
   expect(shortenMiddle('abcdef', 6)).toBe('abcdef')
   expect(shortenMiddle('abcdefghijklmnop', 9)).toBe('abcde…nop')
   expect(shortenMiddle('abcdef', 3)).toBe('ab…')
+})
+
+it('leaves out what names of a group share, never a part of a word or number', () => {
+  expect(withoutShared(['rank1', 'rank10', 'rank2'])).toEqual(['rank1', 'rank10', 'rank2'])
+  expect(withoutShared(['worker-node-10-of-cluster', 'worker-node-11-of-cluster'])).toEqual(['…10…', '…11…'])
+  expect(withoutShared(['a-long-cluster_rank1', 'a-long-cluster_rank10'])).toEqual(['…rank1', '…rank10'])
+  expect(withoutShared(['only-one-long-worker-name'])).toEqual(['only-one-long-worker-name'])
+  expect(withoutShared(['host-a-host-a-host', 'host-a-host'])).toEqual(['host-a-host-a-host', 'host-a-host'])
 })

@@ -58,3 +58,26 @@ export function shortenMiddle(text: string, length: number): string {
   const tail = Math.floor((length - 1) * 0.4)
   return `${text.slice(0, length - 1 - tail)}…${text.slice(text.length - tail)}`
 }
+
+/** From so many characters on names of a group are told apart by what they do not share. */
+const LONG = 14
+
+/** Names of one group (hosts, ranks) where there is little room: what all begin or end with becomes `…`, words stay whole. */
+export function withoutShared(names: readonly string[]): string[] {
+  if (new Set(names).size < 2 || Math.max(...names.map((name) => name.length)) < LONG) return [...names]
+  const least = Math.min(...names.map((name) => name.length))
+  const shared = (at: (name: string, i: number) => string) => {
+    let count = 0
+    while (count < least && names.every((name) => at(name, count) === at(names[0], count))) count++
+    while (count > 0 && /[A-Za-z0-9]/.test(at(names[0], count - 1))) count--
+    return count
+  }
+  const head = shared((name, i) => name[i])
+  const tail = Math.min(
+    shared((name, i) => name[name.length - 1 - i]),
+    least - head,
+  )
+  const parts = names.map((name) => name.slice(head, name.length - tail))
+  if (parts.includes('')) return [...names]
+  return parts.map((part) => `${head ? '…' : ''}${part}${tail ? '…' : ''}`)
+}

@@ -5,6 +5,7 @@ import type { Query } from '../api/client'
 import type { Payload, Series, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale, format } from '../lib/format'
+import { withoutShared } from '../lib/names'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
@@ -98,12 +99,12 @@ function Page({ view }: { view: View }) {
       {waiting && <BarsCard series={waiting} wide={false} />}
       {matrices.length > 0 && <ByStep matrices={matrices} />}
       {devices && (
-        <Card className="tt-span6" title={devices.title} subtitle="per node and process">
+        <Card className="tt-span12 tt-short" title={devices.title} subtitle="per node and process">
           <SmallTable table={devices} />
         </Card>
       )}
       {groups && (
-        <Card className="tt-span6" title={groups.title} subtitle="as recorded">
+        <Card className="tt-span12 tt-short" title={groups.title} subtitle="as recorded">
           {groups.rows.length > 0 ? (
             <SmallTable table={groups} />
           ) : (
@@ -119,6 +120,7 @@ function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
   const many = series.x.length >= MANY
   const [form, setForm] = useState('')
   const shown = form || (many ? 'map' : 'chart')
+  const bars = useMemo(() => ({ ...series, x: withoutShared(series.x.map(String)) }), [series])
   return (
     <Card
       className={wide ? 'tt-span12' : 'tt-span6'}
@@ -145,7 +147,7 @@ function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
           </span>
         ))}
       </div>
-      {shown === 'chart' && <Chart series={series} height={280} compact />}
+      {shown === 'chart' && <Chart series={bars} height={280} compact />}
       {shown === 'map' && (
         <HeatMap
           series={turned(series)}

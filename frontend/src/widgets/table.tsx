@@ -115,7 +115,7 @@ function Grid(props: DataTableProps & { table: Table }) {
   const others = visible
     .filter((column) => column.metric.key !== data.name_column)
     .reduce((sum, column) => sum + (starts.get(column.metric.key) ?? 100), 0)
-  const nameWidth = Math.max(340, width - others - 2)
+  const nameWidth = Math.max(Math.min(340, (starts.get(data.name_column) ?? 340) + 50), width - others - 2)
   const defs = useMemo<ColumnDef<typeof features, Row>[]>(
     () =>
       columns.map((column) => ({

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, answer_view
 from tb_plugin.analyses.distributed.profile import profile_part
-from tb_plugin.analyses.distributed.together import Row, Together, frames, together, worker_rows
+from tb_plugin.analyses.distributed.together import Row, Together, frames, step_rows, together, worker_rows
 from tb_plugin.analyses.metrics import figure, metric
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.trace.table import TraceTable
@@ -20,6 +21,7 @@ _STEP_PARTS = (
     ("exposed_communication_ns", "communication"),
     ("step_other_ns", "other"),
 )
+_BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
 _MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
 
 
@@ -59,7 +61,7 @@ class Distributed:
             coverage=_coverage(parts, params),
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, "workers", "operations", "collectives", "steps", "process_groups", "devices"),
+            layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices"),
         )
         return answer_view(self, whole, params)
 
@@ -82,10 +84,12 @@ def _payloads(data: Together, rows: list[Row], params: Params) -> dict[str, Payl
     }
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
-        payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts)
+        titles = _BOUNDED if _sum(rows, "bounded") else {}
+        payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts, titles)
+    by_step = {(row["worker"], str(row["step"])): row for row in step_rows(data)}
     for key, category in _MATRICES:
         if key != "wait_ns" or not data.alone:
-            payloads[f"by_step_{key}"] = _matrix(data, key, category)
+            payloads[f"by_step_{key}"] = _matrix(data, by_step, key, category)
     return payloads
 
 
@@ -94,7 +98,11 @@ def _headline(data: Together, rows: list[Row]) -> Figures:
     total = _sum(rows, "step_total_ns")
     if not data.alone:
         figures += [
-            figure("wait_share", _sum(rows, "wait_ns") / total if total else None),
+            figure(
+                "wait_share",
+                _sum(rows, "wait_ns") / total if total else None,
+                "Waiting, at least" if _sum(rows, "bounded") else "",
+            ),
             figure("matched", _sum(rows, "matched")),
             figure("unmatched", _sum(rows, "unmatched")),
         ]
@@ -107,12 +115,19 @@ def _sum(rows: list[Row], key: str) -> int:
     return sum(value for row in rows if isinstance(value := row[key], int))
 
 
-def _bars(data: Together, rows: list[Row], name: str, title: str, parts: tuple[tuple[str, str], ...]) -> Series:
+def _bars(
+    data: Together,
+    rows: list[Row],
+    name: str,
+    title: str,
+    parts: tuple[tuple[str, str], ...],
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> Series:
     """A bar per worker: mean of the chosen steps."""
     steps = [max(len(mine), 1) for mine in data.steps]
     lines = [
         Line(
-            metric(key, window="mean of the chosen steps"),
+            metric(key, titles.get(key, ""), window="mean of the chosen steps"),
             category,
             [_mean(row[key], n) for row, n in zip(rows, steps, strict=True)],
         )
@@ -128,19 +143,17 @@ def _mean(value: object, count: int) -> float | None:
     return value / count if isinstance(value, int) else None
 
 
-def _matrix(data: Together, key: str, category: str) -> Series:
+def _matrix(data: Together, rows: Mapping[tuple[object, str], Row], key: str, category: str) -> Series:
     """A line per worker over the steps, for the heat map."""
+    steps = {label for _, label in rows}
+    labels = [label for label in data.labels if label in steps]
     lines = []
-    for w, name in enumerate(data.names):
-        values: dict[str, int | float | None] = {}
-        for row in data.steps[w]:
-            label = str(row["step"])
-            value = data.times(w, label)[1] if key == "wait_ns" else row[key]
-            values[label] = value if isinstance(value, int) else None
+    for name in data.names:
+        values = [rows.get((name, label), {}).get(key) for label in labels]
         line = Metric(name, name, "ns", metric(key).definition, "one step")
-        lines.append(Line(line, category, [values.get(label) for label in data.labels]))
+        lines.append(Line(line, category, [value if isinstance(value, int) else None for value in values]))
     return Series(
-        f"by_step_{key}", metric(key).title, "by worker and step", metric("step"), list(data.labels), lines, "lines"
+        f"by_step_{key}", metric(key).title, "by worker and step", metric("step"), list(labels), lines, "lines"
     )
 
 
@@ -152,28 +165,45 @@ def _findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
     if data.alone:
         text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
         notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
-    elif data.world_size is not None and data.world_size > len(data.names):
-        figures = [figure("workers", len(data.names)), figure("world_size", data.world_size)]
-        text = "{workers} of {world_size} ranks are here. Where a missing one arrived last, waiting counts as transfer."
-        notices.append(Notice("workers_missing", "medium", text, "Record all ranks to be sure.", figures))
+    bounded, missing = _sum(rows, "bounded"), data.world_size is not None and data.world_size > len(data.names)
+    here = [figure("workers", len(data.names)), figure("world_size", data.world_size)] if missing else []
+    if bounded:
+        figures = [*here, figure("bounded", bounded), figure("matched", _sum(rows, "matched"))]
+        text = "{workers} of {world_size} ranks are here. " if missing else ""
+        text += (
+            "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
+            "for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
+        )
+        notices.append(Notice("bounds", "medium", text, "Record all ranks to know who arrives last.", figures))
+    elif missing and not data.alone:
+        text = "{workers} of {world_size} ranks are here."
+        notices.append(Notice("workers_missing", "low", text, "Record all ranks to be sure.", here))
+    if estimated := _sum(rows, "estimated"):
+        text = (
+            "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
+            "collective where nobody lacks it."
+        )
+        figures = [figure("estimated", estimated)]
+        notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
     unmatched = _sum(rows, "unmatched")
     if unmatched and not data.alone:
         text = "{unmatched} calls are on one worker only; they are in no waiting, transfer or bandwidth."
         figures = [figure("unmatched", unmatched)]
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
-    if not data.alone and (notice := _straggler(data, rows)) is not None:
+    if not data.alone and (notice := _straggler(rows)) is not None:
         notices.insert(0, notice)
     return notices
 
 
-def _straggler(data: Together, rows: list[Row]) -> Notice | None:
+def _straggler(rows: list[Row]) -> Notice | None:
     """One worker for which the others wait most of the time."""
-    total = len({s.match for mine in data.seen for s in mine if s.match is not None})
     time = _sum(rows, "step_total_ns")
-    if not total or not time:
+    if not time:
         return None
     slow = max(rows, key=lambda row: (_sum([row], "caused_wait_ns"), _sum([row], "arrived_last")))
-    share, wait = _sum([slow], "arrived_last") / total, _sum([slow], "caused_wait_ns")
+    share, wait = slow["last_share"], _sum([slow], "caused_wait_ns")
+    if not isinstance(share, float):
+        return None
     if share <= max(STRAGGLER_SHARE, 1 / len(rows)) or wait / time < STRAGGLER_WAIT:
         return None
     figures = [
@@ -184,7 +214,8 @@ def _straggler(data: Together, rows: list[Row]) -> Notice | None:
     return Notice(
         "straggler",
         "high" if wait / time > 0.1 else "medium",
-        "{worker} arrives last at {last_share} of the collectives; the others wait {caused_wait_ns} for it in all.",
+        "{worker} arrives last at {last_share} of its collectives; the others wait {caused_wait_ns} for it, all of them "
+        "and all steps together.",
         "Compare its compute with the others': uneven input, a throttled device, or work that only this rank does.",
         figures,
         "last_share",

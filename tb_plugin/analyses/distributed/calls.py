@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
+
+_MOST_ELEMENTS = 1 << 48
+"""More are no message but a broken number; their bytes would not fit into 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,10 @@ class Call:
     ranks: str
     group_size: int
     sequence: int
+    source_rank: int
+    """Of point-to-point calls the rank in the job that sends ..."""
+    destination_rank: int
+    """... and the one that receives."""
     start_ns: int
     dur_ns: int
     on_device: bool
@@ -49,6 +56,15 @@ class _About:
     ranks: str = ""
     group_size: int = -1
     sequence: int = -1
+    source: int = -1
+    destination: int = -1
+
+    def filled(self, other: _About) -> _About:
+        """With what only the other says about the same collective."""
+        if other.collective != self.collective:
+            return self
+        mine, theirs = asdict(self), asdict(other)
+        return _About(**{key: theirs[key] if value in ("", -1) else value for key, value in mine.items()})
 
 
 def calls_of(trace: TraceTable) -> list[Call]:
@@ -66,23 +82,36 @@ def calls_of(trace: TraceTable) -> list[Call]:
     owner = {member: head for head, members in chains.items() for member in members}
     by_id = {int(trace.external_id[row]): row for row in host.tolist() if trace.external_id[row] > 0}
     counted: set[tuple[Any, ...]] = set()
-    found: list[Call] = []
+    found: list[_Found] = []
     for row in kernels.tolist():
         caller = _caller(trace, row, owner, by_id)
-        about = facts.stated(row) or (described[owner[caller]] if caller is not None else None)
+        launched = described[owner[caller]] if caller is not None else None
+        stated = facts.stated(row)
+        about = stated.filled(launched) if stated and launched else stated or launched
         about = about or _About(collective_name(_name(trace, row)))
         if about.collective in NOT_COLLECTIVE:
             continue
         # Several kernels of one call move its bytes once.
         key = (owner[caller], about) if caller is not None else (row,)
-        found.append(_call(trace, row, about, key not in counted, caller))
+        found.append(_Found(row, about, key not in counted, caller))
         counted.add(key)
-    found += [_call(trace, row, about, True, None) for row, about in _host_calls(trace, chains, described, found)]
-    return sorted(found, key=lambda call: (call.start_ns, -call.dur_ns))
+    found += [_Found(row, about, True, None) for row, about in _host_calls(trace, chains, described, bool(found))]
+    calls = [_call(trace, one, step) for one, step in zip(found, _steps(trace, found), strict=True)]
+    return sorted(calls, key=lambda call: (call.start_ns, -call.dur_ns))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A row that is a call: what it is about, whether it is its call's first, and the collective that launched it."""
+
+    row: int
+    about: _About
+    first: bool
+    caller: int | None
 
 
 def _host_calls(
-    trace: TraceTable, chains: Mapping[int, list[int]], described: Mapping[int, _About], device: list[Call]
+    trace: TraceTable, chains: Mapping[int, list[int]], described: Mapping[int, _About], device: bool
 ) -> list[tuple[int, _About]]:
     """The calls whose time is the host's: of backends that do not run on the device."""
     backend = {}
@@ -121,34 +150,50 @@ def _caller(trace: TraceTable, row: int, owner: Mapping[int, int], by_id: Mappin
     return by_id.get(int(trace.external_id[row]))
 
 
-def _call(trace: TraceTable, row: int, about: _About, first: bool, caller: int | None) -> Call:
+def _call(trace: TraceTable, found: _Found, step: str | None) -> Call:
+    row, about = found.row, found.about
     elements = moved_elements(about.collective, about.inside, about.outside)
+    if not 0 <= elements <= _MOST_ELEMENTS:
+        elements = -1
     size = element_bytes(about.dtype) if about.dtype else None
     moved = 0 if about.collective == "barrier" else (elements * size if size is not None and elements >= 0 else None)
     return Call(
-        step=_step(trace, row, caller),
+        step=step,
         collective=about.collective,
         dtype=about.dtype,
         elements=elements,
-        bytes=moved if first or moved is None else 0,
+        bytes=moved if found.first or moved is None else 0,
         group=about.group,
         ranks=about.ranks,
         group_size=about.group_size,
         sequence=about.sequence,
+        source_rank=about.source,
+        destination_rank=about.destination,
         start_ns=int(trace.start_ns[row]),
         dur_ns=int(trace.dur_ns[row]),
         on_device=bool(trace.kind[row] == EventKind.KERNEL),
     )
 
 
-def _step(trace: TraceTable, row: int, caller: int | None) -> str | None:
-    """The step whose host window holds the call or launch, else the one whose window holds the start."""
+def _steps(trace: TraceTable, found: list[_Found]) -> list[str | None]:
+    """Of each call the step whose host window holds the call or launch, else the one whose window holds the start."""
+    rows = np.array([one.row for one in found], np.int64)
+    callers = np.array([MISSING if one.caller is None else one.caller for one in found], np.int64)
+    begun = np.where(trace.launch[rows] != MISSING, trace.launch[rows], callers)
+    on_host = begun != MISSING
+    time = trace.start_ns[np.where(on_host, begun, rows)]
     steps = trace.steps
-    begun = int(trace.launch[row]) if trace.launch[row] != MISSING else caller
-    begin, end = (steps.start_ns, steps.end_ns) if begun is None else (steps.host_start_ns, steps.host_end_ns)
-    time = int(trace.start_ns[row if begun is None else begun])
-    inside = np.flatnonzero((begin <= time) & (time < end))
-    return steps.label[int(inside[0])] if len(inside) else None
+    host = _inside(time, steps.host_start_ns, steps.host_end_ns)
+    device = _inside(time, steps.start_ns, steps.end_ns)
+    return [None if at < 0 else steps.label[at] for at in np.where(on_host, host, device).tolist()]
+
+
+def _inside(time: Int64, start: Int64, end: Int64) -> Int64:
+    """For each time the window that holds it, of windows in order that do not overlap; -1 = none."""
+    if not len(start):
+        return np.full(len(time), -1)
+    at = np.searchsorted(start, time, side="right") - 1
+    return np.where((at >= 0) & (time < end[at]), at, -1)
 
 
 def _name(trace: TraceTable, row: int) -> str:
@@ -160,9 +205,13 @@ class _Facts:
 
     def __init__(self, trace: TraceTable) -> None:
         self._trace = trace
-        self._stated = {int(row): i for i, row in enumerate(trace.collectives.row)}
-        self._operators = {int(row): i for i, row in enumerate(trace.operators.row)}
+        self._stated = {row: i for i, row in enumerate(trace.collectives.row.tolist())}
+        places = np.flatnonzero(trace.is_collective[trace.operators.row])
+        self._operators = dict(zip(trace.operators.row[places].tolist(), places.tolist(), strict=True))
         self._default_size = _only_group_size(trace.metadata)
+        info = trace.metadata.get("distributedInfo")
+        rank = info.get("rank") if isinstance(info, dict) else None
+        self._rank = rank if isinstance(rank, int) else -1
 
     def stated(self, row: int) -> _About | None:
         """The collective's own metadata."""
@@ -170,16 +219,32 @@ class _Facts:
         if at is None:
             return None
         args = self._trace.collectives
+        collective, ranks = collective_name(self._text(args.name[at])), self._text(args.group_ranks[at])
+        source = destination = -1
+        if collective == "send":
+            source, destination = self._rank, self._peer(int(args.destination_rank[at]), ranks)
+        elif collective == "recv":
+            source, destination = self._peer(int(args.source_rank[at]), ranks), self._rank
         return _About(
-            collective_name(self._text(args.name[at])),
+            collective,
             self._text(args.dtype[at]),
             int(args.in_elements[at]),
             int(args.out_elements[at]),
             self._text(args.group_name[at]),
-            self._text(args.group_ranks[at]),
+            ranks,
             int(args.group_size[at]),
             int(args.sequence[at]),
+            source,
+            destination,
         )
+
+    def _peer(self, stated: int, ranks: str) -> int:
+        """The other end of a send or recv: as stated, else the other one of a group of two."""
+        listed = _list(ranks)
+        if stated < 0 and len(listed) == 2 and self._rank in listed:
+            other = listed[1 - listed.index(self._rank)]
+            return other if isinstance(other, int) else -1
+        return stated
 
     def of(self, members: list[int]) -> _About:
         """Of a call on the host: its metadata, else its names and the shapes of its inputs."""

@@ -12,6 +12,7 @@ _BYTES = {
     4: "float float32 int int32 uint32 unsigned_int complexhalf complex<half> complex32 qint32",
     8: (
         "double float64 long int64 uint64 long_int long_long unsigned_long long_unsigned_int "
+        "long_long_int unsigned_long_long long_long_unsigned_int "
         "complexfloat complex<float> complex64"
     ),
     16: "complexdouble complex<double> complex128",

@@ -8,7 +8,7 @@ BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
 """``gloo:all_reduce``, ``nccl:_all_gather_base``: what a process group calls its own work."""
 _DISPATCHER = re.compile(r"^_?c10d(?:_functional(?:_autograd)?)?::_?(\w+?)_?$")
 _FAMILIES = (
-    (r"all_?to_?allv", "all_to_allv"),
+    (r"all_?to_?allv|deep_ep::.*(?:dispatch|combine)", "all_to_allv"),
     (r"all_?to_?all", "all_to_all"),
     (r"reduce_?scatter", "reduce_scatter"),
     (r"all_?gather", "all_gather"),
@@ -26,6 +26,8 @@ _FAMILY = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _FAMI
 NOT_COLLECTIVE = frozenset({"wait", "init", "pg_init", "start_coalescing", "end_coalescing"})
 """What record_param_comms also reports and what moves no data."""
 POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
+UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
+"""Collectives in which workers may give and take different numbers of elements."""
 
 
 def collective_name(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -19,10 +20,13 @@ from tb_plugin.trace.table import TraceTable
 
 _NO_COMPUTE = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#|ProfilerStep#", re.DOTALL)
 
+Schema = dict[str, pa.DataType]
+
 CALL = {
     "call": pa.int64(), "step": pa.string(), "collective": pa.string(), "dtype": pa.string(), "elements": pa.int64(),
     "comm_bytes": pa.int64(), "group": pa.string(), "group_ranks": pa.string(), "group_size": pa.int64(),
-    "sequence": pa.int64(), "start_ns": pa.int64(), "dur_ns": pa.int64(), "on_device": pa.bool_(),
+    "sequence": pa.int64(), "source_rank": pa.int64(), "destination_rank": pa.int64(), "start_ns": pa.int64(),
+    "dur_ns": pa.int64(), "on_device": pa.bool_(),
 }  # fmt: skip
 STEP = {
     "step": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
@@ -41,58 +45,44 @@ DEVICE = {
 def profile_part(trace: TraceTable, params: Params) -> Part:
     """Everything about one worker that an answer needs. Raises BadRequest for unknown steps."""
     chosen_steps(trace, params.steps)
-    calls = [_call_row(i, call) for i, call in enumerate(calls_of(trace))]
+    calls = calls_of(trace)
     info = trace.metadata.get("distributedInfo")
     world = info.get("world_size") if isinstance(info, dict) else None
     return Part(
         coverage=select_rows(trace, params.steps).coverage,
         facts={"distributed.world_size": world if isinstance(world, int) else None, "distributed.calls": len(calls)},
         frames={
-            "collectives": frame("collectives", "Collectives", CALL, calls, ("call",), "collective"),
-            "steps": frame("steps", "Steps", STEP, _step_rows(trace), ("step",), "step"),
+            "collectives": frame("collectives", "Collectives", calls_table(calls), ("call",), "collective"),
+            "steps": frame("steps", "Steps", table(STEP, _step_rows(trace)), ("step",), "step"),
             "process_groups": frame(
-                "process_groups", "Process groups", GROUP, _group_rows(trace), ("group", "group_ranks"), "group"
+                "process_groups", "Process groups", table(GROUP, _group_rows(trace)), ("group", "group_ranks"), "group"
             ),
-            "devices": frame("devices", "Devices", DEVICE, _device_rows(trace), ("device",), "device"),
+            "devices": frame("devices", "Devices", table(DEVICE, _device_rows(trace)), ("device",), "device"),
         },
         steps=tuple(trace.steps.label) if trace.steps.recorded else (),
     )
 
 
 def frame(
-    name: str,
-    title: str,
-    schema: dict[str, pa.DataType],
-    rows: list[dict[str, object]],
-    key: tuple[str, ...],
-    name_column: str,
-    hidden: tuple[str, ...] = (),
+    name: str, title: str, data: pa.Table, key: tuple[str, ...], name_column: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
-    """A table of rows that all have the keys of ``schema``."""
-    data = pa.table({k: pa.array([row[k] for row in rows], kind) for k, kind in schema.items()})
-    return Frame(name, title, columns(*schema, hidden=hidden), data, key, name_column)
+    """A table whose columns are all metrics."""
+    return Frame(name, title, columns(*data.column_names, hidden=hidden), data, key, name_column)
 
 
-def calls_from(part: Part) -> list[Call]:
-    """The calls of a part."""
-    return [
-        Call(
-            step=row["step"], collective=row["collective"], dtype=row["dtype"], elements=_known(row["elements"]),
-            bytes=row["comm_bytes"], group=row["group"], ranks=row["group_ranks"],
-            group_size=_known(row["group_size"]), sequence=_known(row["sequence"]), start_ns=row["start_ns"],
-            dur_ns=row["dur_ns"], on_device=row["on_device"],
-        )
-        for row in part.frames["collectives"].data.to_pylist()
-    ]  # fmt: skip
+def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Rows that all have the keys of ``schema``."""
+    return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in schema.items()})
 
 
-def _known(value: int | None) -> int:
-    return -1 if value is None else value
+def calls_table(calls: Sequence[Call]) -> pa.Table:
+    """Calls by number; what is not known is null."""
+    return table(CALL, [_call_row(i, call) for i, call in enumerate(calls)])
 
 
 def _call_row(number: int, call: Call) -> dict[str, object]:
     row: dict[str, object] = {**asdict(call), "call": number}
-    for key in ("elements", "group_size", "sequence"):
+    for key in ("elements", "group_size", "sequence", "source_rank", "destination_rank"):
         row[key] = None if row[key] == -1 else row[key]
     return row | {"comm_bytes": call.bytes, "group_ranks": call.ranks}
 
@@ -143,17 +133,15 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
             "group_ranks": ranks,
         }
     args = trace.collectives
-    for name_id, ranks_id, size in sorted(
-        set(zip(*(x.tolist() for x in (args.group_name, args.group_ranks, args.group_size)), strict=True))
-    ):
-        name = trace.strings[name_id] if name_id >= 0 else ""
-        ranks = trace.strings[ranks_id] if ranks_id >= 0 else ""
+    columns_of = (args.group_name, args.group_description, args.group_ranks, args.group_size)
+    for *texts, size in sorted(set(zip(*(x.tolist() for x in columns_of), strict=True))):
+        name, description, ranks = (trace.strings[text] if text >= 0 else "" for text in texts)
         if name and name not in names:
             rows.setdefault(
                 (name, ranks),
                 {
                     "group": name,
-                    "group_description": "",
+                    "group_description": description,
                     "backend": "",
                     "group_size": size if size >= 0 else None,
                     "group_ranks": ranks,

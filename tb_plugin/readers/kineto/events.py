@@ -54,8 +54,11 @@ class Args(msgspec.Struct, gc=False):
     out_elements: Any = msgspec.field(default=-1, name="Out msg nelems")
     group_size: Any = msgspec.field(default=-1, name="Group size")
     group_name: Any = msgspec.field(default=None, name="Process Group Name")
+    group_description: Any = msgspec.field(default=None, name="Process Group Description")
     group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
     collective_sequence: Any = msgspec.field(default=-1, name="Seq")
+    source_rank: Any = msgspec.field(default=-1, name="Src Rank")
+    destination_rank: Any = msgspec.field(default=-1, name="Dst Rank")
     # allocator events
     memory_bytes: Any = msgspec.field(default=0, name="Bytes")
     address: Any = msgspec.field(default=0, name="Addr")

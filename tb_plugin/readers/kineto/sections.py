@@ -32,7 +32,8 @@ class Sections:
         )  # fmt: skip
         self.collectives = Section(
             name=words, dtype=words, in_elements=whole, out_elements=whole, group_size=whole,
-            group_name=words, group_ranks=words, sequence=whole,
+            group_name=words, group_description=words, group_ranks=words, sequence=whole, source_rank=whole,
+            destination_rank=whole,
         )  # fmt: skip
 
     def add_operators(self, rows: Int64, args: Sequence[Args]) -> None:
@@ -87,8 +88,11 @@ class Sections:
         _whole(columns, "out_elements", [a.out_elements for a in args])
         _whole(columns, "group_size", [a.group_size for a in args])
         _words(columns, "group_name", [a.group_name for a in args], words)
+        _words(columns, "group_description", [a.group_description for a in args], words)
         _words(columns, "group_ranks", [a.group_ranks for a in args], words)
         _whole(columns, "sequence", [a.collective_sequence for a in args])
+        _whole(columns, "source_rank", [a.source_rank for a in args])
+        _whole(columns, "destination_rank", [a.destination_rank for a in args])
         self.collectives.add(rows, columns)
 
 
