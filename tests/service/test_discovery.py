@@ -11,7 +11,7 @@ import pytest
 from tb_plugin.readers import READERS
 from tb_plugin.service import discovery
 from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner, time_of
-from tb_plugin.storage.files import Folder, open_url
+from tb_plugin.storage.files import Folder, open_local
 from tests.service.fakes import trace_text, write_trace
 
 
@@ -117,7 +117,7 @@ def test_a_storage_that_fails_for_a_moment_is_asked_again(tmp_path, monkeypatch)
     write_trace(tmp_path / "a.json")
     scan = scanner(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Folder, "open", lambda self, path: open_url("/nowhere/at/all"))
+        patch.setattr(Folder, "open", lambda self, path: open_local("/nowhere/at/all"))
         first = scan.scan()
     assert not first.found and "refused" in first.skipped[0][1]
     assert scan.scan().found

@@ -10,7 +10,7 @@ import pytest
 
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.storage import files
-from tb_plugin.storage.files import Folder, expand, open_url, parse_spec
+from tb_plugin.storage.files import Folder, expand, open_local, parse_spec
 
 
 def put(path, data=b"{}"):
@@ -119,7 +119,7 @@ def test_missing_path(tmp_path):
     with pytest.raises(NotFound):
         Folder("memory://nothing-here-at-all").list()
     with pytest.raises(StorageError):
-        open_url(str(tmp_path / "none"))
+        open_local(str(tmp_path / "none"))
 
 
 def test_fingerprint_follows_the_content(tmp_path):
