@@ -23,8 +23,7 @@ REQUEST_ATTEMPTS = 3
 """Of one request to S3; gcsfs and adlfs have their own numbers, see docs/cloud.md."""
 _BLOB_HOST = ".blob.core."
 _NO = ("0", "false", "no", "off")
-_NO_CREDENTIALS = ("NoCredentialsError", "DefaultCredentialsError")
-"""What botocore and google-auth raise when they found no credentials; by name, to import neither."""
+_AZURE_SCOPE = "https://storage.azure.com/.default"
 _HADOOP = ("libhdfs", "libjvm")
 
 
@@ -56,12 +55,16 @@ def extra_of(url: str) -> str | None:
 
 def lacks_credentials(error: BaseException) -> bool:
     """Whether a library gave up because it found no credentials at all; wrong ones are another matter."""
-    for cause in _chain(error):
-        name = type(cause).__name__
-        # DefaultAzureCredential raises what the server's refusals are too, but without an answer of a server.
-        if name in _NO_CREDENTIALS or (name == "ClientAuthenticationError" and not getattr(cause, "response", None)):
-            return True
-    return False
+    return any(_says_none(cause) for cause in _chain(error))
+
+
+def check_credentials(fs: Any) -> None:
+    """Raises what ``lacks_credentials`` knows when adlfs would ask with default credentials and there are none.
+
+    Left to itself, Azure's library looks for them again and again for a minute.
+    """
+    if (credential := getattr(fs, "sync_credential", None)) is not None:
+        credential.get_token(_AZURE_SCOPE)
 
 
 def lacks_hadoop(error: BaseException) -> bool:
@@ -71,6 +74,18 @@ def lacks_hadoop(error: BaseException) -> bool:
 
 def _is_blob(parts: SplitResult) -> bool:
     return parts.scheme.lower() in ("http", "https") and _BLOB_HOST in (parts.hostname or "")
+
+
+def _says_none(error: BaseException) -> bool:
+    """By the names of the classes: importing all three libraries to ask takes seconds."""
+    match type(error).__name__:
+        case "NoCredentialsError":  # botocore
+            return True
+        case "DefaultCredentialsError":  # google-auth; also for a file that is named and cannot be read
+            return "credentials were not found" in str(error)
+        case "ClientAuthenticationError":  # azure-core; a server that refuses gives a response with it
+            return getattr(error, "response", None) is None
+    return False
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

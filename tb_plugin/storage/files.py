@@ -56,6 +56,8 @@ class Folder:
         self.is_local = scheme_of(self._real) is None
         self.url = self._real if self.is_local else redact(self._real)
         self._anonymous = False
+        self._answered = False
+        """Whether a listing ever came; its credentials are good."""
         self._listing: Future[dict[str, dict[str, Any]]] | None = None
 
     @property
@@ -214,7 +216,8 @@ class Folder:
         fs, root = self._place()
         if self._listing is None:
             self._listing = Future()
-            threading.Thread(target=_list_into, args=(self._listing, fs, root), daemon=True).start()
+            arguments = (self._listing, fs, root, not self._answered)
+            threading.Thread(target=_list_into, args=arguments, daemon=True).start()
         listing = self._listing
         try:
             found = listing.result(LIST_SECONDS)
@@ -230,7 +233,7 @@ class Folder:
         except Exception as error:  # every backend raises its own
             self._listing = None
             raise self._refused(error) from error
-        self._listing = None
+        self._listing, self._answered = None, True
         return root, found
 
 
@@ -288,8 +291,10 @@ def open_local(path: str) -> BinaryIO:
         raise _refused(path, error) from error
 
 
-def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str) -> None:
+def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is_first: bool) -> None:
     try:
+        if is_first:
+            clouds.check_credentials(fs)
         fs.invalidate_cache()
         found = fs.find(root, detail=True)
         if not found and not fs.exists(root):
