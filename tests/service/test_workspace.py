@@ -289,7 +289,7 @@ def test_active_until_the_first_scan_finds_nothing(tmp_path, opened):
 def test_a_missing_logdir_is_active_and_says_so(tmp_path, opened):
     workspace = opened(tmp_path / "none")
     assert workspace.catalog.is_active
-    assert "does not exist" in workspace.runs().problem.what
+    assert "does not exist" in workspace.runs().problems[0].what
     with pytest.raises(NotFound):
         workspace.profile(Place())
 

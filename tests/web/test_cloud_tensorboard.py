@@ -64,9 +64,9 @@ def test_a_bucket_shows_what_the_local_copy_shows(scheme, expected, object_store
             return  # the trouble takes half a minute to be noticed; once is enough
         store.door.mode = "error"
         try:
-            trouble = ask(base, "runs", lambda seen: seen["problem"] or seen["skipped"])
+            trouble = ask(base, "runs", lambda seen: seen["problems"])
             assert trouble["runs"], "what was known stays"
             assert overview(base) == expected
         finally:
             store.door.mode = "pass"
-        ask(base, "runs", lambda seen: not seen["problem"])
+        ask(base, "runs", lambda seen: not seen["problems"])
