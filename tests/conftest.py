@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,9 +14,6 @@ from hypothesis import HealthCheck, settings
 from tb_plugin.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
-
-# An emulator of Google's storage has no gRPC side. gcsfs reads this when it is imported, by whichever test comes first.
-os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
 
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "samples"

@@ -24,15 +24,21 @@ REQUEST_ATTEMPTS = 3
 _BLOB_HOST = ".blob.core."
 _NO = ("0", "false", "no", "off")
 _AZURE_SCOPE = "https://storage.azure.com/.default"
+_GCS_WITHOUT_GRPC = "gcsfs.core:GCSFileSystem"
+"""What gcsfs offers by default asks the kind of a bucket over gRPC, with credentials; an emulator lets it wait a minute."""
 _HADOOP = ("libhdfs", "libjvm")
 
 
 @dataclass(frozen=True)
 class Address:
-    """A URL that fsspec understands, and the options for its file system."""
+    """A URL that fsspec understands, and the options for its file system.
+
+    ``file_system`` is "module:class" where it is not the one that fsspec takes for the scheme.
+    """
 
     url: str
     options: dict[str, Any] = field(default_factory=dict, repr=False)
+    file_system: str = ""
 
 
 def address_of(url: str, anonymous: bool = False) -> Address:
@@ -43,6 +49,10 @@ def address_of(url: str, anonymous: bool = False) -> Address:
         remember(parts.password)
     if _is_blob(parts):
         return _blob(url, anonymous)
+    if EXTRAS.get(scheme) == "gcs":
+        # An emulator has no accounts.
+        anonymous = anonymous or bool(os.environ.get("STORAGE_EMULATOR_HOST"))
+        return Address(url, _gcs(anonymous), _GCS_WITHOUT_GRPC if anonymous else "")
     options = _OPTIONS.get(EXTRAS.get(scheme, ""))
     return Address(url, options(anonymous) if options else {})
 
@@ -125,10 +135,6 @@ def _gcs(anonymous: bool) -> dict[str, Any]:
     }
     # Looking for Google's metadata server is tried once, for three seconds; it answers at once where there is one.
     os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
-    if os.environ.get("STORAGE_EMULATOR_HOST"):
-        # An emulator has no gRPC side, and gcsfs would wait a minute for one. Read when gcsfs is imported.
-        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-        anonymous = True
     # Left to itself, gcsfs tries the metadata server for half a minute more before it goes on without credentials.
     return {**options, "token": "anon" if anonymous else "google_default"}
 
@@ -151,5 +157,5 @@ def _blob(url: str, anonymous: bool) -> Address:
     return Address(f"abfs://{unquote(parts.path).strip('/')}", options)
 
 
-_OPTIONS: dict[str, Callable[[bool], dict[str, Any]]] = {"s3": _s3, "gcs": _gcs, "azure": _azure}
+_OPTIONS: dict[str, Callable[[bool], dict[str, Any]]] = {"s3": _s3, "azure": _azure}
 """Extra -> options of its file system."""

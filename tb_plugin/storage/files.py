@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -316,7 +317,12 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
         # What a person configured for fsspec (FSSPEC_S3_ANON=1, ...) wins.
         configured = fsspec.config.conf.get(scheme, {})
         options = {name: value for name, value in address.options.items() if name not in configured}
-        fs, path = fsspec.core.url_to_fs(address.url, **options)
+        if address.file_system:
+            module, _, name = address.file_system.partition(":")
+            kind = getattr(import_module(module), name)
+            fs, path = kind(**options), kind._strip_protocol(address.url)
+        else:
+            fs, path = fsspec.core.url_to_fs(address.url, **options)
     except ImportError as error:
         extra = clouds.extra_of(url)
         install = f"pip install 'torch-trace-tb[{extra}]'" if extra else redact(str(error))
