@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tb_plugin.errors import UserError
@@ -17,6 +18,8 @@ HEAD_BYTES = 64 * 1024
 NOT_A_TRACE = "It does not look like a profiler trace."
 _SniffKey = tuple["Root", str, str, str]
 """Root, path, fingerprint, reader id."""
+_LISTINGS = 16
+"""How many log directories are listed at a time."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _FIRST_PLAUSIBLE_MS = 10**11
 """Spring 1973; a smaller token is a counter and no time."""
@@ -87,11 +90,9 @@ class Scanner:
         discovery = Discovery()
         drafts: list[_Draft] = []
         used: set[_SniffKey] = set()
-        for root in self.roots:
-            try:
-                listing = root.folder.list()
-            except UserError as error:
-                discovery.problems.append(error)
+        for root, listing in zip(self.roots, self._list_all(), strict=True):
+            if isinstance(listing, UserError):
+                discovery.problems.append(listing)
                 continue
             known = self._known.get(root)
             # Most scans find what the last one found; names need not be taken apart again.
@@ -106,6 +107,13 @@ class Scanner:
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
         discovery.found = _number(drafts)
         return discovery
+
+    def _list_all(self) -> Iterable[Listing | UserError]:
+        """The listing of each root, or why there is none; side by side, so that a silent store holds up no other."""
+        if len(self.roots) == 1:
+            return [_list(self.roots[0])]
+        with ThreadPoolExecutor(_LISTINGS, "torch-trace-list") as threads:
+            return list(threads.map(_list, self.roots))
 
     def _sort(self, root: Root, listing: Listing) -> _Sorted:
         """Profiles of one root; uncertain ones only when their first bytes speak for them."""
@@ -141,6 +149,13 @@ class Scanner:
         if key not in self._sniffed:
             self._sniffed[key] = _look(draft.root.folder, draft.files[0], draft.reader)
         return self._sniffed[key]
+
+
+def _list(root: Root) -> Listing | UserError:
+    try:
+        return root.folder.list()
+    except UserError as error:
+        return error
 
 
 def read_head(folder: Folder, path: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 
 import fsspec
 import pytest
@@ -151,3 +152,18 @@ def test_memory():
         ]
     finally:
         fs.rm("/disc", recursive=True)
+
+
+def test_directories_are_listed_side_by_side(tmp_path, monkeypatch):
+    """Each waits until both have begun: one after the other would never end."""
+    both, real = threading.Barrier(2, timeout=10), Folder.list
+
+    def slow(self):
+        both.wait()
+        return real(self)
+
+    monkeypatch.setattr(Folder, "list", slow)
+    for name in ("a", "b"):
+        write_trace(tmp_path / name / "w.1.pt.trace.json")
+    found = scanner(*(Root(Folder(str(tmp_path / name)), name) for name in ("a", "b"))).scan().found
+    assert [profile.run for profile in found] == ["a", "b"]
