@@ -323,6 +323,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
             fs, path = kind(**options), kind._strip_protocol(address.url)
         else:
             fs, path = fsspec.core.url_to_fs(address.url, **options)
+        clouds.shorten_pauses(fs)
     except ImportError as error:
         extra = clouds.extra_of(url)
         install = f"pip install 'torch-trace-tb[{extra}]'" if extra else redact(str(error))

@@ -204,6 +204,22 @@ def test_how_often_a_request_is_repeated(place):
     assert len(place.door.requests) == ATTEMPTS[place.url.partition(":")[0]], place.door.requests
 
 
+@kinds("abfs")
+def test_azure_pauses_seconds_and_not_a_minute(place, monkeypatch):
+    from azure.storage.blob._shared.policies_async import AsyncStorageRetryPolicy
+
+    pauses = []
+
+    async def note(self, settings, transport):
+        pauses.append(self.get_backoff_time(settings))
+
+    monkeypatch.setattr(AsyncStorageRetryPolicy, "sleep", note)
+    place.door.mode = "error"
+    with pytest.raises(StorageError):
+        place.folder.head("a.json", 10)
+    assert [low <= pause <= low + 4 for low, pause in zip((1, 3, 7), pauses, strict=True)] == [True] * 3
+
+
 @kinds(*CLOUDS)
 def test_repeats_end(place):
     place.folder.list()
