@@ -8,13 +8,16 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
+import ssl
 import struct
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +38,36 @@ class Store:
     door: Door | None = None
 
 
+def own_certificate(folder: Path) -> Path:
+    """A key and a certificate for 127.0.0.1 that nobody else has signed, in one file."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.now(UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(hours=1), now + timedelta(hours=1))
+        .add_extension(address, critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path = folder / "own.pem"
+    path.write_bytes(private + certificate.public_bytes(pem))
+    return path
+
+
 class Door:
     """Passes requests on to a server; ``mode`` is pass, error (500), denied (403), reset or truncate (half a body).
 
-    ``times`` is how many requests the mode is for; after them it passes again.
+    ``times`` is how many requests the mode is for; after them it passes again. ``tls`` is a file with a key and its
+    certificate, to be asked over https.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: Path | None = None) -> None:
+        self._tls = tls
         self.mode = "pass"
         self.times = -1
         self.requests: list[str] = []
@@ -66,12 +92,17 @@ class Door:
 
         self._handler = Handler
         self.port = 0
+        self.target = port
         self.open()
 
     def open(self) -> None:
         """Listens; on the same port as before when it was closed."""
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler)
         self._server.daemon_threads = True
+        if self._tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._tls)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 

@@ -123,6 +123,28 @@ def test_a_private_s3_object_without_an_account_says_so(filled, monkeypatch):
     assert "No credentials were found" in caught.value.do
 
 
+@pytest.mark.parametrize("endpoint", ["https://127.0.0.1:{}", "127.0.0.1:{}"])
+def test_an_s3_endpoint_with_a_certificate_of_its_own(filled, monkeypatch, tmp_path, endpoint):
+    store, url = filled("s3", acl="public-read")
+    door = stores.Door(store.door.target, tls=stores.own_certificate(tmp_path))
+    monkeypatch.setenv("S3_ENDPOINT", endpoint.format(door.port))
+    try:
+        with pytest.raises(StorageError, match=r"(?i)certificate"):
+            Folder(url).list()
+        monkeypatch.setenv("S3_VERIFY_SSL", "0")
+        assert works(Folder(url))
+        assert door.requests
+    finally:
+        door.close()
+
+
+def test_an_s3_endpoint_without_https(filled, monkeypatch):
+    store, url = filled("s3", acl="public-read")
+    monkeypatch.setenv("S3_ENDPOINT", f"127.0.0.1:{store.door.port}")
+    monkeypatch.setenv("S3_USE_HTTPS", "0")
+    assert works(Folder(url))
+
+
 def test_a_public_google_bucket_needs_no_account(filled, monkeypatch):
     store, url = filled("gs")
     # As Google's own address: there the default credentials are looked for, and an emulator is not.
