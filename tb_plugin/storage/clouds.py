@@ -23,6 +23,7 @@ REQUEST_ATTEMPTS = 3
 """Of one request to S3; gcsfs and adlfs have their own numbers, see docs/cloud.md."""
 _BLOB_HOST = ".blob.core."
 _NO = ("0", "false", "no", "off")
+_AZURE_BLOCKS = 4
 _AZURE_SCOPE = "https://storage.azure.com/.default"
 _GCS_WITHOUT_GRPC = "gcsfs.core:GCSFileSystem"
 """What gcsfs offers by default asks the kind of a bucket over gRPC, with credentials; an emulator lets it wait a minute."""
@@ -151,7 +152,12 @@ def _gcs(anonymous: bool) -> dict[str, Any]:
 
 
 def _azure(anonymous: bool) -> dict[str, Any]:
-    options: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}
+    # Left to itself, adlfs asks for all blocks of a file at once, and cannot say how much of it has come.
+    options: dict[str, Any] = {
+        "connection_timeout": CONNECT_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "max_concurrency": _AZURE_BLOCKS,
+    }
     return {**options, "anon": True} if anonymous else options
 
 

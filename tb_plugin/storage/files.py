@@ -141,8 +141,12 @@ class Folder:
         from fsspec.callbacks import Callback
 
         class Watching(Callback):  # type: ignore[misc]
+            most = 0
+
             def call(self, *args: object, **kwargs: object) -> None:
-                watch(self.value)
+                # Blocks come side by side, and a library that begins anew counts from zero or on.
+                self.most = min(max(self.most, self.value), file.size)
+                watch(self.most)
 
         watching = Watching()
         fs, place = self._place(file.path)

@@ -130,6 +130,16 @@ def test_copies_with_progress(place, tmp_path):
     assert seen and max(seen) == 9000
 
 
+@kinds(*CLOUDS)
+def test_the_progress_of_a_large_copy_grows_to_the_end(place, tmp_path):
+    size = 60_000_000  # above the bounds where the libraries begin to copy in several streams
+    place.fs.pipe_file(f"{place.root}/large.json", bytes(size))
+    seen = []
+    place.folder.copy(listed(place)["large.json"], tmp_path / "copy", seen.append)
+    assert (tmp_path / "copy").stat().st_size == size
+    assert seen == sorted(seen) and len(set(seen)) >= 3 and seen[-1] > 0.7 * size
+
+
 @kinds("memory", *CLOUDS)
 def test_a_copy_can_be_stopped(place, tmp_path):
     def stop(done_bytes):
