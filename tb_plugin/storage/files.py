@@ -208,11 +208,15 @@ class Folder:
         try:
             root, found = self._find()
         except StorageError as error:
-            if self._anonymous or not clouds.lacks_credentials(error):
-                raise
-            # A public bucket needs none. From now on: looking for them again would take seconds at every listing.
-            self._anonymous = True
-            root, found = self._find()
+            if not self._anonymous and clouds.lacks_credentials(error):
+                # A public bucket needs none. It stays so: to look for them takes seconds at every listing.
+                self._anonymous = True
+                return self._list_remote()
+            if self._anonymous and self._listing is None:
+                # Not public, so they are looked for again: the role of a machine may come late.
+                self._anonymous = False
+                _filesystem(self._real, True)[0].clear_instance_cache()
+            raise
         files = [_remote_file(root, path, info) for path, info in found.items() if info.get("type") != "directory"]
         return Listing(tuple(sorted(files, key=lambda f: f.path)))
 

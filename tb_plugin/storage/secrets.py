@@ -40,6 +40,8 @@ LIBRARIES = (
     "asyncio",
 )
 """Loggers of the cloud libraries and of what they ask through; those below them are meant too."""
+_NOISY = ("s3fs", "gcsfs", "adlfs")
+"""Those that log a traceback for each request that failed; at each scan, while a store is away."""
 _SHORTEST = 6
 """A shorter value would hide parts of ordinary words."""
 _PARTS = re.compile(r"(?i)(?:AccountKey|SharedAccessSignature|sig)=([^;&\s]+)")
@@ -86,7 +88,7 @@ class Redactor(logging.Handler):
     """Cleans records of a logger, and of all below it, before the handlers above see them.
 
     A filter would see the logger's own records only, not those of ``gcsfs.credentials``. Tracebacks are kept at DEBUG
-    alone: a store that is away for an hour would fill the log with them, and StorageError tells the person.
+    alone for libraries that write one at every scan while a store is away; StorageError tells the person.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -99,7 +101,8 @@ class Redactor(logging.Handler):
             error = record.exc_info[1]
             if str(error) not in text:
                 text = f"{text} ({type(error).__name__}: {error})"
-            if logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
+            is_noisy = record.name.partition(".")[0] in _NOISY
+            if not is_noisy or logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
                 record.exc_text = redact("".join(traceback.format_exception(error)))
         record.exc_info = None
         record.msg, record.args = redact(text), None

@@ -123,6 +123,26 @@ def test_a_private_s3_object_without_an_account_says_so(filled, monkeypatch):
     assert "No credentials were found" in caught.value.do
 
 
+def test_credentials_that_come_late_are_found(filled, monkeypatch):
+    store, url = filled("s3")
+    monkeypatch.setenv("S3_ENDPOINT", store.environment["S3_ENDPOINT"])
+    folder = Folder(url)
+    store.door.mode = "denied"
+    try:
+        with pytest.raises(StorageError) as caught:
+            folder.list()
+        assert "No credentials were found" in caught.value.do
+        with pytest.raises(StorageError):
+            folder.list()
+    finally:
+        store.door.mode = "pass"
+    for key, value in store.environment.items():
+        monkeypatch.setenv(key, value)
+    store.door.signed.clear()
+    assert works(folder)
+    assert all(store.door.signed)
+
+
 @pytest.mark.parametrize("endpoint", ["https://127.0.0.1:{}", "127.0.0.1:{}"])
 def test_an_s3_endpoint_with_a_certificate_of_its_own(filled, monkeypatch, tmp_path, endpoint):
     store, url = filled("s3", acl="public-read")

@@ -73,6 +73,14 @@ def test_an_exception_is_one_clean_line_in_the_log(planted):
     assert "Traceback" not in planted.text and "abc%2F" not in planted.text
 
 
+def test_other_libraries_keep_their_tracebacks_clean(planted):
+    try:
+        raise OSError(KEY)
+    except OSError:
+        logging.getLogger("asyncio").exception("Task exception was never retrieved")
+    assert "Traceback" in planted.text and KEY not in planted.text
+
+
 def test_at_debug_the_traceback_stays_and_is_clean(planted):
     with planted.at_level(logging.DEBUG, "gcsfs"):
         try:
