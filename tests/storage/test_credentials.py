@@ -10,8 +10,10 @@ import fsspec
 import pytest
 
 from tb_plugin.errors import StorageError
+from tb_plugin.payloads.export import to_json
 from tb_plugin.storage.files import Folder, _filesystem
 from tests import stores
+from tests.service.fakes import catalog_of
 
 HOST = f"https://{stores.ACCOUNT}.blob.core.windows.net"
 BLOB = pytest.importorskip("azure.storage.blob")
@@ -232,6 +234,11 @@ def test_a_token_in_the_url_opens_the_place_and_is_never_shown(filled, monkeypat
             with pytest.raises(StorageError) as caught:
                 attempt()
             shown += [str(caught.value), caught.value.where]
+        catalog = catalog_of(f"{HOST}/{url.removeprefix('abfs://')}?{token}")
+        catalog.scan()
+        answer = to_json(catalog.payload()).decode()
+        assert "The storage refused" in answer
+        shown.append(answer)
     finally:
         store.door.mode = "pass"
     assert any(signature in request for request in store.door.requests), "it was sent"
