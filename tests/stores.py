@@ -8,13 +8,16 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
+import ssl
 import struct
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +38,41 @@ class Store:
     door: Door | None = None
 
 
-class Door:
-    """Passes requests on to a server; ``mode`` is pass, error (500), denied (403), reset or truncate (half a body)."""
+def own_certificate(folder: Path) -> Path:
+    """A key and a certificate for 127.0.0.1 that nobody else has signed, in one file."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
 
-    def __init__(self, port: int) -> None:
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.now(UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(hours=1), now + timedelta(hours=1))
+        .add_extension(address, critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path = folder / "own.pem"
+    path.write_bytes(private + certificate.public_bytes(pem))
+    return path
+
+
+class Door:
+    """Passes requests on to a server; ``mode`` is pass, error (500), denied (403), reset or truncate (half a body).
+
+    ``times`` is how many requests the mode is for; after them it passes again. ``tls`` is a file with a key and its
+    certificate, to be asked over https.
+    """
+
+    def __init__(self, port: int, tls: Path | None = None) -> None:
+        self._tls = tls
         self.mode = "pass"
+        self.times = -1
         self.requests: list[str] = []
+        self.signed: list[bool] = []
+        """Of each request: whether it carried credentials."""
         door = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -58,21 +90,45 @@ class Door:
 
             do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = serve
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._handler = Handler
+        self.port = 0
+        self.target = port
+        self.open()
+
+    def open(self) -> None:
+        """Listens; on the same port as before when it was closed."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler)
         self._server.daemon_threads = True
+        if self._tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._tls)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """As if the server was stopped: nothing listens, and open connections end."""
+        self.mode = "reset"
+        self.close()
+        try:
+            yield
+        finally:
+            self.mode = "pass"
+            self.open()
 
     def answer(self, handler: BaseHTTPRequestHandler, port: int) -> None:
         body = self._body(handler)
         self.requests.append(f"{handler.command} {handler.path}")
-        if self.mode == "reset":
+        self.signed.append("Authorization" in handler.headers or "sig=" in handler.path)
+        mode = self._next_mode()
+        if mode == "reset":
             handler.close_connection = True
             handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             handler.connection.close()
             return
-        if self.mode in ("error", "denied"):
-            handler.send_response(500 if self.mode == "error" else 403)
+        if mode in ("error", "denied"):
+            handler.send_response(500 if mode == "error" else 403)
             handler.send_header("Content-Length", "0")
             handler.end_headers()
             return
@@ -91,9 +147,17 @@ class Door:
         length = answer.headers.get("Content-Length") if handler.command == "HEAD" else None
         handler.send_header("Content-Length", length or str(len(content)))
         handler.end_headers()
-        if self.mode == "truncate" and handler.command == "GET":
+        if mode == "truncate" and handler.command == "GET":
             content, handler.close_connection = content[: len(content) // 2], True
         handler.wfile.write(content)
+
+    def _next_mode(self) -> str:
+        mode = self.mode
+        if self.times > 0:
+            self.times -= 1
+            if self.times == 0:
+                self.mode, self.times = "pass", -1
+        return mode
 
     def _body(self, handler: BaseHTTPRequestHandler) -> bytes:
         if handler.headers.get("Transfer-Encoding", "").lower() != "chunked":

@@ -33,6 +33,17 @@ def test_every_setting_is_in_the_readme() -> None:
     assert {name for name in settings if f"`{name}`" not in README} == set()
 
 
+def test_every_variable_of_a_cloud_is_documented() -> None:
+    sources = [ROOT / "tb_plugin" / "storage" / name for name in ("clouds.py", "secrets.py")]
+    names = {
+        name for path in sources for name in re.findall(r"\b(?:AWS|S3|AZURE|GCE|STORAGE)_[A-Z_]+\b", path.read_text())
+    }
+    assert "S3_ENDPOINT" in names
+    assert {
+        name for name in names if f"`{name}`" not in text_of("cloud.md") and f"{name}=" not in text_of("cloud.md")
+    } == set()
+
+
 def test_every_view_is_documented() -> None:
     http = text_of("http.md")
     assert [analysis.id for analysis in ANALYSES if f"| `{analysis.id}` |" not in http] == []

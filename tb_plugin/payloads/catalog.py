@@ -62,8 +62,8 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     last_scan_unix_ms: int | None
     runs: list[RunInfo]
     skipped: list[Skipped]
-    problem: Problem | None = None
-    """Set when the log directory itself cannot be read."""
+    problems: list[Problem] = []
+    """Of each log directory that cannot be read now; profiles that were known before stay in ``runs``."""
 
 
 class IssueInfo(Struct, frozen=True):

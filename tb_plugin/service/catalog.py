@@ -205,8 +205,6 @@ class ProfileCatalog:
         for entry in self.entries():
             found = entry.found
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
-        problems = self.problems()
-        skipped = self.skipped() + [(error.where, error.what) for error in problems]
         return Catalog(
             logdir=_shown(self.roots),
             scanning=not self._first.is_set(),
@@ -215,8 +213,8 @@ class ProfileCatalog:
             runs=[
                 RunInfo(run, [WorkerInfo(w, spans) for w, spans in workers.items()]) for run, workers in runs.items()
             ],
-            skipped=[Skipped(path, reason) for path, reason in skipped[:_MAX_SKIPPED]],
-            problem=problem_of(problems[0]) if len(problems) == len(self.roots) and problems else None,
+            skipped=[Skipped(path, reason) for path, reason in self.skipped()[:_MAX_SKIPPED]],
+            problems=[problem_of(error) for error in self.problems()],
         )
 
     def _keep_scanning(self) -> None:

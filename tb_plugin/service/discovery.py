@@ -5,18 +5,21 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tb_plugin.errors import UserError
 from tb_plugin.readers.base import Candidate, ListedFile, Reader
 from tb_plugin.storage.files import Folder
-from tb_plugin.storage.listing import Listing
+from tb_plugin.storage.listing import Listing, StoredFile
 
 HEAD_BYTES = 64 * 1024
 """How much uncompressed text of an uncertain file is looked at."""
 NOT_A_TRACE = "It does not look like a profiler trace."
 _SniffKey = tuple["Root", str, str, str]
 """Root, path, fingerprint, reader id."""
+_LISTINGS = 16
+"""How many log directories are listed at a time."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _FIRST_PLAUSIBLE_MS = 10**11
 """Spring 1973; a smaller token is a counter and no time."""
@@ -39,12 +42,18 @@ class Found:
     span: str
     time_unix_ms: int | None
     root: Root
-    names: tuple[str, ...]
-    """Paths relative to the root."""
-    sizes_bytes: tuple[int, ...]
-    """Of each of the files."""
-    fingerprint: str
+    files: tuple[StoredFile, ...]
     reader: Reader
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Paths of its files, relative to the root."""
+        return tuple(file.path for file in self.files)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the content of one of its files may have changed."""
+        return "|".join(file.fingerprint for file in self.files)
 
     @property
     def url(self) -> str:
@@ -54,7 +63,7 @@ class Found:
     @property
     def size_bytes(self) -> int:
         """Of all its files."""
-        return sum(self.sizes_bytes)
+        return sum(file.size for file in self.files)
 
 
 @dataclass
@@ -81,11 +90,9 @@ class Scanner:
         discovery = Discovery()
         drafts: list[_Draft] = []
         used: set[_SniffKey] = set()
-        for root in self.roots:
-            try:
-                listing = root.folder.list()
-            except UserError as error:
-                discovery.problems.append(error)
+        for root, listing in zip(self.roots, self._list_all(), strict=True):
+            if isinstance(listing, UserError):
+                discovery.problems.append(listing)
                 continue
             known = self._known.get(root)
             # Most scans find what the last one found; names need not be taken apart again.
@@ -101,15 +108,23 @@ class Scanner:
         discovery.found = _number(drafts)
         return discovery
 
+    def _list_all(self) -> Iterable[Listing | UserError]:
+        """The listing of each root, or why there is none; side by side, so that a silent store holds up no other."""
+        if len(self.roots) == 1:
+            return [_list(self.roots[0])]
+        with ThreadPoolExecutor(_LISTINGS, "torch-trace-list") as threads:
+            return list(threads.map(_list, self.roots))
+
     def _sort(self, root: Root, listing: Listing) -> _Sorted:
         """Profiles of one root; uncertain ones only when their first bytes speak for them."""
-        files = {file.path: ListedFile(file.path, file.size, file.fingerprint) for file in listing.files}
+        files = {file.path: file for file in listing.files}
+        listed = tuple(ListedFile(file.path, file.size, file.fingerprint) for file in listing.files)
         taken: dict[tuple[str, ...], _Draft] = {}
         refused: dict[tuple[str, ...], str] = {}
         sniffed: list[_SniffKey] = []
         final = True
         for reader in self.readers:
-            for candidate in reader.find(tuple(files.values())):
+            for candidate in reader.find(listed):
                 draft = _Draft(root, reader, candidate, [files[name] for name in candidate.names])
                 rival = taken.get(candidate.names)
                 if rival is not None and (rival.candidate.certain or not candidate.certain):
@@ -136,6 +151,13 @@ class Scanner:
         return self._sniffed[key]
 
 
+def _list(root: Root) -> Listing | UserError:
+    try:
+        return root.folder.list()
+    except UserError as error:
+        return error
+
+
 def read_head(folder: Folder, path: str) -> bytes:
     """The first 64 KiB of a file's text, unpacked when its magic bytes say gzip. Raises StorageError, zlib.error."""
     head = folder.head(path, HEAD_BYTES)
@@ -156,7 +178,7 @@ class _Draft:
     root: Root
     reader: Reader
     candidate: Candidate
-    files: list[ListedFile]
+    files: list[StoredFile]
 
 
 @dataclass(frozen=True)
@@ -170,7 +192,7 @@ class _Sorted:
     """False when a file could not be opened: ask again at the next scan."""
 
 
-def _look(folder: Folder, file: ListedFile, reader: Reader) -> str:
+def _look(folder: Folder, file: StoredFile, reader: Reader) -> str:
     """Why a file is no trace by its first bytes, or empty. Raises StorageError."""
     if file.size == 0:
         return "The file is empty."
@@ -203,9 +225,7 @@ def _found(run: str, worker: str, span: str, draft: _Draft) -> Found:
         span=span,
         time_unix_ms=time_of(draft.candidate.span),
         root=draft.root,
-        names=draft.candidate.names,
-        sizes_bytes=tuple(file.size for file in draft.files),
-        fingerprint="|".join(file.fingerprint for file in draft.files),
+        files=tuple(draft.files),
         reader=draft.reader,
     )
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,19 @@ import msgspec
 from tb_plugin import __version__
 from tb_plugin.errors import Cancelled, TorchTraceError, UserError
 from tb_plugin.service.catalog import Entry, ProfileCatalog
+from tb_plugin.service.discovery import Found
 from tb_plugin.service.pool import Job, Workers
 from tb_plugin.service.summary import Summary
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.listing import StoredFile
 
 log = logging.getLogger("torch_trace")
 
 LEASE_SECONDS = 15.0
 """A parse that nobody asked about for so long is stopped."""
 TASKS = "tb_plugin.service.tasks"
+_COPIES = 4
+"""How many profiles are copied at a time: the 64 workers of a run would share the line, and none would get ahead."""
 _COLUMNS = ".arrow"
 _SUMMARY = ".summary.json"
 
@@ -40,6 +45,7 @@ class Loader:
         self._store = store
         self._tasks = tasks
         self._lock = threading.RLock()
+        self._copying = threading.Semaphore(_COPIES)
         catalog.dropped = self.drop
         catalog.ticked = self.end_leases
 
@@ -58,7 +64,8 @@ class Loader:
                 return
             entry.state, entry.load = "loading", object()
             if entry.found.root.folder.is_local:
-                self._parse(entry, {name: entry.found.root.folder.locate(name) for name in entry.found.names})
+                paths = {name: entry.found.root.folder.locate(name) for name in entry.found.names}
+                self._parse(entry, paths, ExitStack())
             else:
                 threading.Thread(target=self._fetch, args=(entry, entry.load), daemon=True).start()
 
@@ -129,27 +136,29 @@ class Loader:
         """Copies remote files into the cache, because workers open local paths only; then parses."""
         found, local, before = entry.found, {}, 0
         entry.copied = 0.0
-        try:
-            for name, size in zip(found.names, found.sizes_bytes, strict=True):
-                local[name] = str(self._copy(entry, load, name, size, before))
-                before += size
-            entry.copied = 1.0
-        except Cancelled:
-            return
-        except Exception as error:  # the edge of a thread
+        with ExitStack() as held:
+            try:
+                with self._copying:
+                    for file in found.files:
+                        # Until it is parsed: the copies of other workers must not push it out meanwhile.
+                        held.enter_context(self._store.held(*_copy_key(found, file)))
+                        local[file.path] = str(self._copy(entry, load, file, before))
+                        before += file.size
+                entry.copied = 1.0
+            except Cancelled:
+                return
+            except Exception as error:  # the edge of a thread
+                with self._lock:
+                    if entry.load is load:
+                        self._fail(entry, error)
+                return
             with self._lock:
                 if entry.load is load:
-                    self._fail(entry, error)
-            return
-        with self._lock:
-            if entry.load is load:
-                self._parse(entry, local)
+                    self._parse(entry, local, held.pop_all())
 
-    def _copy(self, entry: Entry, load: object, name: str, size_bytes: int, before_bytes: int) -> Path:
+    def _copy(self, entry: Entry, load: object, file: StoredFile, before_bytes: int) -> Path:
         """The local copy of one file. Raises StorageError, Cancelled when the load was abandoned."""
         found = entry.found
-        key = f"copy|{found.root.folder.locate(name)}|{found.fingerprint}"
-        suffix = "".join(Path(name).suffixes[-2:])
 
         def watch(done_bytes: int) -> None:
             if entry.load is not load:
@@ -157,11 +166,18 @@ class Loader:
             entry.copied = min(1.0, (before_bytes + done_bytes) / max(1, found.size_bytes))
 
         def fill(target: Path) -> None:
-            found.root.folder.copy(name, target, size_bytes, watch)
+            found.root.folder.copy(file, target, watch)
 
+        watch(0)
+        key, suffix = _copy_key(found, file)
         return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
-    def _parse(self, entry: Entry, paths: dict[str, str]) -> None:
+    def copied(self, found: Found, file: StoredFile) -> Path | None:
+        """The local copy of a remote file, where the cache has it."""
+        return self._store.get(*_copy_key(found, file))
+
+    def _parse(self, entry: Entry, paths: dict[str, str], held: ExitStack) -> None:
+        """Has a worker parse local files; ``held`` is closed when it is done with them."""
         key = cache_key(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
@@ -169,6 +185,7 @@ class Loader:
         )
         entry.job, entry.path = job, target
         load = entry.load
+        job.future.add_done_callback(lambda future: held.close())
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def _finish(self, entry: Entry, load: object, future: Future[Any]) -> None:
@@ -210,6 +227,11 @@ def cache_key(entry: Entry) -> str:
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
     return "|".join([code_stamp(), found.reader.id, *where, found.fingerprint])
+
+
+def _copy_key(found: Found, file: StoredFile) -> tuple[str, str]:
+    """Where the cache keeps the copy of one version of a remote file: key and suffix."""
+    return f"copy|{found.root.folder.locate(file.path)}|{file.fingerprint}", "".join(Path(file.path).suffixes[-2:])
 
 
 def _touch(path: str) -> bool:

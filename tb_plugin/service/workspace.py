@@ -123,7 +123,9 @@ class Workspace:
     def original(self, place: Place) -> Download:
         """The stored (first) file, unchanged. Raises NotFound, StorageError."""
         found = self.catalog.find(place).found
-        stream = found.root.folder.open(found.names[0])
+        # What was loaded stays usable while its store is away.
+        copy = None if found.root.folder.is_local else self._loader.copied(found, found.files[0])
+        stream = copy.open("rb") if copy is not None else found.root.folder.open(found.names[0])
 
         def chunks() -> Iterator[bytes]:
             with stream:

@@ -12,9 +12,12 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 log = logging.getLogger("torch_trace")
@@ -24,7 +27,8 @@ DIR_VARIABLE = "TORCH_TRACE_CACHE_DIR"
 LIMIT_VARIABLE = "TORCH_TRACE_CACHE_MB"
 """Environment variable: the bound in megabytes (10**6 bytes)."""
 DEFAULT_LIMIT_BYTES = 8_000_000_000
-_STALE_SECONDS = 24 * 3600
+_STALE_SECONDS = 3600
+"""A file that was not written to for so long was left behind by a process that was killed."""
 _PARTIAL = ".part-"
 
 
@@ -34,6 +38,8 @@ class FileStore:
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
+        self._held: Counter[Path] = Counter()
+        self._lock = threading.Lock()
         # 0700: a trace names paths and operators of somebody's work.
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -66,8 +72,27 @@ class FileStore:
         """A fresh name beside ``path`` for a file that is being written; ``replace`` it when it is whole."""
         return path.with_name(f"{path.name}{_PARTIAL}{os.getpid()}-{time.monotonic_ns()}")
 
+    @contextmanager
+    def held(self, key: str, suffix: str) -> Iterator[None]:
+        """Keeps the file of a key from eviction by this process, whether it exists already or comes meanwhile."""
+        path = self.path(key, suffix)
+        with self._lock:
+            self._held[path] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held[path] -= 1
+                self._held += Counter()  # forgets those that nobody holds
+
     def evict(self, keep: Path | None = None) -> None:
-        """Removes least recently used files until the bound holds; never ``keep``."""
+        """Removes least recently used files until the bound holds; never ``keep`` nor what is held.
+
+        Files that are being written count, but only abandoned ones are removed.
+        """
+        with self._lock:
+            kept = {*self._held, keep}
+        writing = 0
         entries: list[tuple[float, int, Path]] = []
         for path in self.folder.iterdir():
             try:
@@ -75,15 +100,15 @@ class FileStore:
             except OSError:  # another process was faster
                 continue
             if _PARTIAL in path.name:
-                if time.time() - status.st_mtime > _STALE_SECONDS:
-                    _remove(path)
+                if time.time() - status.st_mtime <= _STALE_SECONDS or not _remove(path):
+                    writing += status.st_size
                 continue
             entries.append((status.st_mtime, status.st_size, path))
-        total = sum(size for _, size, _ in entries)
+        total = writing + sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
             if total <= self.limit_bytes:
                 break
-            if path != keep and _remove(path):
+            if path not in kept and _remove(path):
                 total -= size
 
 

@@ -1,105 +1,124 @@
-"""What a person writes for a place in a cloud, as fsspec wants it; and texts without credentials.
+"""What a person writes for a place in a cloud, as fsspec wants it.
 
-Credentials come from where each library looks for them. This module adds only what torch-tb-profiler documented and the
-libraries do not read: ``S3_ENDPOINT``, ``S3_USE_HTTPS``, ``S3_VERIFY_SSL``, ``AWS_REGION``, and Azure's plain https address.
+Credentials come from where each library looks for them; where none are found, a place is asked without any, because
+public buckets open so. This module adds what torch-tb-profiler documented and the libraries do not read:
+``S3_ENDPOINT``, ``S3_USE_HTTPS``, ``S3_VERIFY_SSL``, ``AWS_REGION``, and Azure's plain https address.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from tb_plugin.storage.secrets import remember
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
 """Scheme -> the extra of this package that installs its file system."""
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
-_LIBRARIES = ("s3fs", "gcsfs", "adlfs")
+REQUEST_ATTEMPTS = 3
+"""Of one request to S3; gcsfs and adlfs have their own numbers, see docs/cloud.md."""
 _BLOB_HOST = ".blob.core."
 _NO = ("0", "false", "no", "off")
-_HIDDEN = "***"
-_SECRET_VARIABLES = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AZURE_STORAGE_CONNECTION_STRING",
-    "AZURE_STORAGE_ACCOUNT_KEY",
-    "AZURE_STORAGE_KEY",
-    "AZURE_STORAGE_SAS_TOKEN",
-    "AZURE_CLIENT_SECRET",
-    "AZURE_STORAGE_CLIENT_SECRET",
-)
-_SHORTEST_SECRET = 6
-_USER = re.compile(r"(\w://)[^/@\s'\"]*:[^/@\s'\"]*@")
-_QUERY = re.compile(r"(\w://[^\s?'\"<>]*)\?[^\s'\"<>]*")
-_NAMED = re.compile(
-    r"(?i)\b((?:AccountKey|SharedAccessSignature|sig|signature|X-Amz-\w+|Key-Pair-Id|AWSAccessKeyId|"
-    r"access_token|token|password|secret|[\w-]*secret[\w-]*)\s*[=:]\s*)[^&;,\s'\"<>]+"
-)
-_BEARER = re.compile(r"(?i)\b(Bearer|Basic|SharedKey|AWS4-HMAC-SHA256)\s+[^\s'\"<>]+")
+_AZURE_BLOCKS = 4
+_AZURE_SCOPE = "https://storage.azure.com/.default"
+_GCS_WITHOUT_GRPC = "gcsfs.core:GCSFileSystem"
+"""What gcsfs offers by default asks the kind of a bucket over gRPC, with credentials; an emulator lets it wait a minute."""
+_HADOOP = ("libhdfs", "libjvm")
 
 
 @dataclass(frozen=True)
 class Address:
-    """A URL that fsspec understands, and the options for its file system."""
+    """A URL that fsspec understands, and the options for its file system.
+
+    ``file_system`` is "module:class" where it is not the one that fsspec takes for the scheme.
+    """
 
     url: str
     options: dict[str, Any] = field(default_factory=dict, repr=False)
+    file_system: str = ""
 
 
-def address_of(url: str) -> Address:
-    """The address of a URL with a scheme."""
+def address_of(url: str, anonymous: bool = False) -> Address:
+    """The address of a URL with a scheme; ``anonymous`` asks without credentials."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
-    if scheme in ("http", "https") and _BLOB_HOST in (parts.hostname or ""):
-        return _blob(url)
-    if EXTRAS.get(scheme) == "s3":
-        return Address(url, _s3())
-    if EXTRAS.get(scheme) == "gcs" and os.environ.get("STORAGE_EMULATOR_HOST"):
-        # An emulator has no gRPC side, and gcsfs would wait a minute for one. Read when gcsfs is imported.
-        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-    if EXTRAS.get(scheme) == "azure":
-        return Address(url, _azure())
-    return Address(url)
-
-
-def quiet_libraries() -> None:
-    """Keeps the cloud libraries' own tracebacks, with URLs in them, out of the log; a level somebody set stays.
-
-    What they raise reaches the person through StorageError, without credentials.
-    """
-    for name in _LIBRARIES:
-        if (logger := logging.getLogger(name)).level == logging.NOTSET:
-            logger.setLevel(logging.CRITICAL)
+    if parts.password:
+        remember(parts.password)
+    if _is_blob(parts):
+        return _blob(url, anonymous)
+    if EXTRAS.get(scheme) == "gcs":
+        # An emulator has no accounts.
+        anonymous = anonymous or bool(os.environ.get("STORAGE_EMULATOR_HOST"))
+        return Address(url, _gcs(anonymous), _GCS_WITHOUT_GRPC if anonymous else "")
+    options = _OPTIONS.get(EXTRAS.get(scheme, ""))
+    return Address(url, options(anonymous) if options else {})
 
 
 def extra_of(url: str) -> str | None:
     """The extra that installs the file system of a URL, where this package has one."""
-    return EXTRAS.get(urlsplit(address_of(url).url).scheme.lower())
+    parts = urlsplit(url)
+    return "azure" if _is_blob(parts) else EXTRAS.get(parts.scheme.lower())
 
 
-def join(url: str, path: str) -> str:
-    """A path below a URL; a query (a SAS token) stays at the end."""
-    base, mark, query = url.partition("?")
-    return f"{base.rstrip('/')}/{path}{mark}{query}"
+def lacks_credentials(error: BaseException) -> bool:
+    """Whether a library gave up because it found no credentials at all; wrong ones are another matter."""
+    return any(_says_none(cause) for cause in _chain(error))
 
 
-def redact(text: str) -> str:
-    """A text without user:password, query strings of URLs, signatures, keys and the values of secret variables."""
-    for name in _SECRET_VARIABLES:
-        value = os.environ.get(name, "")
-        if len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, _HIDDEN)
-    text = _USER.sub(rf"\1{_HIDDEN}@", text)
-    text = _QUERY.sub(r"\1", text)
-    text = _BEARER.sub(rf"\1 {_HIDDEN}", text)
-    return _NAMED.sub(rf"\1{_HIDDEN}", text)
+def shorten_pauses(fs: Any) -> None:
+    """Has Azure's library repeat after 3, 5 and 9 s (2 more or less at random) instead of 18, 24 and 42.
+
+    adlfs passes no such setting on. Where its client looks different one day, the long pauses are back, and no more.
+    """
+    client = getattr(fs, "service_client", None)
+    policy = getattr(getattr(client, "_config", None), "retry_policy", None)
+    if policy is not None:
+        policy.initial_backoff, policy.increment_base, policy.random_jitter_range = 1, 2, 2
 
 
-def _s3() -> dict[str, Any]:
+def check_credentials(fs: Any) -> None:
+    """Raises what ``lacks_credentials`` knows when adlfs would ask with default credentials and there are none.
+
+    Left to itself, Azure's library looks for them again and again for a minute.
+    """
+    if (credential := getattr(fs, "sync_credential", None)) is not None:
+        credential.get_token(_AZURE_SCOPE)
+
+
+def lacks_hadoop(error: BaseException) -> bool:
+    """Whether pyarrow could not load Hadoop's native client."""
+    return any(library in str(cause) for cause in _chain(error) for library in _HADOOP)
+
+
+def _is_blob(parts: SplitResult) -> bool:
+    return parts.scheme.lower() in ("http", "https") and _BLOB_HOST in (parts.hostname or "")
+
+
+def _says_none(error: BaseException) -> bool:
+    """By the names of the classes: importing all three libraries to ask takes seconds."""
+    match type(error).__name__:
+        case "NoCredentialsError":  # botocore
+            return True
+        case "DefaultCredentialsError":  # google-auth; also for a file that is named and cannot be read
+            return "credentials were not found" in str(error)
+        case "ClientAuthenticationError":  # azure-core; a server that refuses gives a response with it
+            return getattr(error, "response", None) is None
+    return False
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error, and what it was raised from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _s3(anonymous: bool) -> dict[str, Any]:
     client: dict[str, Any] = {}
     if endpoint := os.environ.get("S3_ENDPOINT", "").strip():
         if "://" not in endpoint:
@@ -110,20 +129,50 @@ def _s3() -> dict[str, Any]:
         client["region_name"] = region
     if os.environ.get("S3_VERIFY_SSL", "1").strip().lower() in _NO:
         client["verify"] = False
-    config = {"connect_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS, "retries": {"max_attempts": 2}}
-    return {"client_kwargs": client, "config_kwargs": config}
+    config = {
+        "connect_timeout": CONNECT_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "retries": {"mode": "standard", "total_max_attempts": REQUEST_ATTEMPTS},
+    }
+    options = {"client_kwargs": client, "config_kwargs": config}
+    return {**options, "anon": True} if anonymous else options
 
 
-def _azure() -> dict[str, Any]:
-    return {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}
+def _gcs(anonymous: bool) -> dict[str, Any]:
+    from aiohttp import ClientTimeout
+
+    # Without this, aiohttp ends a download after five minutes, however well it goes.
+    options: dict[str, Any] = {
+        "requests_timeout": ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
+    }
+    # Looking for Google's metadata server is tried once, for three seconds; it answers at once where there is one.
+    os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
+    # Left to itself, gcsfs tries the metadata server for half a minute more before it goes on without credentials.
+    return {**options, "token": "anon" if anonymous else "google_default"}
 
 
-def _blob(url: str) -> Address:
+def _azure(anonymous: bool) -> dict[str, Any]:
+    # Left to itself, adlfs asks for all blocks of a file at once, and cannot say how much of it has come.
+    options: dict[str, Any] = {
+        "connection_timeout": CONNECT_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "max_concurrency": _AZURE_BLOCKS,
+    }
+    return {**options, "anon": True} if anonymous else options
+
+
+def _blob(url: str, anonymous: bool) -> Address:
     """``https://<account>.blob.core.windows.net/<container>/<path>[?<SAS token>]`` as torch-tb-profiler took it."""
     parts = urlsplit(url)
-    options = _azure()
+    options = _azure(anonymous)
     options["account_name"] = (parts.hostname or "").partition(".")[0]
     options["account_host"] = parts.hostname
     if parts.query:
-        options["sas_token"] = parts.query
+        remember(parts.query)
+        # As a connection string: it wins over one in the environment, which may be of another account.
+        options["connection_string"] = f"BlobEndpoint=https://{parts.hostname};SharedAccessSignature={parts.query}"
     return Address(f"abfs://{unquote(parts.path).strip('/')}", options)
+
+
+_OPTIONS: dict[str, Callable[[bool], dict[str, Any]]] = {"s3": _s3, "azure": _azure}
+"""Extra -> options of its file system."""

@@ -6,19 +6,23 @@ plugin at every start, whether or not anybody opens the tab.
 
 from __future__ import annotations
 
+import errno
 import os
+import random
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from tb_plugin.errors import NotFound, StorageError, TorchTraceError, UserError
+from tb_plugin.errors import NotFound, StorageError, TorchTraceError
 from tb_plugin.storage import clouds, local
 from tb_plugin.storage.listing import Listing, StoredFile
+from tb_plugin.storage.secrets import clean_logs, redact
 
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]*)://")
 _VERSIONS = ("generation", "ETag", "etag", "md5Hash", "content_md5")
@@ -29,8 +33,17 @@ _BLOCK_BYTES = 1024 * 1024
 LIST_SECONDS = 20.0
 """A listing that takes longer is reported as unreachable, and its answer is taken when it comes."""
 COPY_ATTEMPTS = 3
+"""Of a whole copy, beyond the repeats that each library makes of a request."""
 _PAUSE_SECONDS = 0.5
 _LONGEST_REASON = 300
+
+
+class _Broken(Exception):
+    """A copy that broke off on the way; ``error`` is the library's."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class Folder:
@@ -42,7 +55,10 @@ class Folder:
     def __init__(self, url: str) -> None:
         self._real = expand(url)
         self.is_local = scheme_of(self._real) is None
-        self.url = self._real if self.is_local else clouds.redact(self._real)
+        self.url = self._real if self.is_local else redact(self._real)
+        self._anonymous = False
+        self._answered = False
+        """Whether a listing ever came; its credentials are good."""
         self._listing: Future[dict[str, dict[str, Any]]] | None = None
 
     @property
@@ -73,42 +89,102 @@ class Folder:
 
     def open(self, path: str) -> BinaryIO:
         """The stored bytes of a listed file. Raises StorageError."""
-        return open_url(self._real_url(path))
+        if self.is_local:
+            return open_local(self.locate(path))
+        fs, place = self._place(path)
+        try:
+            return cast(BinaryIO, fs.open(place, "rb", block_size=_BLOCK_BYTES))
+        except Exception as error:  # every backend raises its own
+            raise self._refused(error, path) from error
 
     def head(self, path: str, size_bytes: int) -> bytes:
         """The first bytes of a listed file that is not empty. Raises StorageError."""
         if self.is_local:
             with self.open(path) as stream:
                 return stream.read(size_bytes)
-        fs, place = _filesystem(self._real_url(path))
+        fs, place = self._place(path)
         try:
             return cast(bytes, fs.cat_file(place, start=0, end=size_bytes))
         except Exception as error:  # every backend raises its own
-            raise _refused(self.locate(path), error) from error
+            raise self._refused(error, path) from error
 
-    def copy(
-        self, path: str, target: Path, size_bytes: int, watch: Callable[[int], None] = lambda done_bytes: None
-    ) -> None:
-        """Streams a listed file into a local path, telling ``watch`` the bytes done; it may raise to stop.
+    def copy(self, file: StoredFile, target: Path, watch: Callable[[int], None] = lambda done_bytes: None) -> None:
+        """Streams a listed file of a remote place into a local path; ``watch`` gets the bytes done, and may raise to stop.
 
-        Raises StorageError, also when the copy has not the size that the listing stated.
+        A copy that breaks off on the way, or is too short, is taken again: requests are repeated by each library, but
+        not all of them begin a broken stream anew. Raises StorageError, also when the file is not the listed one any more.
         """
-        got = 0
         for attempt in range(COPY_ATTEMPTS):
             if attempt:
-                time.sleep(_PAUSE_SECONDS * 2 ** (attempt - 1))
-            got = _download(self._real_url(path), target, watch)
-            if got == size_bytes:
+                # Jitter, so that the workers of a run do not ask again all at once.
+                time.sleep(_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+            try:
+                whole = self._download(file, target, watch)
+            except _Broken as broken:
+                failure = self._refused(broken.error, file.path)
+                continue
+            # Also after a good copy: it would be kept as what the listing said, and may be what came after it.
+            if not self._is_still(file):
+                what, do = "The file changed while it was copied.", "It is listed anew by itself."
+                raise StorageError(what, self.locate(file.path), do)
+            if whole:
                 return
-        what = f"The copy has {got} bytes, the listing said {size_bytes}."
-        raise StorageError(what, self.locate(path), "It may still be written; try again.")
+            what = f"The copy has {target.stat().st_size} bytes, the listing said {file.size}."
+            failure = StorageError(what, self.locate(file.path), "It may still be written; try again.")
+        raise failure
 
-    def _real_url(self, path: str) -> str:
-        if self.is_local:
-            return self.locate(path)
-        if self.locate(path) == self.url:
-            return self._real
-        return clouds.join(self._real, path)
+    def _download(self, file: StoredFile, target: Path, watch: Callable[[int], None]) -> bool:
+        """One stream to ``target``; whether it has the right size.
+
+        Raises _Broken when it breaks after it began, StorageError when it does not begin, and what ``watch`` raises.
+        """
+        from fsspec.callbacks import Callback
+
+        class Watching(Callback):  # type: ignore[misc]
+            most = 0
+
+            def call(self, *args: object, **kwargs: object) -> None:
+                # Blocks come side by side, and a library that begins anew counts from zero or on.
+                self.most = min(max(self.most, self.value), file.size)
+                watch(self.most)
+
+        watching = Watching()
+        fs, place = self._place(file.path)
+        try:
+            fs.get_file(place, str(target), callback=watching)
+        except TorchTraceError:
+            raise
+        except Exception as error:  # every backend raises its own
+            if watching.value and getattr(error, "errno", None) != errno.ENOSPC:
+                raise _Broken(error) from error
+            raise self._refused(error, file.path) from error
+        return target.stat().st_size == file.size
+
+    def _is_still(self, file: StoredFile) -> bool:
+        """Whether the store still has the listed version of a file; true where it states none. Raises StorageError."""
+        fs, place = self._place(file.path)
+        try:
+            fs.invalidate_cache()  # the libraries keep what a listing said
+            info = fs.info(place)
+        except Exception as error:  # every backend raises its own
+            raise self._refused(error, file.path) from error
+        # Times are no help: some backends write them in one way in a listing and in another way here.
+        return (
+            not any(info.get(key) for key in _VERSIONS)
+            or _remote_file(place, place, info).fingerprint == file.fingerprint
+        )
+
+    def _place(self, path: str = "") -> tuple[Any, str]:
+        """The file system, and the place on it of a listed file or of the directory. Raises StorageError."""
+        fs, root = _filesystem(self._real, self._anonymous)
+        # Joined here and not as a URL: a name may hold "?", "#" or "%".
+        return fs, f"{root.rstrip('/')}/{path}" if path and self.locate(path) != self.url else root
+
+    def _refused(self, error: Exception, path: str = "") -> StorageError:
+        refused = _refused(self.locate(path) if path else self.url, error)
+        if self._anonymous:
+            refused.do = f"No credentials were found, so it was asked without any. {refused.do}"
+        return refused
 
     def _single(self, path_text: str) -> bool:
         return path_text.lower().endswith((".json", ".json.gz"))
@@ -129,16 +205,28 @@ class Folder:
         return listing
 
     def _list_remote(self) -> Listing:
-        fs, root = _filesystem(self._real)
-        found = self._find(fs, root)
+        try:
+            root, found = self._find()
+        except StorageError as error:
+            if not self._anonymous and clouds.lacks_credentials(error):
+                # A public bucket needs none. It stays so: to look for them takes seconds at every listing.
+                self._anonymous = True
+                return self._list_remote()
+            if self._anonymous and self._listing is None:
+                # Not public, so they are looked for again: the role of a machine may come late.
+                self._anonymous = False
+                _filesystem(self._real, True)[0].clear_instance_cache()
+            raise
         files = [_remote_file(root, path, info) for path, info in found.items() if info.get("type") != "directory"]
         return Listing(tuple(sorted(files, key=lambda f: f.path)))
 
-    def _find(self, fs: Any, root: str) -> dict[str, dict[str, Any]]:
+    def _find(self) -> tuple[str, dict[str, dict[str, Any]]]:
         """One recursive listing in a thread of its own: an unreachable store must not hold up the scan for minutes."""
+        fs, root = self._place()
         if self._listing is None:
             self._listing = Future()
-            threading.Thread(target=_list_into, args=(self._listing, fs, root), daemon=True).start()
+            arguments = (self._listing, fs, root, not self._answered)
+            threading.Thread(target=_list_into, args=arguments, daemon=True).start()
         listing = self._listing
         try:
             found = listing.result(LIST_SECONDS)
@@ -147,15 +235,15 @@ class Folder:
                 what = f"The storage has not answered for {LIST_SECONDS:.0f} seconds."
                 raise StorageError(what, self.url, "It is asked again; check the network and the endpoint.") from error
             self._listing = None
-            raise _refused(self.url, error) from error
+            raise self._refused(error) from error
         except FileNotFoundError as error:
             self._listing = None
             raise NotFound("The path does not exist.", self.url, "Check the log directory.") from error
         except Exception as error:  # every backend raises its own
             self._listing = None
-            raise _refused(self.url, error) from error
-        self._listing = None
-        return found
+            raise self._refused(error) from error
+        self._listing, self._answered = None, True
+        return root, found
 
 
 class FileSource:
@@ -170,7 +258,7 @@ class FileSource:
 
     def open(self, name: str) -> BinaryIO:
         """The stored bytes of one file. Raises StorageError."""
-        return open_url(self._paths[name])
+        return open_local(self._paths[name])
 
     def size(self, name: str) -> int:
         """Stored size in bytes."""
@@ -204,21 +292,18 @@ def parse_spec(spec: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def open_url(url: str) -> BinaryIO:
-    """The stored bytes of a path or URL. Raises StorageError."""
+def open_local(path: str) -> BinaryIO:
+    """The stored bytes of a local path. Raises StorageError."""
     try:
-        if scheme_of(url) is None:
-            return Path(url).open("rb")
-        fs, path = _filesystem(url)
-        return cast(BinaryIO, fs.open(path, "rb", block_size=_BLOCK_BYTES))
-    except UserError:
-        raise
-    except Exception as error:  # every backend raises its own
-        raise _refused(url, error) from error
+        return Path(path).open("rb")
+    except OSError as error:
+        raise _refused(path, error) from error
 
 
-def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str) -> None:
+def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is_first: bool) -> None:
     try:
+        if is_first:
+            clouds.check_credentials(fs)
         fs.invalidate_cache()
         found = fs.find(root, detail=True)
         if not found and not fs.exists(root):
@@ -229,44 +314,38 @@ def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str) ->
         answer.set_exception(error)
 
 
-def _download(url: str, target: Path, watch: Callable[[int], None]) -> int:
-    """Copies an object as one stream; its size. Raises StorageError, and what ``watch`` raises."""
-    from fsspec.callbacks import Callback
-
-    class Watching(Callback):  # type: ignore[misc]
-        def call(self, *args: object, **kwargs: object) -> None:
-            watch(self.value)
-
-    try:
-        fs, path = _filesystem(url)
-        fs.get_file(path, str(target), callback=Watching())
-        return target.stat().st_size
-    except TorchTraceError:
-        raise
-    except Exception as error:  # every backend raises its own
-        raise _refused(clouds.redact(url), error) from error
-
-
-def _filesystem(url: str) -> tuple[Any, str]:
-    """The fsspec file system of a URL and the path on it."""
+def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
+    """The fsspec file system of a URL and the path on it. Raises StorageError."""
     import fsspec
 
     scheme = scheme_of(url) or "file"
+    clean_logs()
     try:
-        address = clouds.address_of(url)
-        fs, path = fsspec.core.url_to_fs(address.url, **address.options)
-        clouds.quiet_libraries()
+        address = clouds.address_of(url, anonymous)
+        # What a person configured for fsspec (FSSPEC_S3_ANON=1, ...) wins.
+        configured = fsspec.config.conf.get(scheme, {})
+        options = {name: value for name, value in address.options.items() if name not in configured}
+        if address.file_system:
+            module, _, name = address.file_system.partition(":")
+            kind = getattr(import_module(module), name)
+            fs, path = kind(**options), kind._strip_protocol(address.url)
+        else:
+            fs, path = fsspec.core.url_to_fs(address.url, **options)
+        clouds.shorten_pauses(fs)
     except ImportError as error:
         extra = clouds.extra_of(url)
-        install = f"pip install 'torch-trace-tb[{extra}]'" if extra else clouds.redact(str(error))
+        install = f"pip install 'torch-trace-tb[{extra}]'" if extra else redact(str(error))
         what = f"A package for {scheme}:// is not installed."
-        raise StorageError(what, clouds.redact(url), f"Install it: {install}") from error
+        raise StorageError(what, redact(url), f"Install it: {install}") from error
     except ValueError as error:
         if scheme in fsspec.available_protocols() or clouds.extra_of(url):
             raise _refused(url, error) from error
-        reason = clouds.redact(str(error))
-        raise StorageError(f"No file system is known for {scheme}://.", clouds.redact(url), reason) from error
+        raise StorageError(f"No file system is known for {scheme}://.", redact(url), redact(str(error))) from error
     except Exception as error:  # a library may look for credentials or a native library at once
+        if clouds.lacks_hadoop(error):
+            what = f"{scheme}:// needs Hadoop's client (libhdfs) and Java."
+            do = "Install both and set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob)."
+            raise StorageError(what, redact(url), do) from error
         raise _refused(url, error) from error
     return fs, str(path)
 
@@ -282,7 +361,10 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
 
 
 def _refused(url: str, error: Exception) -> StorageError:
-    reason = clouds.redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+    if getattr(error, "errno", None) == errno.ENOSPC:
+        do = "Make room, or name another folder with TORCH_TRACE_CACHE_DIR."
+        return StorageError("There is no room left for the local copy.", redact(url), do)
+    reason = redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
     do = "Check that it exists, that you may read it, and that the storage can be reached."
-    return StorageError(f"The storage refused: {reason}.", clouds.redact(url), do)
+    return StorageError(f"The storage refused: {reason}.", redact(url), do)

@@ -53,15 +53,21 @@ document.addEventListener('securitypolicyviolation', (event) =>
 
 
 @contextmanager
-def tensorboard(logdir: Path | str, cache: Path, *options: str) -> Iterator[str]:
-    """A TensorBoard on a free port of the loopback interface; gives its address, with a slash at the end."""
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0"]
+def tensorboard(
+    logdir: Path | str, cache: Path, *options: str, flag: str = "--logdir", log: list[str] | None = None
+) -> Iterator[str]:
+    """A TensorBoard on a free port of the loopback interface; gives its address, with a slash at the end.
+
+    ``flag`` may be ``--logdir_spec``. What TensorBoard says is in ``log`` when the context is left.
+    """
+    command = [sys.executable, "-m", "tensorboard.main", flag, str(logdir), "--host", "127.0.0.1", "--port", "0"]
     environment = {**os.environ, "TORCH_TRACE_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(
         [*command, *options], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     lines: queue.Queue[str | None] = queue.Queue()
-    threading.Thread(target=_pump, args=(process, lines), daemon=True).start()
+    pump = threading.Thread(target=_pump, args=(process, lines), daemon=True)
+    pump.start()
     try:
         yield _address(lines)
     finally:
@@ -71,6 +77,9 @@ def tensorboard(logdir: Path | str, cache: Path, *options: str) -> Iterator[str]
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        pump.join(10)
+        while log is not None and (line := lines.get_nowait()) is not None:
+            log.append(line)
 
 
 def _pump(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:

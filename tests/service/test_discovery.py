@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 
 import fsspec
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tb_plugin.readers import READERS
 from tb_plugin.service import discovery
 from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner, time_of
-from tb_plugin.storage.files import Folder, open_url
+from tb_plugin.storage.files import Folder, open_local
 from tests.service.fakes import trace_text, write_trace
 
 
@@ -117,7 +118,7 @@ def test_a_storage_that_fails_for_a_moment_is_asked_again(tmp_path, monkeypatch)
     write_trace(tmp_path / "a.json")
     scan = scanner(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Folder, "open", lambda self, path: open_url("/nowhere/at/all"))
+        patch.setattr(Folder, "open", lambda self, path: open_local("/nowhere/at/all"))
         first = scan.scan()
     assert not first.found and "refused" in first.skipped[0][1]
     assert scan.scan().found
@@ -151,3 +152,18 @@ def test_memory():
         ]
     finally:
         fs.rm("/disc", recursive=True)
+
+
+def test_directories_are_listed_side_by_side(tmp_path, monkeypatch):
+    """Each waits until both have begun: one after the other would never end."""
+    both, real = threading.Barrier(2, timeout=10), Folder.list
+
+    def slow(self):
+        both.wait()
+        return real(self)
+
+    monkeypatch.setattr(Folder, "list", slow)
+    for name in ("a", "b"):
+        write_trace(tmp_path / name / "w.1.pt.trace.json")
+    found = scanner(*(Root(Folder(str(tmp_path / name)), name) for name in ("a", "b"))).scan().found
+    assert [profile.run for profile in found] == ["a", "b"]

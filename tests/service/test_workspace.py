@@ -6,19 +6,21 @@ import gzip
 import json
 import os
 import threading
+import time
 from pathlib import Path
 
 import fsspec
 import pytest
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.errors import BadRequest, Cancelled, NotFound, UnreadableTrace, WorkerDied
+from tb_plugin.errors import BadRequest, Cancelled, NotFound, StorageError, UnreadableTrace, WorkerDied
 from tb_plugin.payloads import Profile
 from tb_plugin.service import loader
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.files import Folder
 from tests.builders import kernel, trace
 from tests.service.fakes import TASKS, catalog_of, trace_text, until, write_trace
 
@@ -271,6 +273,101 @@ def test_remote_file_that_vanished_fails(tmp_path, opened):
     assert until(lambda: state(workspace) == "failed")
 
 
+@pytest.fixture
+def remote():
+    """A remote place with two profiles: its URL and its file system."""
+    fs = fsspec.filesystem("memory")
+    for worker in ("w0", "w1"):
+        fs.pipe(f"/far/run/{worker}.1.pt.trace.json", trace_text().encode())
+    yield "memory://far", fs
+    fs.rm("/far", recursive=True)
+
+
+def test_a_copy_waits_in_the_cache_until_it_is_parsed(remote, opened, monkeypatch):
+    url, _ = remote
+    workspace = inline(opened, url)
+    store, parse = workspace._store, workspace._loader._parse
+    store.limit_bytes = 1
+    kept = []
+
+    def crowded(entry, paths, held):
+        store.put("another", ".bin", lambda partial: partial.write_bytes(b"x" * 1000))
+        kept.extend(Path(path).exists() for path in paths.values())
+        parse(entry, paths, held)
+
+    monkeypatch.setattr(workspace._loader, "_parse", crowded)
+    workspace.load(Place("run", "w0"))
+    assert kept == [True]
+    store.evict()
+    assert not list(store.folder.glob("*.json")), "and no longer"
+
+
+def test_few_profiles_are_copied_at_a_time(remote, opened, monkeypatch):
+    url, fs = remote
+    for i in range(12):
+        fs.pipe(f"/far/run/x{i}.1.pt.trace.json", trace_text().encode())
+    at_once, most, lock, real = [], [], threading.Lock(), Folder.copy
+
+    def copy(self, file, target, watch):
+        with lock:
+            at_once.append(file.path)
+            most.append(len(at_once))
+        time.sleep(0.05)
+        real(self, file, target, watch)
+        with lock:
+            at_once.remove(file.path)
+
+    monkeypatch.setattr(Folder, "copy", copy)
+    workspace = inline(opened, url)
+    for entry in workspace.catalog.entries():
+        workspace._loader.begin(entry)
+    for entry in workspace.catalog.entries():
+        workspace.load(Place(*entry.key))
+    assert len(most) == 14 and max(most) == loader._COPIES
+
+
+def test_a_copy_that_nobody_waits_for_is_not_begun(remote, opened, monkeypatch):
+    url, _ = remote
+    copied = []
+    monkeypatch.setattr(Folder, "copy", lambda self, file, target, watch: copied.append(file.path))
+    workspace = inline(opened, url)
+    entry = workspace.catalog.find(Place("run", "w0"))
+    monkeypatch.setattr(workspace._loader, "_copying", threading.Semaphore(0))
+    workspace._loader.begin(entry)
+    workspace._loader.drop(entry)
+    workspace._loader._copying.release()
+    assert until(lambda: workspace._loader._copying._value == 1)
+    assert copied == [] and not list(workspace._store.folder.iterdir())
+
+
+def test_the_original_of_what_was_loaded_outlives_its_store(remote, opened, monkeypatch):
+    url, _ = remote
+    workspace = inline(opened, url)
+    workspace.load(Place("run", "w0"))
+
+    def refuse(self, path):
+        raise StorageError("The storage refused.", path)
+
+    monkeypatch.setattr(Folder, "open", refuse)
+    assert b"".join(workspace.original(Place("run", "w0")).chunks) == trace_text().encode()
+    with pytest.raises(StorageError):
+        workspace.original(Place("run", "w1"))
+
+
+def test_one_of_several_directories_that_fails_hides_no_other(tmp_path):
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    catalog = catalog_of(tmp_path / "logs", tmp_path / "none")
+    catalog.scan()
+    payload = catalog.payload()
+    assert [run.name for run in payload.runs] == ["logs"]
+    assert [(problem.where, problem.what) for problem in payload.problems] == [
+        (str(tmp_path / "none"), "The path does not exist.")
+    ]
+    (tmp_path / "none").mkdir()
+    catalog.scan()
+    assert catalog.payload().problems == []
+
+
 def test_places(tmp_path, opened):
     for worker in ("a", "b"):
         for token in (1, 2):
@@ -302,7 +399,7 @@ def test_active_until_the_first_scan_finds_nothing(tmp_path, opened):
 def test_a_missing_logdir_is_active_and_says_so(tmp_path, opened):
     workspace = opened(tmp_path / "none")
     assert workspace.catalog.is_active
-    assert "does not exist" in workspace.runs().problem.what
+    assert "does not exist" in workspace.runs().problems[0].what
     with pytest.raises(NotFound):
         workspace.profile(Place())
 

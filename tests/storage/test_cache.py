@@ -95,3 +95,21 @@ def test_default_is_the_users_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("TORCH_TRACE_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert open_store().folder == Path(tmp_path / "torch-trace")
+
+
+def test_what_is_held_stays_until_it_is_let_go(tmp_path):
+    store = FileStore(tmp_path, limit_bytes=150)
+    with store.held("old", ".bin"), store.held("old", ".bin"):
+        old = fill(store, "old", 100, 50)
+        new = fill(store, "new", 100, 0)
+        assert old.exists() and new.exists()
+    store.evict(keep=new)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_files_that_are_being_written_count(tmp_path):
+    store = FileStore(tmp_path, limit_bytes=150)
+    old = fill(store, "old", 100, 50)
+    store.partial(store.path("next", ".bin")).write_bytes(b"x" * 100)
+    store.evict()
+    assert not old.exists()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 
 import fsspec
 import pytest
+from fsspec.registry import _registry
 
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.storage import files
-from tb_plugin.storage.files import Folder, expand, open_url, parse_spec
+from tb_plugin.storage.files import Folder, expand, open_local, parse_spec
 
 
 def put(path, data=b"{}"):
@@ -119,7 +121,7 @@ def test_missing_path(tmp_path):
     with pytest.raises(NotFound):
         Folder("memory://nothing-here-at-all").list()
     with pytest.raises(StorageError):
-        open_url(str(tmp_path / "none"))
+        open_local(str(tmp_path / "none"))
 
 
 def test_fingerprint_follows_the_content(tmp_path):
@@ -148,14 +150,23 @@ def test_memory_fingerprint_follows_the_content(memory):
     assert Folder(memory).list().files[0].fingerprint != before
 
 
-def test_missing_package_says_what_to_install(monkeypatch):
-    def refuse(url, **options):
-        raise ImportError("Install s3fs to access S3")
-
-    monkeypatch.setattr(fsspec.core, "url_to_fs", refuse)
+@pytest.mark.parametrize(
+    ("url", "package", "extra"),
+    [
+        ("s3://bucket/logs", "s3fs", "s3"),
+        ("gs://bucket/logs", "gcsfs", "gcs"),
+        ("gs://bucket/logs", "aiohttp", "gcs"),
+        ("abfs://bucket/logs", "adlfs", "azure"),
+        ("https://acct.blob.core.windows.net/bucket/logs", "adlfs", "azure"),
+    ],
+)
+def test_missing_package_says_what_to_install(monkeypatch, url, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    for scheme in ("s3", "gs", "abfs"):  # fsspec keeps the classes that it imported once
+        monkeypatch.delitem(_registry, scheme, raising=False)
     with pytest.raises(StorageError) as caught:
-        Folder("s3://bucket/logs").list()
-    assert "torch-trace-tb[s3]" in caught.value.do
+        Folder(url).list()
+    assert caught.value.do == f"Install it: pip install 'torch-trace-tb[{extra}]'"
 
 
 def test_unknown_scheme():

@@ -14,7 +14,7 @@ export interface Catalog {
   kind: 'catalog'
   last_scan_unix_ms: number | null
   logdir: string
-  problem: Problem | null
+  problems: Problem[]
   runs: RunInfo[]
   scanned_files: number
   scanning: boolean

@@ -31,7 +31,7 @@ function Frame() {
   const route = useRoute()
   const { catalog, problem: offline, refresh } = useCatalog()
   // With profiles at hand, a store that went away is a remark; without, NoProfile says it.
-  const trouble = catalog && (offline ?? (catalog.runs.length > 0 ? catalog.problem : null))
+  const troubles = !catalog ? [] : offline ? [offline] : catalog.runs.length > 0 ? catalog.problems : []
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
   const span = catalog?.runs
     .find((run) => run.name === address?.run)
@@ -79,11 +79,12 @@ function Frame() {
       />
       <main id="main" tabIndex={-1} aria-label={profile?.views.find((item) => item.id === view)?.title ?? 'View'}>
         <h1 className="tt-sr">{profile?.views.find((item) => item.id === view)?.title ?? 'Torch Trace'}</h1>
-        {trouble && (
-          <Alert color="orange" variant="light" className="tt-offline" role="status">
+        {troubles.map((trouble) => (
+          <Alert key={trouble.where} color="orange" variant="light" className="tt-offline" role="status">
+            {trouble.where && <span className="tt-mono">{trouble.where}: </span>}
             {trouble.what} {trouble.do}
           </Alert>
-        )}
+        ))}
         <Boundary key={`${key} ${view}`}>
           {catalog === null ? (
             offline ? (
@@ -153,8 +154,16 @@ function Body(props: {
 }
 
 function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: string }) {
-  if (catalog.problem) return <ProblemPanel problem={catalog.problem} />
-  if (catalog.runs.length === 0) return <EmptyPanel catalog={catalog} />
+  if (catalog.runs.length === 0) {
+    return (
+      <>
+        {catalog.problems.map((problem) => (
+          <ProblemPanel key={problem.where} problem={problem} />
+        ))}
+        {(catalog.problems.length === 0 || catalog.scanned_files > 0) && <EmptyPanel catalog={catalog} />}
+      </>
+    )
+  }
   return (
     <ProblemPanel
       problem={{

@@ -88,6 +88,8 @@ export function useProfile(address: Address | null, catalogState: string): Profi
     since: 0,
   })
   const [round, setRound] = useState(0)
+  // Only a person's wish loads again what failed, and only once.
+  const again = useRef(false)
   const key = address ? JSON.stringify(address) : ''
   // biome-ignore lint/correctness/useExhaustiveDependencies: asks again when the catalog says the state changed
   useEffect(() => {
@@ -98,7 +100,9 @@ export function useProfile(address: Address | null, catalogState: string): Profi
     const since = Date.now()
     const ask = async () => {
       try {
-        const profile = await getProfile(query, abort.signal)
+        const retry = again.current
+        again.current = false
+        const profile = await getProfile(retry ? { ...query, retry: '1' } : query, abort.signal)
         setState((old) => ({
           key,
           profile: old.key === key && JSON.stringify(old.profile) === JSON.stringify(profile) ? old.profile : profile,
@@ -118,7 +122,10 @@ export function useProfile(address: Address | null, catalogState: string): Profi
       window.clearTimeout(timer)
     }
   }, [key, catalogState === 'ready', round])
-  const reload = useCallback(() => setRound((n) => n + 1), [])
+  const reload = useCallback(() => {
+    again.current = true
+    setRound((n) => n + 1)
+  }, [])
   const mine = state.key === key
   const settled =
     mine && (state.problem !== null || state.profile?.state === 'ready' || state.profile?.state === 'failed')

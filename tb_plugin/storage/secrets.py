@@ -1,0 +1,121 @@
+"""Texts without credentials: what the cloud libraries say in errors and in their logs.
+
+Two nets, because neither is enough: the values that are known (secret variables, tokens given in a URL), and whatever
+looks like a credential (signatures, keys, headers, queries of URLs), such as a token that a library fetched itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import traceback
+from collections.abc import Iterator
+from urllib.parse import quote, unquote
+
+HIDDEN = "***"
+VARIABLES = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_STORAGE_CLIENT_SECRET",
+)
+"""Environment variables whose value is a secret, or holds one."""
+LIBRARIES = (
+    "s3fs",
+    "aiobotocore",
+    "botocore",
+    "gcsfs",
+    "google",
+    "adlfs",
+    "azure",
+    "fsspec",
+    "aiohttp",
+    "urllib3",
+    "asyncio",
+)
+"""Loggers of the cloud libraries and of what they ask through; those below them are meant too."""
+_NOISY = ("s3fs", "gcsfs", "adlfs")
+"""Those that log a traceback for each request that failed; at each scan, while a store is away."""
+_SHORTEST = 6
+"""A shorter value would hide parts of ordinary words."""
+_PARTS = re.compile(r"(?i)(?:AccountKey|SharedAccessSignature|sig)=([^;&\s]+)")
+"""What is secret inside a connection string or a SAS token."""
+_USER = re.compile(r"(\w://)[^/@\s'\"]*:[^/@\s'\"]*@")
+_QUERY = re.compile(r"(\w://[^\s?'\"<>]*)\?[^\s'\"<>]*")
+_BEARER = re.compile(r"(?i)\b(Bearer|Basic|SharedKey|AWS4-HMAC-SHA256)\s+[^\s'\"<>]+")
+_NAMED = re.compile(
+    r"(?i)\b((?:AccountKey|SharedAccessSignature|sig|signature|X-Amz-[\w-]+|Key-Pair-Id|AWSAccessKeyId|"
+    r"[\w-]*token|[\w-]*password|[\w-]*secret[\w-]*)['\"]?\s*[=:]\s*b?['\"]?)[^&;,\s'\"<>]+"
+)
+_seen: dict[str, None] = {}
+"""Secrets that stood in a URL."""
+
+
+def remember(text: str) -> None:
+    """Hides a secret from now on, and the keys and signatures inside it, however they are encoded."""
+    for part in (text, *_PARTS.findall(text)):
+        for form in (part, unquote(part), quote(unquote(part), safe="")):
+            if len(form) >= _SHORTEST:
+                _seen[form] = None
+
+
+def redact(text: str) -> str:
+    """A text without user:password, queries of URLs, signatures, keys and known secrets."""
+    for value in _known():
+        text = text.replace(value, HIDDEN)
+    text = _USER.sub(rf"\1{HIDDEN}@", text)
+    text = _QUERY.sub(r"\1", text)
+    text = _BEARER.sub(rf"\1 {HIDDEN}", text)
+    return _NAMED.sub(rf"\1{HIDDEN}", text)
+
+
+def clean_logs() -> None:
+    """Takes credentials out of what the libraries log from now on. Levels stay as they are."""
+    for name in LIBRARIES:
+        logger = logging.getLogger(name)
+        if not any(isinstance(handler, Redactor) for handler in logger.handlers):
+            # First, also before a handler that a library gives itself (S3FS_LOGGING_LEVEL).
+            logger.handlers.insert(0, Redactor())
+
+
+class Redactor(logging.Handler):
+    """Cleans records of a logger, and of all below it, before the handlers above see them.
+
+    A filter would see the logger's own records only, not those of ``gcsfs.credentials``. Tracebacks are kept at DEBUG
+    alone for libraries that write one at every scan while a store is away; StorageError tells the person.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Rewrites the record in place; the handlers above print it."""
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):  # a library that formats wrongly
+            text = f"{record.msg} {record.args}"
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            if str(error) not in text:
+                text = f"{text} ({type(error).__name__}: {error})"
+            is_noisy = record.name.partition(".")[0] in _NOISY
+            if not is_noisy or logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
+                record.exc_text = redact("".join(traceback.format_exception(error)))
+        record.exc_info = None
+        record.msg, record.args = redact(text), None
+        # Python prints what no handler took; with this one there is always a handler.
+        last = logging.lastResort
+        if last is not None and record.levelno >= last.level and not logging.getLogger().handlers:
+            last.handle(record)
+
+
+def _known() -> Iterator[str]:
+    """Known secrets, the longest first: one may be a part of another."""
+    values = {*_seen}
+    for name in VARIABLES:
+        value = os.environ.get(name, "").strip()
+        values.update((value, *_PARTS.findall(value)))
+    yield from sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)

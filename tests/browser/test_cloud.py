@@ -1,0 +1,122 @@
+"""TensorBoard on a bucket, as a person sees it: the same page as on the local copy, also while the store is away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Frame, expect
+
+from tb_plugin.storage.files import _filesystem
+from tests import stores
+from tests.browser import harness
+from tests.browser.expect import assert_healthy, assert_shows
+from tests.browser.harness import SAMPLES, Tab
+
+RUN = "synthetic_gpu"
+OTHER = "resnet_cpu"
+VIEWS = ("overview", "operators", "kernels", "timeline", "memory")
+AWAY_MS = 90_000
+"""For the page to say that a store went away: the libraries repeat first, then the page asks again."""
+
+Stores = Callable[[str], stores.Store]
+
+
+@contextmanager
+def opened(browser: Browser, logdir: Path | str, cache: Path, flag: str = "--logdir") -> Iterator[Tab]:
+    """A tab of a TensorBoard of its own; it may have had no fault at the end."""
+    with ExitStack() as stack:
+        address = stack.enter_context(harness.tensorboard(logdir, cache, flag=flag))
+        tab = stack.enter_context(harness.tab(browser, address))
+        yield tab
+        assert tab.faults == []
+
+
+def fill(store: stores.Store, monkeypatch: pytest.MonkeyPatch, *runs: str) -> str:
+    """Puts samples into a bucket and the way to it into the environment; the URL to give to TensorBoard."""
+    for key, value in store.environment.items():
+        monkeypatch.setenv(key, value)
+    fs, root = _filesystem(store.url)
+    if not store.url.startswith("gs") and not fs.exists(root):
+        fs.mkdir(root)
+    for run in runs:
+        for path in sorted((SAMPLES / run).glob("*.json*")):
+            fs.pipe(f"{root}/browser/{run}/{path.name}", path.read_bytes())
+    return f"{store.url}/browser"
+
+
+def shown(tab: Tab) -> dict[str, str]:
+    """The text of each view of the run, every number as it reads."""
+    texts = {}
+    for view in VIEWS:
+        frame = tab.open(run=RUN, view=view)
+        assert_shows(frame, tab.address, view, {"run": RUN})
+        texts[view] = frame.inner_text("#main")
+    return texts
+
+
+@pytest.fixture(scope="module")
+def local(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The views on the local copy."""
+    with opened(browser, SAMPLES, tmp_path_factory.mktemp("local")) as tab:
+        return shown(tab)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "abfs"])
+def test_a_bucket_shows_what_the_local_copy_shows(
+    scheme: str,
+    browser: Browser,
+    local: dict[str, str],
+    object_stores: Stores,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = fill(object_stores(scheme), monkeypatch, RUN)
+    with opened(browser, url, tmp_path) as tab:
+        texts = shown(tab)
+    assert "Step time" in texts["overview"] and any(sign.isdigit() for sign in texts["overview"])
+    assert texts == local
+
+
+def trouble(frame: Frame) -> list[str]:
+    return frame.locator(".tt-offline").all_inner_texts()
+
+
+def test_a_store_that_goes_away_and_comes_back(
+    browser: Browser, object_stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = object_stores("s3")
+    assert store.door is not None
+    url = fill(store, monkeypatch, RUN, OTHER)
+    with opened(browser, url, tmp_path) as tab:
+        frame = tab.open(run=RUN, view="overview")
+        assert trouble(frame) == []
+        with store.door.away():
+            expect(frame.locator(".tt-offline")).to_contain_text(url, timeout=AWAY_MS)
+            # What was loaded stays usable, and what was known stays listed.
+            for view in ("operators", "memory"):
+                frame = tab.open(run=RUN, view=view)
+                assert_shows(frame, tab.address, view, {"run": RUN})
+                assert len(trouble(frame)) == 1
+            # What was not loaded says why, and waits for a person.
+            frame = tab.open(run=OTHER, span="1", view="overview")
+            expect(frame.locator(".tt-problem")).to_contain_text("The storage refused", timeout=AWAY_MS)
+        expect(frame.locator(".tt-offline")).to_have_count(0, timeout=AWAY_MS)
+        frame.get_by_role("button", name="Try again").click()
+        expect(frame.locator(".tt-problem")).to_have_count(0, timeout=AWAY_MS)
+        tab.settle()
+        assert_shows(frame, tab.address, "overview", {"run": OTHER, "span": "1"})
+        assert trouble(frame) == []
+
+
+def test_one_of_several_directories_that_fails_is_said_beside_the_others(browser: Browser, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    with opened(browser, f"good:{SAMPLES / RUN},bad:{gone}", tmp_path / "cache", flag="--logdir_spec") as tab:
+        frame = tab.open(run="good", view="overview")
+        assert_healthy(frame)
+        assert [str(gone) in text and "does not exist" in text for text in trouble(frame)] == [True]
+        gone.mkdir()
+        expect(frame.locator(".tt-offline")).to_have_count(0, timeout=AWAY_MS)
+        assert_shows(frame, tab.address, "overview", {"run": "good"})
