@@ -334,6 +334,9 @@ def test_device_time_is_shown_first_where_it_changed_most() -> None:
         return trace().step(1, 0, 10).op("aten::mm", 0, 8).launches(kernel("gemm", dur, at=5))
 
     assert rows(run(100), run(200), "operators")["aten::mm"]["base_ns"] == 100_000
+    compared = page(run(100), run(200), per="total").payloads["compared"]
+    assert isinstance(compared, Figures)
+    assert [figure.value for figure in compared.figures] == ["device_self_ns", "total"]
 
 
 def test_steps_on_one_side_only() -> None:

@@ -159,6 +159,12 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
     if base is not None and exp is not None:
         payloads["headline"] = _headline(sides, base, exp)
         payloads["waterfall"] = _waterfall(sides, base, exp)
+    payloads["compared"] = Figures(
+        "compared",
+        "Compared",
+        "",
+        [figure("measure", sides.measure), figure("per", sides.scaling.per)],
+    )
     payloads["findings"] = findings(sides.base, sides.exp, base, exp)
     payloads["call_tree"] = _tree(sides)
     return payloads
