@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { shortenMiddle, shortKernel } from './names'
+import { shortCall, shortenMiddle, shortKernel } from './names'
 
 it.each([
   ['sm80_xmma_gemm_f16f16_f16f32', 'sm80_xmma_gemm_f16f16_f16f32'],
@@ -34,4 +34,10 @@ it('shortens in the middle', () => {
   expect(shortenMiddle('abcdef', 6)).toBe('abcdef')
   expect(shortenMiddle('abcdefghijklmnop', 9)).toBe('abcde…nop')
   expect(shortenMiddle('abcdef', 3)).toBe('ab…')
+})
+
+it('names a call of the autograd engine by what it runs', () => {
+  expect(shortCall('autograd::engine::evaluate_function: MmBackward0', 'operator')).toBe('MmBackward0')
+  expect(shortCall('aten::mm', 'operator')).toBe('aten::mm')
+  expect(shortCall('void f<int>(int)', 'kernel')).toBe('f')
 })

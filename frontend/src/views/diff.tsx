@@ -284,7 +284,9 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
         />
       }
     >
-      {form === 'chart' ? <Waterfall payload={payload} height={250} /> : <WaterfallTable payload={payload} />}
+      <div className="tt-steps">
+        {form === 'chart' ? <Waterfall payload={payload} height="100%" /> : <WaterfallTable payload={payload} />}
+      </div>
     </Card>
   )
 }

@@ -4,7 +4,7 @@ import type { Metric, Tree } from '../api/payloads'
 import { childrenOf, type Level, type LevelRow, levelView, nodeAt, type Order, pathOf } from '../lib/callTree'
 import { categoryColor } from '../lib/color'
 import { columnScale, exact, format, formatNumber, type Scale, signed } from '../lib/format'
-import { shortKernel } from '../lib/names'
+import { shortCall } from '../lib/names'
 import { MetricName, Swatch, trendClass, Value } from './basics'
 import { ChevronRight } from './icons'
 import { Presence } from './tableCells'
@@ -44,9 +44,9 @@ export function CallTree(props: {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the focus follows the level
   useEffect(() => {
     if (entered.current === null) return
-    const row = root.current?.querySelector<HTMLElement>(`[data-node="${entered.current}"]`)
-    const first = root.current?.querySelector<HTMLElement>('tbody button, [aria-current]')
-    ;(row ?? first)?.focus()
+    const find = (selector: string) => root.current?.querySelector<HTMLElement>(selector)
+    const target = find(`[data-node="${entered.current}"]`) ?? find('tbody button') ?? find('[aria-current]')
+    target?.focus()
     entered.current = null
   }, [node])
 
@@ -56,7 +56,7 @@ export function CallTree(props: {
     <div ref={root} className="tt-calltree">
       <nav aria-label="Place in the call tree" className="tt-crumbs">
         {[-1, ...ancestors].map((at, i) => {
-          const name = at < 0 ? 'All' : nameOf(here[i - 1].split('\u001e')[0], String(tree.rows[at].node_kind))
+          const name = at < 0 ? 'All' : shortCall(here[i - 1].split('\u001e')[0], String(tree.rows[at].node_kind))
           return (
             <span key={at}>
               {i > 0 && <ChevronRight />}
@@ -72,6 +72,7 @@ export function CallTree(props: {
             </span>
           )
         })}
+        {node < 0 && <small className="tt-mute">choose a call to see what is below it</small>}
       </nav>
       {view.rows.length > 0 ? (
         <LevelTable
@@ -92,8 +93,6 @@ export function CallTree(props: {
     </div>
   )
 }
-
-const nameOf = (name: string, kind: string) => (kind === 'kernel' ? shortKernel(name) : name)
 
 function Leaf({ level }: { level: Level }) {
   return (
@@ -143,18 +142,13 @@ function LevelTable(props: {
             <th scope="col" className="tt-level-calls">
               Calls
             </th>
-            <th scope="col" className="tt-level-bars">
-              <span className="tt-sides">
-                <Swatch color="var(--tt-base)" />
-                Baseline
-                <Swatch color="var(--tt-exp)" />
-                Experiment
-              </span>
-            </th>
+            <td className="tt-level-bars" />
             <th scope="col">
+              <Swatch color="var(--tt-base)" />
               {head('base_ns', 'Baseline')} ({scale.symbol})
             </th>
             <th scope="col">
+              <Swatch color="var(--tt-exp)" />
               {head('exp_ns', 'Experiment')} ({scale.symbol})
             </th>
             <th scope="col">
@@ -183,8 +177,8 @@ function LevelTable(props: {
                 <Calls row={row} scale={calls} />
               </td>
               <td className="tt-level-bars" aria-hidden="true">
-                <i className="tt-pair tt-pair-base" style={{ width: `${(Math.max(row.base, 0) / widest) * 100}%` }} />
-                <i className="tt-pair tt-pair-exp" style={{ width: `${(Math.max(row.exp, 0) / widest) * 100}%` }} />
+                <Bar side="base" share={row.base / widest} />
+                <Bar side="exp" share={row.exp / widest} />
               </td>
               <Numbers level={row} scale={scale} />
               <td className="tt-level-sum">
@@ -216,7 +210,7 @@ function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => vo
     return <span className="tt-mute">{row.below.toLocaleString('en-US')} others, each with a smaller change</span>
   const name = (
     <span className="tt-mono" title={row.name}>
-      {nameOf(row.name, row.kind)}
+      {shortCall(row.name, row.kind)}
     </span>
   )
   return (
@@ -249,6 +243,10 @@ function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => vo
     </span>
   )
 }
+
+const Bar = ({ side, share }: { side: 'base' | 'exp'; share: number }) => (
+  <i className={`tt-pair tt-pair-${side}`} style={{ width: `${share * 100}%`, minWidth: share > 0 ? 1 : 0 }} />
+)
 
 function Calls({ row, scale }: { row: Level; scale: Scale }) {
   if (row.baseCalls === null || row.expCalls === null) return null
@@ -291,13 +289,12 @@ function Accumulated({ from, to, low, high }: { from: number; to: number; low: n
   return (
     <span className="tt-accumulated" aria-hidden="true">
       <i className="tt-zero" style={{ left: `${at(0)}%` }} />
-      <i
-        className={to > from ? 'tt-rise' : 'tt-fall'}
-        style={{
-          left: `${at(Math.min(from, to))}%`,
-          width: `${Math.max(at(Math.max(from, to)) - at(Math.min(from, to)), 0)}%`,
-        }}
-      />
+      {to !== from && (
+        <i
+          className={to > from ? 'tt-rise' : 'tt-fall'}
+          style={{ left: `${at(Math.min(from, to))}%`, width: `${Math.abs(at(to) - at(from))}%` }}
+        />
+      )}
     </span>
   )
 }

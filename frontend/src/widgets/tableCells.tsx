@@ -12,6 +12,7 @@ const MONO_PX = 7.3
 /** A starting width: numbers as wide as their header needs, texts as wide as what they hold. */
 export function startWidth(column: Column, rows: readonly Row[]): number {
   const { unit, title, key } = column.metric
+  if (key === 'presence') return 64
   if (unit === 'code' || unit === 'text') {
     const longest = rows
       .slice(0, 100)

@@ -76,7 +76,7 @@ function Numbers({ table, row }: { table: Table; row: Row }) {
   const measures = table.columns
     .filter(({ metric }) => metric.key.startsWith('base_') && isNumeric(metric.unit))
     .map(({ metric }) => ({ key: metric.key.slice('base_'.length), metric }))
-  const window = measures[0]?.metric.window ?? ''
+  const window = measures.at(-1)?.metric.window ?? ''
   return (
     <div className="tt-detail-block">
       <table className="tt-table">

@@ -59,7 +59,9 @@ export function CompareBar(props: {
           />
         )}
       </div>
-      <Tooltip label="Exchange baseline and experiment, with their steps">
+      <Tooltip
+        label={`The experiment is the profile of the top bar: ${addressText(exp)}. The two change places, with their steps.`}
+      >
         <Button
           size="sm"
           variant="default"
@@ -67,13 +69,9 @@ export function CompareBar(props: {
           disabled={!baseline || same}
           onClick={() => baseline && swap(baseline, exp, steps, baseSteps)}
         >
-          Swap
+          Swap with experiment above
         </Button>
       </Tooltip>
-      <div className="tt-compare-side" title={addressText(exp)}>
-        <b>Experiment</b>
-        <span className="tt-mute">as chosen above</span>
-      </div>
       <div className="tt-compare-how">
         <NativeSelect
           size="sm"
