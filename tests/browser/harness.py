@@ -36,7 +36,7 @@ _HTTP_STATUS = re.compile(r"the server responded with a status of 4\d\d")
 # Two frames without a change of mind: an answer that starts the next question does not count as the end.
 _SETTLED = """
 () => new Promise((answer) => {
-  const idle = () => document.documentElement.dataset.state === 'idle'
+  const idle = () => document.documentElement?.dataset.state === 'idle'
   let calm = 0
   const look = () => {
     calm = idle() ? calm + 1 : 0

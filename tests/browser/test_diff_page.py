@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 from urllib.parse import unquote_plus
@@ -12,7 +13,7 @@ from playwright.sync_api import Frame
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
-from tests.browser.harness import SAMPLES, Tab
+from tests.browser.harness import SAMPLES, Tab, fragment
 
 SPANS = {"run": "resnet_cpu", "span": "2", "base_run": "resnet_cpu", "base_worker": "worker0", "base_span": "1"}
 
@@ -37,6 +38,9 @@ def test_a_baseline_chosen_by_hand_and_back(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="diff", run="resnet_cpu", span="2")
     first = _headline(frame)
+    # The page chose one, and names it: the link shows the same when other runs have come.
+    chosen = {key: value for key, value in tab.state().items() if key.startswith("base_")}
+    assert chosen == {"base_run": "resnet_cpu", "base_worker": "worker0", "base_span": "1"}
     frame = _choose(tab, "Run", "transformer_cpu")
     assert_healthy(frame)
     assert tab.state()["base_run"] == "transformer_cpu"
@@ -47,7 +51,7 @@ def test_a_baseline_chosen_by_hand_and_back(open_tab: Open) -> None:
     assert _headline(frame) != first
     tab.page.go_back()
     frame = tab.settle()
-    assert "base_run" not in tab.state()
+    assert tab.state()["base_run"] == "resnet_cpu"
     assert _headline(frame) == first
 
 
@@ -276,6 +280,21 @@ def test_steps_that_the_baseline_does_not_have(open_tab: Open) -> None:
     frame = tab.open(view="diff", base_steps="99", **SPANS)
     assert "The baseline has no step 99." in frame.get_by_role("alert").inner_text()
     frame.get_by_role("button", name="Compare all steps").click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert len(_headline(frame)) == 4
+
+
+def test_a_baseline_that_is_being_read(open_tab: Open) -> None:
+    tab = open_tab()
+    reading = {**ask(tab.address, "profile", run="transformer_cpu"), "state": "loading", "fraction": 0.43}
+    pattern = re.compile(r"/profile\?run=transformer_cpu")
+    tab.page.route(pattern, lambda route: route.fulfill(status=200, json=reading))
+    tab.page.goto(tab.address + fragment(view="diff", run="resnet_cpu", span="2", base_run="transformer_cpu"))
+    frame = tab.frame()
+    frame.get_by_text("Reading the baseline").wait_for()
+    frame.get_by_text("43 %").wait_for()
+    tab.page.unroute(pattern)
     frame = tab.settle()
     assert_healthy(frame)
     assert len(_headline(frame)) == 4

@@ -1,6 +1,6 @@
 // Diff: what became slower or faster from a baseline to the open profile, by category, by call and by row.
 import { Button, SegmentedControl } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Breakdown, Catalog, Payload, Profile, Tree, View } from '../api/payloads'
 import { format } from '../lib/format'
@@ -19,7 +19,7 @@ import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { Waterfall, WaterfallTable } from '../widgets/waterfall'
 import { BothSides, type Side } from './parts/bothSides'
-import { CompareBar, MEASURES, setBaseline } from './parts/compareBar'
+import { baselineState, CompareBar, MEASURES, setBaseline } from './parts/compareBar'
 import { ViewFrame } from './parts/frame'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -55,6 +55,10 @@ export function Diff({ catalog, profile, base }: ViewProps) {
   const ask = useProfile(baseline, spanOf(catalog, baseline)?.state ?? '')
   const steps = String(base.steps ?? '')
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
+  // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
+  useEffect(() => {
+    if (baseline && !named) setRoute(baselineState(baseline))
+  }, [baseline, named])
   if (!baseline && !named) return <Alone profile={profile} exp={exp} catalog={catalog} />
   return (
     <div className="tt-diff">
@@ -284,9 +288,13 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
         />
       }
     >
-      <div className="tt-steps">
-        {form === 'chart' ? <Waterfall payload={payload} height="100%" /> : <WaterfallTable payload={payload} />}
-      </div>
+      {form === 'chart' ? (
+        <div className="tt-steps">
+          <Waterfall payload={payload} height="100%" />
+        </div>
+      ) : (
+        <WaterfallTable payload={payload} />
+      )}
     </Card>
   )
 }

@@ -144,12 +144,18 @@ function LevelTable(props: {
             </th>
             <td className="tt-level-bars" />
             <th scope="col">
-              <Swatch color="var(--tt-base)" />
-              {head('base_ns', 'Baseline')} ({scale.symbol})
+              <span className="tt-level-side">
+                <Swatch color="var(--tt-base)" />
+                {head('base_ns', 'Baseline')}
+              </span>{' '}
+              ({scale.symbol})
             </th>
             <th scope="col">
-              <Swatch color="var(--tt-exp)" />
-              {head('exp_ns', 'Experiment')} ({scale.symbol})
+              <span className="tt-level-side">
+                <Swatch color="var(--tt-exp)" />
+                {head('exp_ns', 'Experiment')}
+              </span>{' '}
+              ({scale.symbol})
             </th>
             <th scope="col">
               {head('delta_ns', 'Change')} ({scale.symbol})

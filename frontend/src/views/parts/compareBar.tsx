@@ -2,6 +2,7 @@
 import { Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
 import type { Catalog, Profile } from '../../api/payloads'
 import { type Address, addressText, sameAddress } from '../../lib/profiles'
+import type { Values } from '../../state/hash'
 import { openProfile, setRoute, useRoute } from '../../state/route'
 import { SwapIcon } from '../../widgets/icons'
 import { ProfilePickers } from '../../widgets/profilePickers'
@@ -14,21 +15,17 @@ export const MEASURES = [
   { value: 'host_total_ns', label: 'Host total time' },
 ]
 
-export function setBaseline(baseline: Address | null, steps = ''): void {
+export function baselineState(baseline: Address | null, steps = ''): Values {
   const { run, worker, span } = baseline ?? { run: '', worker: '', span: '' }
-  setRoute({ base_run: run, base_worker: worker, base_span: span, base_steps: steps }, true)
+  return { base_run: run, base_worker: worker, base_span: span, base_steps: steps }
 }
+
+/** null: the page chooses. */
+export const setBaseline = (baseline: Address | null, steps = '') => setRoute(baselineState(baseline, steps), true)
 
 /** Baseline and experiment change places, with their steps. */
 function swap(baseline: Address, exp: Address, steps: string, baseSteps: string): void {
-  openProfile({
-    ...baseline,
-    steps: baseSteps,
-    base_run: exp.run,
-    base_worker: exp.worker,
-    base_span: exp.span,
-    base_steps: steps,
-  })
+  openProfile({ ...baseline, steps: baseSteps, ...baselineState(exp, steps) })
 }
 
 export function CompareBar(props: {
@@ -48,7 +45,10 @@ export function CompareBar(props: {
   return (
     <section className="tt-compare" aria-label="Comparison">
       <div className="tt-compare-side">
-        <b>Baseline</b>
+        <div className="tt-compare-label" title={`Experiment: ${addressText(exp)}`}>
+          <b>Baseline</b>
+          <small>Experiment: above</small>
+        </div>
         <ProfilePickers catalog={catalog} address={baseline} onChange={(next) => setBaseline(next)} />
         {profile?.state === 'ready' && (
           <StepsPicker
@@ -59,9 +59,7 @@ export function CompareBar(props: {
           />
         )}
       </div>
-      <Tooltip
-        label={`The experiment is the profile of the top bar: ${addressText(exp)}. The two change places, with their steps.`}
-      >
+      <Tooltip label="Exchange baseline and experiment, with their steps">
         <Button
           size="sm"
           variant="default"
@@ -69,7 +67,7 @@ export function CompareBar(props: {
           disabled={!baseline || same}
           onClick={() => baseline && swap(baseline, exp, steps, baseSteps)}
         >
-          Swap with experiment above
+          Swap
         </Button>
       </Tooltip>
       <div className="tt-compare-how">
