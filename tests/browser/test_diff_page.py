@@ -269,6 +269,7 @@ def test_a_baseline_that_is_not_there(open_tab: Open) -> None:
     frame = tab.open(view="diff", run="resnet_cpu", span="2", base_run="<b>gone</b>")
     alert = frame.get_by_role("alert")
     assert "There is no profile <b>gone</b> in the log directory." in alert.inner_text()
+    assert "<b>gone</b>" in frame.get_by_role("region", name="Comparison").inner_text()
     alert.get_by_role("button", name="Compare with").click()
     frame = tab.settle()
     assert_healthy(frame)

@@ -24,6 +24,8 @@ import { ViewFrame } from './parts/frame'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 
+/** Bars of parts that fit beside the settings. */
+const MOST_NARROW = 7
 const GROUPS: Group[] = [
   { table: 'operators', label: 'Operators' },
   { table: 'operators_by_shape', label: 'Operators by shape' },
@@ -235,6 +237,8 @@ function Page({ view, measure }: { view: View; measure: string }) {
   const others = first ? findings.slice(1) : findings
   const differs = settings !== null && settings.total_rows > 0
   const aside = others.length > 0 || differs
+  // Many bars need the whole width for their names.
+  const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
   return (
     <div className="tt-overview">
       {headline && (
@@ -248,9 +252,9 @@ function Page({ view, measure }: { view: View; measure: string }) {
           )}
         </Card>
       )}
-      {waterfall && <WaterfallCard payload={waterfall} wide={!aside} />}
+      {waterfall && <WaterfallCard payload={waterfall} wide={!narrow} />}
       {aside && (
-        <div className={waterfall ? 'tt-diff-aside tt-column' : 'tt-span12 tt-column'}>
+        <div className={`tt-column ${narrow ? 'tt-diff-aside' : 'tt-span12 tt-diff-last'}`}>
           {others.length > 0 && (
             <Card title="Mind when comparing">
               <NoticeList notices={others} onLink={followLink} none="" />

@@ -58,7 +58,7 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
       data: bars.map((bar) => bar.title),
       axisLine: { lineStyle: { color: theme.line } },
       axisTick: { show: false },
-      axisLabel: { ...text, color: theme.ink, fontSize: 12, interval: 0, overflow: 'truncate' },
+      axisLabel: { ...text, color: theme.ink, fontSize: bars.length > 9 ? 11 : 12, interval: 0 },
     },
     yAxis: {
       type: 'value',

@@ -41,6 +41,7 @@ export function CompareBar(props: {
   const { catalog, exp, steps, baseline, profile, measures, measure } = props
   const route = useRoute()
   const baseSteps = route.base_steps ?? ''
+  const wanted = { run: route.base_run ?? '', worker: route.base_worker ?? '', span: route.base_span ?? '' }
   const same = sameAddress(baseline, exp) && baseSteps === steps
   return (
     <section className="tt-compare" aria-label="Comparison">
@@ -49,7 +50,7 @@ export function CompareBar(props: {
           <b>Baseline</b>
           <small>Experiment: above</small>
         </div>
-        <ProfilePickers catalog={catalog} address={baseline} onChange={(next) => setBaseline(next)} />
+        <ProfilePickers catalog={catalog} address={baseline ?? wanted} onChange={(next) => setBaseline(next)} />
         {profile?.state === 'ready' && (
           <StepsPicker
             all={profile.steps}
