@@ -76,7 +76,7 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
         type: 'line',
         step: 'end',
         data: bars.map((bar) => bar.to),
-        showSymbol: false,
+        symbol: 'none',
         silent: true,
         lineStyle: { color: theme.mute, width: 1, type: 'dotted' },
         z: 1,
@@ -115,10 +115,11 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
 function tip(payload: Breakdown, bar: WaterfallBar, scale: Scale, theme: Theme): HTMLElement {
   const value = `${valueText(bar, scale)} ${scale.symbol}`
   if (!bar.metric) return tipNode(bar.title, [{ name: 'Step', color: null, value }])
-  const note = payload.start > 0 ? signed(format(bar.value / payload.start, 'ratio'), bar.value) : ''
+  const share = payload.start > 0 ? bar.value / payload.start : null
   return tipNode(bar.title, [
-    { name: 'Change, and of the baseline', color: colorOf(bar, 1, theme), value, note },
-    { name: 'Step after it', color: null, value: format(bar.to, payload.unit, scale), note: '' },
+    { name: 'Change', color: colorOf(bar, 1, theme), value },
+    { name: 'Of the baseline', color: null, value: signed(format(share, 'ratio'), share) },
+    { name: 'Step after it', color: null, value: format(bar.to, payload.unit, scale) },
   ])
 }
 
