@@ -2,7 +2,7 @@
 import { Button, SegmentedControl } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Breakdown, Catalog, Payload, Profile, Tree, View } from '../api/payloads'
+import type { Breakdown, Catalog, Profile, Tree, View } from '../api/payloads'
 import { format } from '../lib/format'
 import { type Address, addressText, defaultBaseline, resolveBaseline, sameAddress, spanOf } from '../lib/profiles'
 import { parseSteps } from '../lib/steps'
@@ -21,6 +21,7 @@ import { Waterfall, WaterfallTable } from '../widgets/waterfall'
 import { BothSides, type Side } from './parts/bothSides'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './parts/compareBar'
 import { ViewFrame } from './parts/frame'
+import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 
@@ -32,11 +33,6 @@ const GROUPS: Group[] = [
   { table: 'kernels', label: 'Kernels', nameStyle: 'kernel' },
   { table: 'modules', label: 'Modules' },
 ]
-
-function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Extract<Payload, { kind: K }> | null {
-  const found = view.payloads[name]
-  return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
-}
 
 const hasDevice = (profile: Profile | null) =>
   profile?.views.some((view) => view.id === 'kernels' && view.available) ?? false
@@ -56,11 +52,12 @@ export function Diff({ catalog, profile, base }: ViewProps) {
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
   const ask = useProfile(baseline, spanOf(catalog, baseline)?.state ?? '')
   const steps = String(base.steps ?? '')
+  const baseSteps = route.base_steps ?? ''
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
   // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
   useEffect(() => {
-    if (baseline && !named) setRoute(baselineState(baseline))
-  }, [baseline, named])
+    if (baseline && !named) setRoute(baselineState(baseline, baseSteps))
+  }, [baseline, named, baseSteps])
   if (!baseline && !named) return <Alone profile={profile} exp={exp} catalog={catalog} />
   return (
     <div className="tt-diff">
@@ -82,7 +79,7 @@ export function Diff({ catalog, profile, base }: ViewProps) {
         <Compared
           catalog={catalog}
           exp={{ ...exp, steps }}
-          base={{ ...baseline, steps: route.base_steps ?? '' }}
+          base={{ ...baseline, steps: baseSteps }}
           expProfile={profile}
           baseProfile={ask.profile}
         />
@@ -147,15 +144,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
   const { measure } = measureOf(route, expProfile, baseProfile)
   const per = route.per === 'total' ? 'total' : ''
   const query = useMemo<Query>(
-    () => ({
-      ...exp,
-      base_run: base.run,
-      base_worker: base.worker,
-      base_span: base.span,
-      base_steps: base.steps,
-      measure,
-      per,
-    }),
+    () => ({ ...exp, ...baselineState(base, base.steps), measure, per }),
     [exp, base, measure, per],
   )
   const labels = baseProfile.steps.map((step) => step.label)

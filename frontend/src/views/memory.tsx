@@ -2,7 +2,7 @@
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Breakdown, Figures, Notices, Payload, Profile, Series, Table, View } from '../api/payloads'
+import type { Breakdown, Figures, Notices, Profile, Series, Table, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
@@ -17,6 +17,7 @@ import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
 import { rowText } from '../widgets/table'
 import { ViewFrame } from './parts/frame'
+import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -29,11 +30,6 @@ const GROUPS: Group[] = [
 const KIND = { kind: 'operator' }
 const SIZES = [1, 2 ** 10, 2 ** 20, 2 ** 24, 2 ** 27, 2 ** 30]
 const LIVES = [1, 1e3, 1e6, 1e7, 1e8, 1e9]
-
-function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Extract<Payload, { kind: K }> | null {
-  const found = view.payloads[name]
-  return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
-}
 
 export function Memory({ base, profile }: ViewProps) {
   const route = useRoute()

@@ -32,7 +32,6 @@ export function CallTree(props: {
   const [shown, setShown] = useState({ node, limit: FIRST })
   const limit = shown.node === node ? shown.limit : FIRST
   const view = useMemo(() => levelView(tree, children, node, order, limit), [tree, children, node, order, limit])
-  const here = useMemo(() => pathOf(tree, children, node), [tree, children, node])
   const entered = useRef<number | null>(null)
   const go = (target: number) => {
     // On the way up the row that one came from, on the way down the first.
@@ -56,7 +55,7 @@ export function CallTree(props: {
     <div ref={root} className="tt-calltree">
       <nav aria-label="Place in the call tree" className="tt-crumbs">
         {[-1, ...ancestors].map((at, i) => {
-          const name = at < 0 ? 'All' : shortCall(here[i - 1].split('\u001e')[0], String(tree.rows[at].node_kind))
+          const name = at < 0 ? 'All' : shortCall(String(tree.rows[at].name), String(tree.rows[at].node_kind))
           return (
             <span key={at}>
               {i > 0 && <ChevronRight />}
