@@ -71,11 +71,12 @@ export function BothSides(props: { row: Row; table: Table; query: Query; base: S
   )
 }
 
-/** `base_X`, `exp_X` and `delta_X` side by side, a line for every X. */
+/** `base_X`, `exp_X` and `delta_X` side by side, a line for every X that either side has. */
 function Numbers({ table, row }: { table: Table; row: Row }) {
   const measures = table.columns
     .filter(({ metric }) => metric.key.startsWith('base_') && isNumeric(metric.unit))
     .map(({ metric }) => ({ key: metric.key.slice('base_'.length), metric }))
+    .filter(({ key }) => row[`base_${key}`] || row[`exp_${key}`])
   const window = measures.at(-1)?.metric.window ?? ''
   return (
     <div className="tt-detail-block">
