@@ -153,7 +153,8 @@ def _suffix(value: str, measure: str) -> str:
 def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
     if measure != ALL_MEASURES:
         of = compared(shown, scaling)
-        return Column(of[key] if key in of else metric(key, window=scaling.window if "calls" in key else ""))
+        plain = of[key] if key in of else metric(key, window=scaling.window if "calls" in key else "")
+        return Column(plain, hidden=key == "delta_calls")
     side, _, value = key.partition("_")
     if side in ("base", "exp", "delta") and value != "calls":
         plain = compared(value, scaling)[f"{side}_ns"]
