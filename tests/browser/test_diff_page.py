@@ -152,7 +152,7 @@ def test_measure_and_scaling_drive_tree_and_tables(open_tab: Open) -> None:
     frame = tab.open(view="diff", **SPANS)
     # No device on either side: nothing to choose there.
     options = frame.get_by_label("Time in the call tree and the tables").locator("option").all_inner_texts()
-    assert options == ["Host self time", "Host total time"]
+    assert options == ["Time: automatic", "Host self time", "Host total time"]
     rows = frame.locator("[role=rowheader]").all_inner_texts()
     frame.get_by_label("Time in the call tree and the tables").select_option("host_total_ns")
     frame = tab.settle()
@@ -213,7 +213,8 @@ def test_a_row_leads_to_either_side_and_back(open_tab: Open) -> None:
 
 def test_a_new_row_has_no_baseline(open_tab: Open) -> None:
     tab = open_tab()
-    frame = tab.open(view="diff", run="transformer_cpu", base_run="resnet_cpu", base_span="1", group="modules")
+    sides = {"run": "transformer_cpu", "base_run": "resnet_cpu", "base_span": "1"}
+    frame = tab.open(view="diff", group="modules", sort="delta_ns", desc="1", **sides)
     frame.locator("[role=row]:has(.tt-new) [aria-expanded=false]").first.click()
     frame.locator(".tt-detail .tt-table").wait_for()
     assert frame.get_by_role("button", name="Open in baseline").count() == 0
