@@ -2,8 +2,8 @@
 import { useSyncExternalStore } from 'react'
 import { isOtherTab, mergeHash, readHash, type Values } from './hash'
 
-/** Keys that outlive a change of view; all others belong to the view that is open. */
 const PROFILE = ['run', 'worker', 'span', 'steps']
+/** Keys that outlive a change of view; all others belong to the view that is open. */
 const SHARED = new Set(['view', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
 const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order']
