@@ -90,4 +90,6 @@ def test_a_bucket_shows_what_the_local_copy_shows(scheme, expected, object_store
             finally:
                 store.door.mode = "pass"
             ask(base, "runs", lambda seen: not seen["problems"])
-    assert not [line for line in log if "Traceback" in line or any(secret in line for secret in SECRETS)]
+    # TensorBoard's own reader may say a traceback of its own while the store is in trouble; none may lead through us.
+    assert not [line for line in log if "tb_plugin" in line and 'File "' in line]
+    assert not [line for line in log if any(secret in line for secret in SECRETS)]
