@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
 from tb_plugin.service.discovery import Discovery, Found, Root, Scanner
-from tb_plugin.service.pool import Job
+from tb_plugin.service.pool import WAITING, Job
 from tb_plugin.service.summary import Summary
+from tb_plugin.service.worker import Progress
 
 log = logging.getLogger("torch_trace")
 
@@ -35,8 +36,8 @@ class Entry:
         self.path = ""
         """Of the column file, once ready."""
         self.job: Job | None = None
-        self.copied: float | None = None
-        """How much of a remote profile is in the local cache, 0..1; None when nothing has to be copied."""
+        self.copy: Progress | None = None
+        """How far a remote profile is copied into the local cache; None when nothing has to be copied."""
         self.load: object = None
         """Identity of the load under way; what comes back from an earlier one is ignored."""
         self.gone = False
@@ -54,8 +55,15 @@ class Entry:
         """How much of the file is read, 0..1; of a remote file, copying is the first half."""
         if self.state == "ready":
             return 1.0
-        parsed = self.job.fraction if self.job is not None else 0.0
-        return parsed if self.copied is None else (self.copied + parsed) / 2
+        job, copy = self.job, self.copy
+        parsed = job.fraction if job is not None else 0.0
+        return parsed if copy is None else (copy.fraction + parsed) / 2
+
+    @property
+    def progress(self) -> Progress:
+        """Of the stage that loading is in."""
+        job = self.job
+        return job.progress if job is not None else self.copy or Progress(WAITING, since=self.polled)
 
 
 @dataclass(frozen=True)

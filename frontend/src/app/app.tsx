@@ -37,7 +37,7 @@ function Frame() {
     .find((run) => run.name === address?.run)
     ?.workers.find((worker) => worker.name === address?.worker)
     ?.spans.find((item) => item.id === address?.span)
-  const { profile, problem, since, reload } = useProfile(address, span?.state ?? '')
+  const { profile, problem, reload } = useProfile(address, span?.state ?? '')
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
   useShortcuts(profile, () => setHelp(true))
@@ -95,15 +95,7 @@ function Frame() {
           ) : address === null ? (
             <NoProfile catalog={catalog} wanted={[route.run, route.worker, route.span].filter(Boolean).join(' / ')} />
           ) : (
-            <Body
-              view={view}
-              profile={profile}
-              problem={problem}
-              span={span ?? null}
-              since={since}
-              base={base}
-              reload={reload}
-            />
+            <Body view={view} profile={profile} problem={problem} span={span ?? null} base={base} reload={reload} />
           )}
         </Boundary>
       </main>
@@ -126,15 +118,13 @@ function Body(props: {
   profile: Profile | null
   problem: Problem | null
   span: SpanInfo | null
-  since: number
   base: Query
   reload: () => void
 }) {
-  const { view, profile, problem, span, since, base, reload } = props
-  if (!profile)
-    return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} since={since} />
+  const { view, profile, problem, span, base, reload } = props
+  if (!profile) return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} />
   if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} />
-  if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} since={since} />
+  if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
   const info = profile.views.find((item) => item.id === view)
   if (info && !info.available) {
     return (

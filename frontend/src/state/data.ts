@@ -75,17 +75,14 @@ export function resolveAddress(catalog: Catalog | null, route: Values): Address 
 export interface ProfileState {
   profile: Profile | null
   problem: Problem | null
-  /** When loading began, for the time left. */
-  since: number
   reload: () => void
 }
 
 export function useProfile(address: Address | null, catalogState: string): ProfileState {
-  const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null; since: number }>({
+  const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
     profile: null,
     problem: null,
-    since: 0,
   })
   const [round, setRound] = useState(0)
   // Only a person's wish loads again what failed, and only once.
@@ -97,7 +94,6 @@ export function useProfile(address: Address | null, catalogState: string): Profi
     const query = JSON.parse(key) as Query
     const abort = new AbortController()
     let timer = 0
-    const since = Date.now()
     const ask = async () => {
       try {
         const retry = again.current
@@ -107,7 +103,6 @@ export function useProfile(address: Address | null, catalogState: string): Profi
           key,
           profile: old.key === key && JSON.stringify(old.profile) === JSON.stringify(profile) ? old.profile : profile,
           problem: null,
-          since: old.key === key ? old.since : since,
         }))
         if (profile.state === 'loading' || profile.state === 'found') timer = window.setTimeout(ask, LOADING_MS)
       } catch (error) {
@@ -130,7 +125,7 @@ export function useProfile(address: Address | null, catalogState: string): Profi
   const settled =
     mine && (state.problem !== null || state.profile?.state === 'ready' || state.profile?.state === 'failed')
   useActivity(key !== '' && !settled)
-  return { profile: mine ? state.profile : null, problem: mine ? state.problem : null, since: state.since, reload }
+  return { profile: mine ? state.profile : null, problem: mine ? state.problem : null, reload }
 }
 
 export interface Resource<T> {
