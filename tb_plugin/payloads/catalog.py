@@ -63,6 +63,7 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     scanning: bool
     scanned_files: int
     last_scan_unix_ms: int | None
+    """None also once profiles are listed: a log directory that stays as it is then has the same answer (304)."""
     runs: list[RunInfo]
     skipped: list[Skipped]
     problems: list[Problem] = []

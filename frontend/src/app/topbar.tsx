@@ -1,8 +1,9 @@
 // The bar on top: which profile and which steps, what is to know about the data, and ways out of the page.
 import { Button, Menu, Tooltip } from '@mantine/core'
+import { useMemo } from 'react'
 import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile, SpanInfo } from '../api/payloads'
-import { format, formatClock, formatTime } from '../lib/format'
+import { format, formatTime } from '../lib/format'
 import { useCurrent } from '../state/current'
 import type { Address } from '../state/data'
 import { openProfile, shareUrl } from '../state/route'
@@ -20,11 +21,14 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   return {}
 }
 
-export function spanLabel(span: SpanInfo, spans: readonly SpanInfo[]): string {
-  if (span.time_unix_ms === null) return span.id
-  const day = (time: number) => formatTime(time).slice(0, 10)
-  const days = new Set(spans.flatMap((item) => (item.time_unix_ms === null ? [] : day(item.time_unix_ms))))
-  return `${span.id} · ${days.size > 1 ? `${day(span.time_unix_ms)} ` : ''}${formatClock(span.time_unix_ms)}`
+/** Spans with their time of day, and their day when they are of several. */
+function spanLabels(spans: readonly SpanInfo[]): string[] {
+  const times = spans.map((span) => (span.time_unix_ms === null ? null : formatTime(span.time_unix_ms)))
+  const days = new Set(times.flatMap((time) => (time === null ? [] : time.slice(0, 10))))
+  return spans.map(({ id }, i) => {
+    const time = times[i]
+    return time === null ? id : `${id} · ${days.size > 1 ? time : time.slice(11)}`
+  })
 }
 
 function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
@@ -43,6 +47,8 @@ export function TopBar(props: {
   const { catalog, address, profile, steps, onQuality, onHelp } = props
   const run = catalog?.runs.find((item) => item.name === address?.run)
   const worker = run?.workers.find((item) => item.name === address?.worker)
+  const spans = worker?.spans ?? []
+  const labels = useMemo(() => spanLabels(spans), [spans])
   const notices = profile?.data_notices ?? 0
   return (
     <div className="tt-top" role="region" aria-label="Profile">
@@ -70,9 +76,9 @@ export function TopBar(props: {
         <Picker
           label="Span"
           value={address?.span ?? ''}
-          choices={(worker?.spans ?? []).map((item) => ({
+          choices={spans.map((item, i) => ({
             value: item.id,
-            label: spanLabel(item, worker?.spans ?? []),
+            label: labels[i],
             ...spanNote(item),
           }))}
           onChange={(next) => openProfile({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}

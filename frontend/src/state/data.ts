@@ -37,7 +37,7 @@ export function useCatalog(): CatalogState {
     const ask = async () => {
       try {
         const next = await getCatalog(abort.signal)
-        setCatalog((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next))
+        setCatalog(next)
         setProblem(null)
         timer = window.setTimeout(ask, next.scanning ? LOADING_MS : CATALOG_MS)
       } catch (error) {
