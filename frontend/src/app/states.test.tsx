@@ -30,18 +30,18 @@ test('reading says how far, how much, how fast, how much longer, and of which ki
     '1,000,007 events',
     '250,000 events/s',
     'about 12 s left',
+    'operators ',
     '800,000',
-    ' operators',
+    'kernels ',
     '200,000',
-    ' kernels',
+    'names, arrows and marks ',
     '7',
-    ' names, arrows and marks',
   ])
 })
 
 test('a stage whose end nobody knows has no per cent, no speed and no time left', () => {
   const html = shown({ stage: 'assembling', fraction: null, counts: { operator: 5 } }, 5)
-  expect(words(html).slice(1)).toEqual(['Assembling: nesting, launches, steps', '5 events', '5', ' operators'])
+  expect(words(html).slice(1)).toEqual(['Assembling: nesting, launches, steps', '5 events', 'operators ', '5'])
 })
 
 test('a rate or a time that could not be right yet is not shown', () => {

@@ -92,7 +92,7 @@ export function LoadingPanel({ profile, span }: { profile: Profile | null; span:
           <ul className="tt-loading-kinds">
             {countsByKind(loading).map(([kind, count]) => (
               <li key={kind}>
-                <span className="tt-num">{format(count, 'count')}</span> {kind}
+                {kind} <span className="tt-num">{format(count, 'count')}</span>
               </li>
             ))}
           </ul>

@@ -11,7 +11,7 @@ export const STAGES: Record<Loading['stage'], string> = {
 }
 
 const KINDS: Record<string, string> = {
-  unknown: 'of unknown kind',
+  unknown: 'unknown kind',
   operator: 'operators',
   annotation: 'annotations',
   python: 'Python calls',
@@ -22,7 +22,7 @@ const KINDS: Record<string, string> = {
   memset: 'memory sets',
   device_annotation: 'device annotations',
   sync: 'device waits',
-  overhead: 'of profiler overhead',
+  overhead: 'profiler overhead',
   window: 'record windows',
   memory: 'allocator events',
   other: 'names, arrows and marks',
