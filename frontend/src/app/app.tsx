@@ -3,18 +3,20 @@ import { Alert, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo } from '../api/payloads'
-import { resolveAddress, useCatalog, useProfile } from '../state/data'
+import { resolveAddress, spanOf } from '../lib/profiles'
+import { useCatalog, useProfile } from '../state/data'
 import { DEFAULT_VIEW, openProfile, useRoute } from '../state/route'
 import { viewOf } from '../views'
 import { Bones } from '../widgets/basics'
 import { ProblemPanel } from '../widgets/problem'
+import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { Boundary } from './boundary'
 import { HelpModal } from './help'
 import { Nav } from './nav'
 import { QualityDrawer } from './quality'
 import { useScheme } from './scheme'
 import { useShortcuts } from './shortcuts'
-import { EmptyPanel, FailedPanel, LoadingPanel } from './states'
+import { EmptyPanel } from './states'
 import { theme } from './theme'
 import { TopBar } from './topbar'
 
@@ -33,10 +35,7 @@ function Frame() {
   // With profiles at hand, a store that went away is a remark; without, NoProfile says it.
   const troubles = !catalog ? [] : offline ? [offline] : catalog.runs.length > 0 ? catalog.problems : []
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
-  const span = catalog?.runs
-    .find((run) => run.name === address?.run)
-    ?.workers.find((worker) => worker.name === address?.worker)
-    ?.spans.find((item) => item.id === address?.span)
+  const span = spanOf(catalog, address)
   const { profile, problem, reload } = useProfile(address, span?.state ?? '')
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
@@ -95,7 +94,15 @@ function Frame() {
           ) : address === null ? (
             <NoProfile catalog={catalog} wanted={[route.run, route.worker, route.span].filter(Boolean).join(' / ')} />
           ) : (
-            <Body view={view} profile={profile} problem={problem} span={span ?? null} base={base} reload={reload} />
+            <Body
+              view={view}
+              profile={profile}
+              problem={problem}
+              span={span}
+              catalog={catalog}
+              base={base}
+              reload={reload}
+            />
           )}
         </Boundary>
       </main>
@@ -118,10 +125,11 @@ function Body(props: {
   profile: Profile | null
   problem: Problem | null
   span: SpanInfo | null
+  catalog: Catalog
   base: Query
   reload: () => void
 }) {
-  const { view, profile, problem, span, base, reload } = props
+  const { view, profile, problem, span, catalog, base, reload } = props
   if (!profile) return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} />
   if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} />
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
@@ -140,7 +148,7 @@ function Body(props: {
     )
   }
   const View = viewOf(view)
-  return <View id={view} profile={profile} base={base} />
+  return <View id={view} catalog={catalog} profile={profile} base={base} />
 }
 
 function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: string }) {

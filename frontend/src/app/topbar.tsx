@@ -1,40 +1,15 @@
 // The bar on top: which profile and which steps, what is to know about the data, and ways out of the page.
 import { Button, Menu, Tooltip } from '@mantine/core'
-import { useMemo } from 'react'
 import { originalUrl, type Query, windowUrl } from '../api/client'
-import type { Catalog, Profile, SpanInfo } from '../api/payloads'
-import { format, formatTime } from '../lib/format'
+import type { Catalog, Profile } from '../api/payloads'
+import { format } from '../lib/format'
+import type { Address } from '../lib/profiles'
 import { useCurrent } from '../state/current'
-import type { Address } from '../state/data'
-import { openProfile, shareUrl } from '../state/route'
+import { openProfile, setRoute, shareUrl } from '../state/route'
 import { useCopied } from '../widgets/basics'
 import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
-import { type Choice, Picker } from '../widgets/picker'
-import { StepsPicker } from './steps'
-
-function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
-  if (spans.some((span) => span.state === 'failed'))
-    return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
-  const loading = spans.find((span) => span.state === 'loading')
-  if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
-  if (spans.every((span) => span.state === 'ready')) return { note: 'ready' }
-  return {}
-}
-
-/** Spans with their time of day, and their day when they are of several. */
-function spanLabels(spans: readonly SpanInfo[]): string[] {
-  const times = spans.map((span) => (span.time_unix_ms === null ? null : formatTime(span.time_unix_ms)))
-  const days = new Set(times.flatMap((time) => (time === null ? [] : time.slice(0, 10))))
-  return spans.map(({ id }, i) => {
-    const time = times[i]
-    return time === null ? id : `${id} · ${days.size > 1 ? time : time.slice(11)}`
-  })
-}
-
-function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
-  const state = stateNote([span])
-  return { note: [format(span.size_bytes, 'bytes'), state.note].filter(Boolean).join(' · '), tone: state.tone }
-}
+import { ProfilePickers } from '../widgets/profilePickers'
+import { StepsPicker } from '../widgets/stepsPicker'
 
 export function TopBar(props: {
   catalog: Catalog | null
@@ -45,45 +20,19 @@ export function TopBar(props: {
   onHelp: () => void
 }) {
   const { catalog, address, profile, steps, onQuality, onHelp } = props
-  const run = catalog?.runs.find((item) => item.name === address?.run)
-  const worker = run?.workers.find((item) => item.name === address?.worker)
-  const spans = worker?.spans ?? []
-  const labels = useMemo(() => spanLabels(spans), [spans])
   const notices = profile?.data_notices ?? 0
   return (
     <div className="tt-top" role="region" aria-label="Profile">
       <div className="tt-picks">
-        <Picker
-          label="Run"
-          value={address?.run ?? ''}
-          choices={(catalog?.runs ?? []).map((item) => ({
-            value: item.name,
-            label: item.name,
-            ...stateNote(item.workers.flatMap((one) => one.spans)),
-          }))}
-          onChange={(next) => openProfile({ run: next, worker: '', span: '' })}
-        />
-        <Picker
-          label="Worker"
-          value={address?.worker ?? ''}
-          choices={(run?.workers ?? []).map((item) => ({
-            value: item.name,
-            label: item.name,
-            ...stateNote(item.spans),
-          }))}
-          onChange={(next) => openProfile({ run: address?.run ?? '', worker: next, span: '' })}
-        />
-        <Picker
-          label="Span"
-          value={address?.span ?? ''}
-          choices={spans.map((item, i) => ({
-            value: item.id,
-            label: labels[i],
-            ...spanNote(item),
-          }))}
-          onChange={(next) => openProfile({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}
-        />
-        {profile?.state === 'ready' && <StepsPicker all={profile.steps} value={steps} />}
+        <ProfilePickers catalog={catalog} address={address} onChange={openProfile} />
+        {profile?.state === 'ready' && (
+          <StepsPicker
+            all={profile.steps}
+            value={steps}
+            none="Whole trace"
+            onChange={(next) => setRoute({ steps: next }, true)}
+          />
+        )}
       </div>
       <div className="tt-actions">
         {profile?.state === 'ready' && (

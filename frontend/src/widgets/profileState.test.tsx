@@ -2,7 +2,7 @@ import { MantineProvider } from '@mantine/core'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { expect, test } from 'vitest'
 import type { Loading, Profile } from '../api/payloads'
-import { LoadingPanel } from './states'
+import { LoadingPanel } from './profileState'
 
 function shown(loading: Partial<Loading>, events_read = 0): string {
   const profile = {

@@ -1,0 +1,73 @@
+// Run, worker and span: the way to any profile of the log directory.
+import { useMemo } from 'react'
+import type { Catalog, SpanInfo } from '../api/payloads'
+import { format, formatTime } from '../lib/format'
+import type { Address } from '../lib/profiles'
+import { type Choice, Picker } from './picker'
+
+function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
+  if (spans.some((span) => span.state === 'failed'))
+    return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
+  const loading = spans.find((span) => span.state === 'loading')
+  if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
+  if (spans.every((span) => span.state === 'ready')) return { note: 'ready' }
+  return {}
+}
+
+/** Spans with their time of day, and their day when they are of several. */
+function spanLabels(spans: readonly SpanInfo[]): string[] {
+  const times = spans.map((span) => (span.time_unix_ms === null ? null : formatTime(span.time_unix_ms)))
+  const days = new Set(times.flatMap((time) => (time === null ? [] : time.slice(0, 10))))
+  return spans.map(({ id }, i) => {
+    const time = times[i]
+    return time === null ? id : `${id} · ${days.size > 1 ? time : time.slice(11)}`
+  })
+}
+
+function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
+  const state = stateNote([span])
+  return { note: [format(span.size_bytes, 'bytes'), state.note].filter(Boolean).join(' · '), tone: state.tone }
+}
+
+/** A choice leaves open what it does not decide: `onChange` gets '' for it. */
+export function ProfilePickers(props: {
+  catalog: Catalog | null
+  address: Address | null
+  onChange: (address: Record<keyof Address, string>) => void
+}) {
+  const { catalog, address, onChange } = props
+  const run = catalog?.runs.find((item) => item.name === address?.run)
+  const worker = run?.workers.find((item) => item.name === address?.worker)
+  const spans = worker?.spans ?? []
+  const labels = useMemo(() => spanLabels(spans), [spans])
+  return (
+    <>
+      <Picker
+        label="Run"
+        value={address?.run ?? ''}
+        choices={(catalog?.runs ?? []).map((item) => ({
+          value: item.name,
+          label: item.name,
+          ...stateNote(item.workers.flatMap((one) => one.spans)),
+        }))}
+        onChange={(next) => onChange({ run: next, worker: '', span: '' })}
+      />
+      <Picker
+        label="Worker"
+        value={address?.worker ?? ''}
+        choices={(run?.workers ?? []).map((item) => ({ value: item.name, label: item.name, ...stateNote(item.spans) }))}
+        onChange={(next) => onChange({ run: address?.run ?? '', worker: next, span: '' })}
+      />
+      <Picker
+        label="Span"
+        value={address?.span ?? ''}
+        choices={spans.map((item, i) => ({
+          value: item.id,
+          label: labels[i],
+          ...spanNote(item),
+        }))}
+        onChange={(next) => onChange({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}
+      />
+    </>
+  )
+}

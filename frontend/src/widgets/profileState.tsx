@@ -1,0 +1,84 @@
+// A profile that is being read, or that could not be.
+import { Button, Progress } from '@mantine/core'
+import type { Profile, SpanInfo } from '../api/payloads'
+import { format } from '../lib/format'
+import { countsByKind, eventsPerSecond, STAGES, secondsLeft } from '../lib/loading'
+import { addressText } from '../lib/profiles'
+import { Bones } from './basics'
+import { ProblemPanel } from './problem'
+
+/** `side` says which of several profiles it is. */
+export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | null; side?: string }) {
+  const { profile, span, side } = props
+  const loading = profile?.loading ?? null
+  const fraction = loading ? loading.fraction : (profile?.fraction ?? span?.fraction ?? 0)
+  const speed = profile && eventsPerSecond(profile)
+  const left = loading && secondsLeft(loading)
+  const title = [side, STAGES[loading?.stage ?? 'reading']].filter(Boolean).join(': ')
+  return (
+    <div>
+      <div className="tt-loading" role="status">
+        <div className="tt-loading-line">
+          <b>{title}</b>
+          {fraction !== null && <span className="tt-num">{Math.floor(fraction * 100)} %</span>}
+          {profile && profile.events_read > 0 && <span>{format(profile.events_read, 'count')} events</span>}
+          {speed !== null && <span>{format(speed, 'count')} events/s</span>}
+          {left !== null && <span>about {timeLeft(left)} left</span>}
+          {span && <span className="tt-mute">{format(span.size_bytes, 'bytes')}</span>}
+        </div>
+        <Progress
+          value={(fraction ?? 1) * 100}
+          striped={fraction === null}
+          animated={fraction === null}
+          size="sm"
+          transitionDuration={100}
+          aria-label={title}
+        />
+        {loading && (
+          <ul className="tt-loading-kinds">
+            {countsByKind(loading).map(([kind, count]) => (
+              <li key={kind}>
+                {kind} <span className="tt-num">{format(count, 'count')}</span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+      <div className="tt-overview" aria-hidden="true">
+        <div className="tt-span12">
+          <Bones height={78} />
+        </div>
+        <div className="tt-span8">
+          <Bones height={330} />
+        </div>
+        <div className="tt-span4">
+          <Bones height={330} />
+        </div>
+      </div>
+    </div>
+  )
+}
+
+function timeLeft(exact: number): string {
+  const seconds = Math.max(1, Math.round(exact))
+  return seconds < 90 ? `${seconds} s` : `${Math.round(seconds / 60)} min`
+}
+
+export function FailedPanel({ profile, onRetry, side }: { profile: Profile; onRetry: () => void; side?: string }) {
+  const problem = profile.problem ?? {
+    what: 'The trace could not be read.',
+    where: addressText(profile),
+    do: 'Look into the log of TensorBoard.',
+  }
+  return (
+    <ProblemPanel
+      problem={problem}
+      title={[side, addressText(profile)].filter(Boolean).join(': ')}
+      action={
+        <Button size="xs" onClick={onRetry}>
+          Try again
+        </Button>
+      }
+    />
+  )
+}
