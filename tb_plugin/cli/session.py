@@ -64,7 +64,7 @@ def open_workspace(arguments: argparse.Namespace) -> tuple[Workspace, list[Entry
 def workers_for(profiles: int) -> Workers:
     """Processes that may all parse; this process alone for one profile, which is not worth their start."""
     if profiles < 2:
-        return InlineWorkers(progress_bar.update)
+        return InlineWorkers(lambda progress: progress_bar.update(progress.fraction))
     size = min(default_size(), profiles)
     return Pool(size, heavy=size)
 

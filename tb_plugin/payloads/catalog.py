@@ -9,6 +9,9 @@ from msgspec import Struct
 from tb_plugin.payloads.view import ViewInfo
 
 State = Literal["found", "loading", "ready", "failed"]
+Stage = Literal["waiting", "copying", "reading", "assembling", "writing", "summarising"]
+"""Of loading, in order: for a free worker or a turn to copy, a remote file into the cache, the file, the model, the
+column file, what ``Profile`` says once it is ready."""
 
 
 class Problem(Struct, frozen=True):
@@ -28,7 +31,7 @@ class SpanInfo(Struct, frozen=True):
     size_bytes: int
     state: State
     fraction: float
-    """Of the file read, while loading."""
+    """Of the file read, while loading; of a remote file, copying is the first half. 1 while the model is built."""
     problem: Problem | None = None
 
 
@@ -60,6 +63,7 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     scanning: bool
     scanned_files: int
     last_scan_unix_ms: int | None
+    """None also once profiles are listed: a log directory that stays as it is then has the same answer (304)."""
     runs: list[RunInfo]
     skipped: list[Skipped]
     problems: list[Problem] = []
@@ -104,6 +108,19 @@ class StepInfo(Struct, frozen=True):
     host_end_ns: int = 0
 
 
+class Loading(Struct, frozen=True):
+    """Where the loading of a profile stands.
+
+    ``seconds`` have passed in this stage, of which ``fraction`` is done, 0..1; None where nobody can know how much.
+    """
+
+    stage: Stage
+    seconds: float
+    fraction: float | None
+    counts: dict[str, int]
+    """Events read so far by kind (trace/schema.py, and "memory" and "other"), in no order."""
+
+
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """Answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it."""
 
@@ -112,10 +129,14 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     span: str
     state: State
     fraction: float
+    """As of the SpanInfo."""
     events_read: int
+    """So far while loading, all once ready; 0 for the common state of several profiles."""
     problem: Problem | None = None
     views: list[ViewInfo] = []
     steps: list[StepInfo] = []
     read: ReadInfo | None = None
     data_notices: int = 0
     """Notices about the trace itself (the count beside the (i))."""
+    loading: Loading | None = None
+    """Of one profile while its state is ``loading``."""

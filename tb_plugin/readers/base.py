@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
@@ -58,11 +58,24 @@ class ReadOptions:
     chunk_bytes: int = 512 * 1024
 
 
-Progress = Callable[[float], None]
-"""Called with the fraction of the stored bytes read, 0..1; may raise Cancelled to stop the read."""
+@dataclass(frozen=True)
+class ReadState:
+    """How far a read is: ``fraction`` of the stored bytes, 0..1, and the events decoded so far, also by kind.
+
+    ``counts`` has the names of ``EventKind`` in lower case, "memory" (allocator events) and "other" (names, arrows,
+    marks); only kinds that were met.
+    """
+
+    fraction: float
+    events: int
+    counts: Mapping[str, int]
 
 
-def no_progress(fraction: float) -> None:
+Progress = Callable[[ReadState], None]
+"""Called several times a second while reading and once at the end; may raise Cancelled to stop the read."""
+
+
+def no_progress(state: ReadState) -> None:
     """A Progress for callers that do not show any."""
 
 

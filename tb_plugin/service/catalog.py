@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
 from tb_plugin.service.discovery import Discovery, Found, Root, Scanner
-from tb_plugin.service.pool import Job
+from tb_plugin.service.pool import WAITING, Job
 from tb_plugin.service.summary import Summary
+from tb_plugin.service.worker import Progress
 
 log = logging.getLogger("torch_trace")
 
@@ -21,6 +23,7 @@ SCAN_SECONDS = 5.0
 _LONGEST_PAUSE_SECONDS = 8.0
 _MAX_SKIPPED = 1000
 
+_NUMBERS = re.compile(r"([0-9]{1,300})")
 _PARTS = ("run", "worker", "span")
 
 
@@ -35,8 +38,8 @@ class Entry:
         self.path = ""
         """Of the column file, once ready."""
         self.job: Job | None = None
-        self.copied: float | None = None
-        """How much of a remote profile is in the local cache, 0..1; None when nothing has to be copied."""
+        self.copy: Progress | None = None
+        """How far a remote profile is copied into the local cache; None when nothing has to be copied."""
         self.load: object = None
         """Identity of the load under way; what comes back from an earlier one is ignored."""
         self.gone = False
@@ -54,8 +57,15 @@ class Entry:
         """How much of the file is read, 0..1; of a remote file, copying is the first half."""
         if self.state == "ready":
             return 1.0
-        parsed = self.job.fraction if self.job is not None else 0.0
-        return parsed if self.copied is None else (self.copied + parsed) / 2
+        job, copy = self.job, self.copy
+        parsed = job.fraction if job is not None else 0.0
+        return parsed if copy is None else (copy.fraction + parsed) / 2
+
+    @property
+    def progress(self) -> Progress:
+        """Of the stage that loading is in."""
+        job = self.job
+        return job.progress if job is not None else self.copy or Progress(WAITING, since=self.polled)
 
 
 @dataclass(frozen=True)
@@ -120,9 +130,10 @@ class ProfileCatalog:
                     continue
                 else:
                     gone.append(self._entries.pop(key))
-            for key, found in fresh.items():
-                self._entries.setdefault(key, Entry(found))
-            self._entries = dict(sorted(self._entries.items(), key=lambda item: _natural(item[1].found)))
+            added = [Entry(found) for key, found in fresh.items() if key not in self._entries]
+            if added:
+                entries = [*self._entries.values(), *added]
+                self._entries = {entry.key: entry for entry in sorted(entries, key=lambda entry: _place(entry.found))}
             self._discovery = discovery
             self._last_scan_unix_ms = time.time_ns() // 1_000_000
         for entry in gone:
@@ -202,14 +213,15 @@ class ProfileCatalog:
     def payload(self) -> Catalog:
         """Answer of ``GET runs``."""
         runs: dict[str, dict[str, list[SpanInfo]]] = {}
-        for entry in self.entries():
+        entries = self.entries()
+        for entry in entries:
             found = entry.found
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
         return Catalog(
             logdir=_shown(self.roots),
             scanning=not self._first.is_set(),
             scanned_files=self._discovery.files,
-            last_scan_unix_ms=self._last_scan_unix_ms,
+            last_scan_unix_ms=None if entries else self._last_scan_unix_ms,
             runs=[
                 RunInfo(run, [WorkerInfo(w, spans) for w, spans in workers.items()]) for run, workers in runs.items()
             ],
@@ -245,10 +257,15 @@ def _same(new: Found, old: Found) -> bool:
     return (new.names, new.fingerprint, new.root) == (old.names, old.fingerprint, old.root)
 
 
-def _natural(found: Found) -> tuple[str, str, bool, int, str]:
-    """Spans as numbers: 2 before 10; those without a number last."""
-    number = int(found.span) if found.span.isdigit() else 0
-    return (found.run, found.worker, not found.span.isdigit(), number, found.span)
+def _place(found: Found) -> tuple[object, ...]:
+    """Where a profile stands in the picker: rank2 before rank10; spans without a number last."""
+    return (_natural(found.run), _natural(found.worker), not found.span.isdigit(), _natural(found.span))
+
+
+def _natural(name: str) -> tuple[object, ...]:
+    """A key that sorts the numbers in a name by size."""
+    parts = _NUMBERS.split(name)
+    return (tuple(int(part) if i % 2 else part for i, part in enumerate(parts)), name)
 
 
 def _few(names: list[str]) -> str:

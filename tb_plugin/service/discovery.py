@@ -20,6 +20,8 @@ _SniffKey = tuple["Root", str, str, str]
 """Root, path, fingerprint, reader id."""
 _LISTINGS = 16
 """How many log directories are listed at a time."""
+_LOOKS = 16
+"""How many uncertain files are looked into at a time; each is a request to a store."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _FIRST_PLAUSIBLE_MS = 10**11
 """Spring 1973; a smaller token is a counter and no time."""
@@ -119,36 +121,41 @@ class Scanner:
         """Profiles of one root; uncertain ones only when their first bytes speak for them."""
         files = {file.path: file for file in listing.files}
         listed = tuple(ListedFile(file.path, file.size, file.fingerprint) for file in listing.files)
+        drafts = [
+            _Draft(root, reader, candidate, [files[name] for name in candidate.names])
+            for reader in self.readers
+            for candidate in reader.find(listed)
+        ]
         taken: dict[tuple[str, ...], _Draft] = {}
+        for draft in drafts:
+            if draft.candidate.certain:
+                taken.setdefault(draft.candidate.names, draft)
+        uncertain = [draft for draft in drafts if draft.candidate.names not in taken]
         refused: dict[tuple[str, ...], str] = {}
-        sniffed: list[_SniffKey] = []
         final = True
-        for reader in self.readers:
-            for candidate in reader.find(listed):
-                draft = _Draft(root, reader, candidate, [files[name] for name in candidate.names])
-                rival = taken.get(candidate.names)
-                if rival is not None and (rival.candidate.certain or not candidate.certain):
-                    continue
-                why = ""
-                if not candidate.certain:
-                    sniffed.append((root, draft.files[0].path, draft.files[0].fingerprint, reader.id))
-                    try:
-                        why = self._sniff(draft, sniffed[-1])
-                    except UserError as error:
-                        # The storage may answer next time.
-                        why, final = error.what, False
-                if why:
-                    refused[candidate.names] = why
-                else:
-                    taken[candidate.names] = draft
+        for draft, why in zip(uncertain, self._sniff(uncertain), strict=True):
+            if why == "":
+                taken.setdefault(draft.candidate.names, draft)
+            elif isinstance(why, UserError):
+                # The storage may answer next time.
+                refused[draft.candidate.names], final = why.what, False
+            else:
+                refused[draft.candidate.names] = why
         shown = [(_join(root, names[0]), why) for names, why in refused.items() if names not in taken]
-        return _Sorted(list(taken.values()), shown, sniffed, final)
+        return _Sorted(list(taken.values()), shown, [_sniff_key(draft) for draft in uncertain], final)
 
-    def _sniff(self, draft: _Draft, key: _SniffKey) -> str:
-        """Why a file is not taken; empty when it is. Known answers are reused until the file changes."""
-        if key not in self._sniffed:
-            self._sniffed[key] = _look(draft.root.folder, draft.files[0], draft.reader)
-        return self._sniffed[key]
+    def _sniff(self, drafts: Sequence[_Draft]) -> list[str | UserError]:
+        """Why each of these is not taken; empty when it is. Known answers are reused until the file changes."""
+        unknown = {key: draft for draft in drafts if (key := _sniff_key(draft)) not in self._sniffed}
+        failed: dict[_SniffKey, UserError] = {}
+        if unknown:
+            with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
+                for key, why in zip(unknown, threads.map(_look, unknown.values()), strict=True):
+                    if isinstance(why, UserError):
+                        failed[key] = why
+                    else:
+                        self._sniffed[key] = why
+        return [failed.get(key) or self._sniffed[key] for key in map(_sniff_key, drafts)]
 
 
 def _list(root: Root) -> Listing | UserError:
@@ -192,15 +199,21 @@ class _Sorted:
     """False when a file could not be opened: ask again at the next scan."""
 
 
-def _look(folder: Folder, file: StoredFile, reader: Reader) -> str:
-    """Why a file is no trace by its first bytes, or empty. Raises StorageError."""
-    if file.size == 0:
+def _sniff_key(draft: _Draft) -> _SniffKey:
+    return (draft.root, draft.files[0].path, draft.files[0].fingerprint, draft.reader.id)
+
+
+def _look(draft: _Draft) -> str | UserError:
+    """Why a file is no trace by its first bytes, or empty; the error when the storage does not give them."""
+    if draft.files[0].size == 0:
         return "The file is empty."
     try:
-        head = read_head(folder, file.path)
+        head = read_head(draft.root.folder, draft.files[0].path)
     except zlib.error:
         return "The gzip archive is damaged."
-    return "" if reader.sniff(head) else NOT_A_TRACE
+    except UserError as error:
+        return error
+    return "" if draft.reader.sniff(head) else NOT_A_TRACE
 
 
 def _number(drafts: Iterable[_Draft]) -> list[Found]:

@@ -20,8 +20,9 @@ from tb_plugin import __version__
 from tb_plugin.errors import Cancelled, TorchTraceError, UserError
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
-from tb_plugin.service.pool import Job, Workers
+from tb_plugin.service.pool import WAITING, Job, Workers
 from tb_plugin.service.summary import Summary
+from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
 
@@ -62,7 +63,7 @@ class Loader:
                 return
             if self._take_cached(entry):
                 return
-            entry.state, entry.load = "loading", object()
+            entry.state, entry.load, entry.copy = "loading", object(), None
             if entry.found.root.folder.is_local:
                 paths = {name: entry.found.root.folder.locate(name) for name in entry.found.names}
                 self._parse(entry, paths, ExitStack())
@@ -135,16 +136,17 @@ class Loader:
     def _fetch(self, entry: Entry, load: object) -> None:
         """Copies remote files into the cache, because workers open local paths only; then parses."""
         found, local, before = entry.found, {}, 0
-        entry.copied = 0.0
+        entry.copy = Progress(WAITING, since=time.monotonic())
         with ExitStack() as held:
             try:
                 with self._copying:
+                    entry.copy = Progress("copying", since=time.monotonic())
                     for file in found.files:
                         # Until it is parsed: the copies of other workers must not push it out meanwhile.
                         held.enter_context(self._store.held(*_copy_key(found, file)))
-                        local[file.path] = str(self._copy(entry, load, file, before))
+                        local[file.path] = str(self._copy(entry, load, file, before, entry.copy))
                         before += file.size
-                entry.copied = 1.0
+                entry.copy = entry.copy._replace(fraction=1.0)
             except Cancelled:
                 return
             except Exception as error:  # the edge of a thread
@@ -156,14 +158,15 @@ class Loader:
                 if entry.load is load:
                     self._parse(entry, local, held.pop_all())
 
-    def _copy(self, entry: Entry, load: object, file: StoredFile, before_bytes: int) -> Path:
+    def _copy(self, entry: Entry, load: object, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
         """The local copy of one file. Raises StorageError, Cancelled when the load was abandoned."""
         found = entry.found
 
         def watch(done_bytes: int) -> None:
             if entry.load is not load:
                 raise Cancelled(f"Nobody waits for {found.url}.")
-            entry.copied = min(1.0, (before_bytes + done_bytes) / max(1, found.size_bytes))
+            fraction = min(1.0, (before_bytes + done_bytes) / max(1, found.size_bytes))
+            entry.copy = progress._replace(fraction=fraction)
 
         def fill(target: Path) -> None:
             found.root.folder.copy(file, target, watch)

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from concurrent.futures import Future
@@ -37,18 +38,36 @@ _WARM_KEYS = 8
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tb_plugin.service.worker import main; main()"
 
 
+WAITING = "waiting"
+"""Stage of a job before its task reports one: in the queue, or in a worker that is starting."""
+
+
 class Job:
-    """One task on its way. ``fraction`` is how much of it is done, 0..1; ``future`` carries its result."""
+    """One task on its way. ``progress`` is what it reported last; ``future`` carries its result."""
 
     def __init__(self, task: str, args: tuple[Any, ...], key: str, heavy: bool) -> None:
         self.task = task
         self.args = args
         self.key = key
         self.heavy = heavy
-        self.fraction = 0.0
         self.cancelled = False
         self.process: subprocess.Popen[bytes] | None = None
         self.future: Future[Any] = Future()
+        self.restart()
+
+    @property
+    def fraction(self) -> float:
+        """How much of its input is read, 0..1."""
+        return self.progress.fraction
+
+    def restart(self) -> None:
+        """Nothing is done yet, or no longer."""
+        self.progress = worker.Progress(WAITING, since=time.monotonic())
+
+    def report(self, progress: worker.Progress) -> None:
+        """Takes what the task says, and the time when that is a new stage."""
+        same = progress.stage == self.progress.stage
+        self.progress = progress._replace(since=self.progress.since if same else time.monotonic())
 
 
 class Workers(Protocol):
@@ -70,14 +89,14 @@ class Workers(Protocol):
 class InlineWorkers:
     """Runs every task at once in the calling thread: for one profile in a short-lived process."""
 
-    def __init__(self, report: worker.Report = lambda fraction: None) -> None:
+    def __init__(self, report: worker.Report = lambda progress: None) -> None:
         self._report = report
 
     def submit(self, task: str, *args: object, key: str = "", heavy: bool = False) -> Job:
         """Runs the task; the job that comes back is done."""
         job = Job(task, args, key, heavy)
         try:
-            job.future.set_result(worker.resolve(task)(*args, report=self._report if heavy else lambda fraction: None))
+            job.future.set_result(worker.resolve(task)(*args, report=self._report if heavy else lambda progress: None))
         except Exception as error:  # handed to whoever asks for the result
             job.future.set_exception(error)
         return job
@@ -195,7 +214,7 @@ class Pool:
                 return seat.run(job)
             except (EOFError, OSError, ValueError) as error:
                 deaths.append(seat.bury(error))
-                job.fraction = 0.0
+                job.restart()
                 if job.cancelled:
                     raise Cancelled(job.task) from error
                 log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.task, job.key)
@@ -247,7 +266,7 @@ class _Seat:
         while True:
             kind, *rest = worker.receive(process.stdout)  # type: ignore[arg-type]
             if kind == "progress":
-                job.fraction = rest[0]
+                job.report(rest[0])
             elif kind == "done":
                 # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
                 if rest[1] > _RETIRE_BYTES:

@@ -1,6 +1,6 @@
 """What worker processes do: parse a file into a column file, and answer questions about a column file.
 
-Every task takes ``report`` (the fraction done) besides its arguments and returns something small that pickles.
+Every task takes ``report`` (how far it is) besides its arguments and returns something small that pickles.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tb_plugin.errors import NotFound, UnreadableTrace
 from tb_plugin.payloads import Column, IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers import READERS
-from tb_plugin.readers.base import ReadOptions
+from tb_plugin.readers.base import ReadOptions, ReadState
 from tb_plugin.service import parts
 from tb_plugin.service.chrome import write_window
 from tb_plugin.service.selection import chosen_steps
 from tb_plugin.service.summary import Summary
-from tb_plugin.service.worker import Report
+from tb_plugin.service.worker import Progress, Report
 from tb_plugin.storage.files import FileSource
 from tb_plugin.trace import arrow
 from tb_plugin.trace.assemble import assemble
@@ -36,8 +36,6 @@ from tb_plugin.trace.table import TraceTable
 
 _MAX_TABLES = 4
 _MAX_PARTS_BYTES = 256 * 1024 * 1024
-_READ_SHARE = 0.9
-"""Of the progress bar; the rest is for assembling and writing, which report nothing."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 _tables: OrderedDict[str, TraceTable] = OrderedDict()
@@ -47,15 +45,25 @@ _parts: OrderedDict[tuple[object, ...], tuple[int, Part]] = OrderedDict()
 def parse(reader_id: str, paths: Mapping[str, str], target: str, summary_target: str, *, report: Report) -> Summary:
     """Reads local files into the column file ``target`` and a Summary beside it. Raises UserError."""
     reader = next(reader for reader in READERS if reader.id == reader_id)
+    progress = Progress("reading")
+
+    def reading(state: ReadState) -> None:
+        nonlocal progress
+        progress = Progress("reading", state.fraction, state.events, state.counts)
+        report(progress)
 
     def convert(partial: str) -> None:
-        raw = reader.read(FileSource(paths), ReadOptions(), lambda fraction: report(fraction * _READ_SHARE))
-        arrow.write(assemble(raw), partial)
+        raw = reader.read(FileSource(paths), ReadOptions(), reading)
+        report(progress._replace(stage="assembling"))
+        trace = assemble(raw)
+        report(progress._replace(stage="writing"))
+        arrow.write(trace, partial)
 
     try:
         _replace(target, convert)
     except RecursionError as error:
         raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
+    report(progress._replace(stage="summarising"))
     summary = summarise(target, report=report)
     _replace(summary_target, lambda partial: Path(partial).write_bytes(to_json(summary)))
     return summary

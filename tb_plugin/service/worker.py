@@ -1,7 +1,7 @@
 """The program of a worker process: takes tasks from its standard input, answers on its standard output.
 
 Messages are pickles behind an 8-byte length. To the worker: ``(task, args)``, where task is ``module:function``.
-From it: ``("progress", fraction)``, ``("done", result, resident_bytes)``, ``("failed", UserError)``,
+From it: ``("progress", Progress)``, ``("done", result, resident_bytes)``, ``("failed", UserError)``,
 ``("bug", traceback)``.
 """
 
@@ -17,16 +17,32 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from typing import Any, BinaryIO
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, NamedTuple
 
 from tb_plugin.errors import UserError
 
 _PROGRESS_SECONDS = 0.1
 _LENGTH = struct.Struct("<Q")
 
-Report = Callable[[float], None]
-"""Takes the fraction of a task that is done, 0..1."""
+
+class Progress(NamedTuple):
+    """How far a task is.
+
+    ``stage`` names what it does now, ``fraction`` is how much of its input is read, 0..1. ``events`` are read so far,
+    ``counts`` of them by kind (``readers.base.ReadState``). ``since`` is when the stage began, in monotonic seconds of
+    the process that waits for the task; the worker leaves it out.
+    """
+
+    stage: str
+    fraction: float = 0.0
+    events: int = 0
+    counts: Mapping[str, int] = {}
+    since: float = 0.0
+
+
+Report = Callable[[Progress], None]
+"""Takes how far a task is. Within a stage at most ten reports a second travel to the parent."""
 Task = Callable[..., Any]
 
 
@@ -75,14 +91,14 @@ def _listen(stream: BinaryIO, tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...
 
 
 def _serve(task: str, args: tuple[Any, ...], answers: BinaryIO) -> None:
-    last = 0.0
+    last, stage = 0.0, ""
 
-    def report(fraction: float) -> None:
-        nonlocal last
+    def report(progress: Progress) -> None:
+        nonlocal last, stage
         now = time.monotonic()
-        if now - last >= _PROGRESS_SECONDS:
-            last = now
-            send(answers, ("progress", fraction))
+        if progress.stage != stage or now - last >= _PROGRESS_SECONDS:
+            last, stage = now, progress.stage
+            send(answers, ("progress", progress))
 
     message: tuple[Any, ...]
     try:

@@ -6,15 +6,16 @@ answer of a worker.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import Cancelled, NotFound
-from tb_plugin.payloads import Catalog, Profile, ViewInfo
+from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.readers import READERS
 from tb_plugin.service.catalog import Entry, Place, ProfileCatalog, problem_of
 from tb_plugin.service.discovery import Root, Scanner
@@ -22,12 +23,15 @@ from tb_plugin.service.loader import TASKS, Loader
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.selection import chosen_steps, window_of
 from tb_plugin.service.team import Team, progress
+from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
 DETAIL_VIEWS = ("events",)
 """Views that need a selection to say anything: reached from a row, not from the navigation."""
 _CHUNK_BYTES = 1024 * 1024
+_MEASURED = ("copying", "reading")
+"""Stages whose end is known: so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -243,19 +247,29 @@ def navigation(entry: Entry) -> list[ViewInfo]:
 
 
 def _payload(entry: Entry) -> Profile:
-    summary = entry.summary
+    summary, progress = entry.summary, entry.progress
     return Profile(
         run=entry.found.run,
         worker=entry.found.worker,
         span=entry.found.span,
         state=entry.state,
         fraction=entry.fraction,
-        events_read=summary.read.events_seen if summary else 0,
+        events_read=summary.read.events_seen if summary else progress.events,
         problem=problem_of(entry.problem) if entry.problem else None,
         views=navigation(entry),
         steps=summary.steps if summary else [],
         read=summary.read if summary else None,
         data_notices=summary.data_notices if summary else 0,
+        loading=_loading(progress) if entry.state == "loading" else None,
+    )
+
+
+def _loading(progress: Progress) -> Loading:
+    return Loading(
+        stage=cast(Stage, progress.stage),
+        seconds=max(0.0, time.monotonic() - progress.since),
+        fraction=progress.fraction if progress.stage in _MEASURED else None,
+        counts=dict(progress.counts),
     )
 
 

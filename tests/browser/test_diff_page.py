@@ -296,7 +296,7 @@ def test_a_baseline_that_is_being_read(open_tab: Open) -> None:
     tab.page.route(pattern, lambda route: route.fulfill(status=200, json=reading))
     tab.page.goto(tab.address + fragment(view="diff", run="resnet_cpu", span="2", base_run="transformer_cpu"))
     frame = tab.frame()
-    frame.get_by_text("Reading the baseline").wait_for()
+    frame.get_by_text("Baseline: Reading the trace").wait_for()
     frame.get_by_text("43 %").wait_for()
     tab.page.unroute(pattern)
     frame = tab.settle()

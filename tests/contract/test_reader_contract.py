@@ -9,7 +9,7 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
-from tb_plugin.readers.base import ListedFile, Reader, ReadOptions, no_progress
+from tb_plugin.readers.base import ListedFile, Reader, ReadOptions, ReadState, no_progress
 from tb_plugin.trace.table import RawTrace
 from tests.builders import Bytes, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES
@@ -72,9 +72,12 @@ def test_compression_name_and_chunks_change_nothing(content: bytes) -> None:
 
 
 def test_progress_grows_to_one(content: bytes) -> None:
-    seen: list[float] = []
-    reader_of(content).read(Bytes(content), ReadOptions(65_536), seen.append)
-    assert seen == sorted(seen) and seen[0] >= 0 and seen[-1] == pytest.approx(1)
+    seen: list[ReadState] = []
+    table = reader_of(content).read(Bytes(content), ReadOptions(65_536), seen.append)
+    fractions, events = [state.fraction for state in seen], [state.events for state in seen]
+    assert fractions == sorted(fractions) and fractions[0] >= 0 and fractions[-1] == pytest.approx(1)
+    assert events == sorted(events) and events[-1] == table.report.events_seen
+    assert all(sum(state.counts.values()) == state.events for state in seen)
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda r: r.id)
@@ -87,7 +90,7 @@ def test_what_is_no_trace_is_said_so(reader: Reader, content: bytes) -> None:
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda r: r.id)
 def test_a_consumer_may_stop_the_read(reader: Reader) -> None:
-    def stop(fraction: float) -> None:
+    def stop(state: ReadState) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -13,6 +13,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery import Root, Scanner
+from tb_plugin.service.worker import Progress
 from tb_plugin.storage.files import Folder
 
 TASKS = "tests.service.fakes"
@@ -63,9 +64,16 @@ def slow(seconds: float, *, report: Any) -> int:
     """Reports a growing fraction while it sleeps."""
     start = time.monotonic()
     while (passed := time.monotonic() - start) < seconds:
-        report(passed / seconds)
+        report(Progress("sleeping", passed / seconds))
         time.sleep(0.02)
     return os.getpid()
+
+
+def chatty(reports: int, *, report: Any) -> None:
+    """Reports far more often than anybody can look, then names a second stage once."""
+    for i in range(reports):
+        report(Progress("first", i / reports, i))
+    report(Progress("second", 1.0, reports))
 
 
 def noisy(*, report: Any) -> str:
@@ -101,7 +109,7 @@ def parse(reader_id: str, paths: dict[str, str], target: str, summary_target: st
     if "deadly" in first.name:
         os.kill(os.getpid(), 9)
     for step in range(200 if "slow" in first.name else 10):
-        report(step / 200)
+        report(Progress("reading", step / 200, step * 10, {"operator": step * 10}))
         time.sleep(0.05)
     return tasks.parse(reader_id, paths, target, summary_target, report=report)
 

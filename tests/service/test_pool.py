@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
-from tb_plugin.service.pool import InlineWorkers, Pool, WorkerBug, default_size
+from tb_plugin.service.pool import InlineWorkers, Job, Pool, WorkerBug, default_size
 from tests.service.fakes import TASKS, until
 
 
@@ -84,6 +84,38 @@ def test_progress_flows_back(pool):
         seen.add(job.fraction)
         time.sleep(0.02)
     assert len(seen) > 2 and max(seen) <= 1
+
+
+def test_reports_within_a_stage_are_few_and_no_stage_is_lost(pool, monkeypatch):
+    seen, real = [], Job.report
+    monkeypatch.setattr(Job, "report", lambda job, progress: (seen.append(progress), real(job, progress)))
+    begun = time.monotonic()
+    job = pool.submit(task("chatty"), 100_000)
+    before = job.progress
+    job.future.result(20)
+    took = time.monotonic() - begun
+    assert (before.stage, before.fraction) == ("waiting", 0)
+    first = [progress for progress in seen if progress.stage == "first"]
+    assert 1 <= len(first) <= took / 0.1 + 1
+    assert job.progress[:3] == ("second", 1.0, 100_000) and job.progress.since > before.since
+
+
+def test_a_stage_keeps_the_time_when_it_began(pool):
+    job = pool.submit(task("slow"), 0.6)
+    begun = set()
+    while not job.future.done():
+        if job.progress.stage == "sleeping":
+            begun.add(job.progress.since)
+        time.sleep(0.02)
+    assert len(begun) == 1
+
+
+def test_a_death_takes_the_progress_along(pool):
+    job = pool.submit(task("slow"), 1.0)
+    assert until(lambda: job.fraction > 0.3)
+    os.kill(job.process.pid, 9)
+    assert until(lambda: job.fraction < 0.3)
+    job.future.result(20)
 
 
 def test_cancel_stops_a_running_task(pool):

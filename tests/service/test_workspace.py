@@ -91,6 +91,55 @@ def test_found_loading_ready(tmp_path, opened):
     assert "events" not in views
 
 
+def test_a_loading_profile_says_how_far_it_is(tmp_path, opened):
+    write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    waiting = workspace.profile(Place())
+    assert (waiting.events_read, waiting.loading.stage, waiting.loading.counts) == (0, "waiting", {})
+    assert waiting.loading.fraction is None, "nobody knows how long a queue takes"
+    assert until(lambda: workspace.profile(Place()).events_read > 0)
+    profile = workspace.profile(Place())
+    assert (profile.state, profile.loading.stage) == ("loading", "reading")
+    assert profile.loading.counts == {"operator": profile.events_read}
+    assert profile.loading.fraction == profile.fraction > 0
+    later = workspace.profile(Place()).loading
+    assert later.seconds > profile.loading.seconds, "the time runs between two reports too"
+
+
+def test_a_parse_names_its_stages_and_counts_what_it_reads(tmp_path, opened):
+    seen = []
+    write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs", InlineWorkers(seen.append), "tb_plugin.service.tasks")
+    workspace.load(Place())
+    assert list(dict.fromkeys(progress.stage for progress in seen)) == [
+        "reading",
+        "assembling",
+        "writing",
+        "summarising",
+    ]
+    assert {(p.fraction, p.events, *p.counts.items()) for p in seen if p.stage != "reading"} == {
+        (1.0, 4, ("operator", 2), ("annotation", 2))
+    }
+    ready = workspace.profile(Place())
+    assert (ready.events_read, ready.loading) == (4, None)
+
+
+def test_a_remote_profile_is_copied_first(remote, opened, monkeypatch):
+    url, _ = remote
+    seen, real = [], Folder.copy
+
+    def copy(self, file, target, watch):
+        watch(file.size // 2)
+        profile = workspace.profile(Place("run", "w0"))
+        seen.append((profile.loading.stage, round(profile.loading.fraction, 1), round(profile.fraction, 1)))
+        real(self, file, target, watch)
+
+    monkeypatch.setattr(Folder, "copy", copy)
+    workspace = inline(opened, url)
+    workspace.load(Place("run", "w0"))
+    assert seen == [("copying", 0.5, 0.2)]
+
+
 def test_twenty_threads_one_parse(tmp_path, opened):
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = opened(tmp_path / "logs")

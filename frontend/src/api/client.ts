@@ -47,7 +47,7 @@ async function problemOf(response: Response, path: string): Promise<Problem> {
   }
 }
 
-async function get<T>(path: string, query: Query, signal?: AbortSignal): Promise<Answer<T>> {
+async function request(path: string, query: Query, signal?: AbortSignal): Promise<Response> {
   let response: Response
   try {
     response = await fetch(urlOf(path, query), { signal, headers: { accept: 'application/json' } })
@@ -59,15 +59,30 @@ async function get<T>(path: string, query: Query, signal?: AbortSignal): Promise
       do: 'Check that TensorBoard still runs and can be reached. The page tries again by itself.',
     })
   }
-  if (response.status === 202) return { state: 'loading', profile: (await response.json()) as Profile }
   if (!response.ok) throw new ApiError(response.status, await problemOf(response, path))
+  return response
+}
+
+async function get<T>(path: string, query: Query, signal?: AbortSignal): Promise<Answer<T>> {
+  const response = await request(path, query, signal)
+  if (response.status === 202) return { state: 'loading', profile: (await response.json()) as Profile }
   return { state: 'ready', data: (await response.json()) as T }
 }
 
+let known: { tag: string; catalog: Catalog } | null = null
+
+/** The same object as last time while nothing changed: a thousand workers need not be decoded and drawn every 5 s. */
 export async function getCatalog(signal?: AbortSignal): Promise<Catalog> {
-  const answer = await get<Catalog>('runs', {}, signal)
-  if (answer.state === 'ready') return answer.data
-  throw new ApiError(202, { what: 'The list of runs is not ready.', where: 'runs', do: 'Wait a moment.' })
+  const response = await request('runs', {}, signal)
+  const tag = response.headers.get('etag')
+  if (known !== null && known.tag === tag) {
+    // Read to its end, so that the connection is free and the browser keeps what it has.
+    await response.arrayBuffer()
+    return known.catalog
+  }
+  const catalog = (await response.json()) as Catalog
+  known = tag === null ? null : { tag, catalog }
+  return catalog
 }
 
 export async function getProfile(query: Query, signal?: AbortSignal): Promise<Profile> {

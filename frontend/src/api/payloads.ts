@@ -69,6 +69,7 @@ export interface Profile {
   events_read: number
   fraction: number
   kind: 'profile'
+  loading: Loading | null
   problem: Problem | null
   read: ReadInfo | null
   run: string
@@ -77,6 +78,19 @@ export interface Profile {
   steps: StepInfo[]
   views: ViewInfo[]
   worker: string
+}
+/**
+ * Where the loading of a profile stands.
+ *
+ *     ``seconds`` have passed in this stage, of which ``fraction`` is done, 0..1; None where nobody can know how much.
+ */
+export interface Loading {
+  counts: {
+    [k: string]: number
+  }
+  fraction: number | null
+  seconds: number
+  stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'waiting' | 'writing'
 }
 /**
  * How the file was read; counts are events.

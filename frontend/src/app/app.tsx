@@ -36,7 +36,7 @@ function Frame() {
   const troubles = !catalog ? [] : offline ? [offline] : catalog.runs.length > 0 ? catalog.problems : []
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
   const span = spanOf(catalog, address)
-  const { profile, problem, since, reload } = useProfile(address, span?.state ?? '')
+  const { profile, problem, reload } = useProfile(address, span?.state ?? '')
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
   useShortcuts(profile, () => setHelp(true))
@@ -100,7 +100,6 @@ function Frame() {
               problem={problem}
               span={span}
               catalog={catalog}
-              since={since}
               base={base}
               reload={reload}
             />
@@ -127,15 +126,13 @@ function Body(props: {
   problem: Problem | null
   span: SpanInfo | null
   catalog: Catalog
-  since: number
   base: Query
   reload: () => void
 }) {
-  const { view, profile, problem, span, catalog, since, base, reload } = props
-  if (!profile)
-    return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} since={since} />
+  const { view, profile, problem, span, catalog, base, reload } = props
+  if (!profile) return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} />
   if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} />
-  if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} since={since} />
+  if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
   const info = profile.views.find((item) => item.id === view)
   if (info && !info.available) {
     return (

@@ -37,7 +37,7 @@ export function useCatalog(): CatalogState {
     const ask = async () => {
       try {
         const next = await getCatalog(abort.signal)
-        setCatalog((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next))
+        setCatalog(next)
         setProblem(null)
         timer = window.setTimeout(ask, next.scanning ? LOADING_MS : CATALOG_MS)
       } catch (error) {
@@ -61,17 +61,14 @@ export function useCatalog(): CatalogState {
 export interface ProfileState {
   profile: Profile | null
   problem: Problem | null
-  /** When loading began, for the time left. */
-  since: number
   reload: () => void
 }
 
 export function useProfile(address: Address | null, catalogState: string): ProfileState {
-  const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null; since: number }>({
+  const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
     profile: null,
     problem: null,
-    since: 0,
   })
   const [round, setRound] = useState(0)
   // Only a person's wish loads again what failed, and only once.
@@ -83,7 +80,6 @@ export function useProfile(address: Address | null, catalogState: string): Profi
     const query = JSON.parse(key) as Query
     const abort = new AbortController()
     let timer = 0
-    const since = Date.now()
     const ask = async () => {
       try {
         const retry = again.current
@@ -93,7 +89,6 @@ export function useProfile(address: Address | null, catalogState: string): Profi
           key,
           profile: old.key === key && JSON.stringify(old.profile) === JSON.stringify(profile) ? old.profile : profile,
           problem: null,
-          since: old.key === key ? old.since : since,
         }))
         if (profile.state === 'loading' || profile.state === 'found') timer = window.setTimeout(ask, LOADING_MS)
       } catch (error) {
@@ -116,7 +111,7 @@ export function useProfile(address: Address | null, catalogState: string): Profi
   const settled =
     mine && (state.problem !== null || state.profile?.state === 'ready' || state.profile?.state === 'failed')
   useActivity(key !== '' && !settled)
-  return { profile: mine ? state.profile : null, problem: mine ? state.problem : null, since: state.since, reload }
+  return { profile: mine ? state.profile : null, problem: mine ? state.problem : null, reload }
 }
 
 export interface Resource<T> {

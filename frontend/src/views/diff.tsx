@@ -87,12 +87,7 @@ export function Diff({ catalog, profile, base }: ViewProps) {
           baseProfile={ask.profile}
         />
       ) : (
-        <LoadingPanel
-          profile={ask.profile}
-          span={spanOf(catalog, baseline)}
-          since={ask.since}
-          title="Reading the baseline"
-        />
+        <LoadingPanel profile={ask.profile} span={spanOf(catalog, baseline)} side="Baseline" />
       )}
     </div>
   )

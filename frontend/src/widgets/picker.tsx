@@ -1,6 +1,7 @@
 // One choice of the top bar: a label while there is nothing to choose, a filtering list otherwise.
 import { Combobox, ScrollArea, useCombobox } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
+import { format } from '../lib/format'
 import { ChevronDown } from './icons'
 
 export interface Choice {
@@ -12,6 +13,14 @@ export interface Choice {
 }
 
 const FILTER_FROM = 8
+/** Nobody scrolls through more, and to draw 1,000 takes a tenth of a second: the filter finds the others. */
+export const SHOWN = 100
+
+/** At most `SHOWN` of the choices, those around the one at `index` (-1: the first ones), and how many stand before them. */
+export function shownAround<T>(choices: readonly T[], index: number): { before: number; shown: readonly T[] } {
+  const before = Math.max(0, Math.min(index - SHOWN / 2, choices.length - SHOWN))
+  return { before, shown: choices.slice(before, before + SHOWN) }
+}
 
 export function Picker(props: {
   label: string
@@ -27,6 +36,7 @@ export function Picker(props: {
       box.resetSelectedOption()
     },
     onDropdownOpen: () => {
+      box.updateSelectedOptionIndex('active', { scrollIntoView: true })
       if (choices.length >= FILTER_FROM) box.focusSearchInput()
     },
   })
@@ -40,7 +50,9 @@ export function Picker(props: {
     )
   }
   const wanted = filter.trim().toLowerCase()
-  const found = choices.filter((choice) => choice.label.toLowerCase().includes(wanted))
+  const found = box.dropdownOpened ? choices.filter((choice) => choice.label.toLowerCase().includes(wanted)) : []
+  const { before, shown } = shownAround(found, wanted ? -1 : found.findIndex((choice) => choice.value === value))
+  const after = found.length - before - shown.length
   return (
     <Combobox
       store={box}
@@ -67,14 +79,18 @@ export function Picker(props: {
         {choices.length >= FILTER_FROM && (
           <Combobox.Search
             value={filter}
-            onChange={(event) => setFilter(event.currentTarget.value)}
+            onChange={(event) => {
+              setFilter(event.currentTarget.value)
+              box.resetSelectedOption()
+            }}
             placeholder={`Filter ${label.toLowerCase()}s`}
             aria-label={`Filter ${label.toLowerCase()}s`}
           />
         )}
         <Combobox.Options>
           <ScrollArea.Autosize mah={360} type="auto">
-            {found.map((choice) => (
+            {before > 0 && <More count={before} where="before" />}
+            {shown.map((choice) => (
               <Combobox.Option
                 key={choice.value}
                 value={choice.value}
@@ -89,10 +105,19 @@ export function Picker(props: {
                 </span>
               </Combobox.Option>
             ))}
+            {after > 0 && <More count={after} where="after" />}
             {found.length === 0 && <Combobox.Empty>None matches.</Combobox.Empty>}
           </ScrollArea.Autosize>
         </Combobox.Options>
       </Combobox.Dropdown>
     </Combobox>
+  )
+}
+
+function More({ count, where }: { count: number; where: string }) {
+  return (
+    <Combobox.Empty>
+      {format(count, 'count')} more {where}: type a part of the name
+    </Combobox.Empty>
   )
 }

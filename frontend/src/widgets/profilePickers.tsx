@@ -1,6 +1,7 @@
 // Run, worker and span: the way to any profile of the log directory.
+import { useMemo } from 'react'
 import type { Catalog, SpanInfo } from '../api/payloads'
-import { format, formatClock, formatTime } from '../lib/format'
+import { format, formatTime } from '../lib/format'
 import type { Address } from '../lib/profiles'
 import { type Choice, Picker } from './picker'
 
@@ -13,11 +14,14 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   return {}
 }
 
-export function spanLabel(span: SpanInfo, spans: readonly SpanInfo[]): string {
-  if (span.time_unix_ms === null) return span.id
-  const day = (time: number) => formatTime(time).slice(0, 10)
-  const days = new Set(spans.flatMap((item) => (item.time_unix_ms === null ? [] : day(item.time_unix_ms))))
-  return `${span.id} · ${days.size > 1 ? `${day(span.time_unix_ms)} ` : ''}${formatClock(span.time_unix_ms)}`
+/** Spans with their time of day, and their day when they are of several. */
+function spanLabels(spans: readonly SpanInfo[]): string[] {
+  const times = spans.map((span) => (span.time_unix_ms === null ? null : formatTime(span.time_unix_ms)))
+  const days = new Set(times.flatMap((time) => (time === null ? [] : time.slice(0, 10))))
+  return spans.map(({ id }, i) => {
+    const time = times[i]
+    return time === null ? id : `${id} · ${days.size > 1 ? time : time.slice(11)}`
+  })
 }
 
 function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
@@ -34,6 +38,8 @@ export function ProfilePickers(props: {
   const { catalog, address, onChange } = props
   const run = catalog?.runs.find((item) => item.name === address?.run)
   const worker = run?.workers.find((item) => item.name === address?.worker)
+  const spans = worker?.spans ?? []
+  const labels = useMemo(() => spanLabels(spans), [spans])
   return (
     <>
       <Picker
@@ -55,9 +61,9 @@ export function ProfilePickers(props: {
       <Picker
         label="Span"
         value={address?.span ?? ''}
-        choices={(worker?.spans ?? []).map((item) => ({
+        choices={spans.map((item, i) => ({
           value: item.id,
-          label: spanLabel(item, worker?.spans ?? []),
+          label: labels[i],
           ...spanNote(item),
         }))}
         onChange={(next) => onChange({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}

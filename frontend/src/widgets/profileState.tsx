@@ -2,41 +2,47 @@
 import { Button, Progress } from '@mantine/core'
 import type { Profile, SpanInfo } from '../api/payloads'
 import { format } from '../lib/format'
+import { countsByKind, eventsPerSecond, STAGES, secondsLeft } from '../lib/loading'
 import { addressText } from '../lib/profiles'
 import { Bones } from './basics'
 import { ProblemPanel } from './problem'
 
-export function LoadingPanel({
-  profile,
-  span,
-  since,
-  title = 'Reading the trace',
-}: {
-  profile: Profile | null
-  span: SpanInfo | null
-  since: number
-  title?: string
-}) {
-  const fraction = profile?.fraction ?? span?.fraction ?? 0
-  const elapsed = Date.now() - since
-  // Too early to tell below 3 %: a wrong time is worse than none.
-  const left = fraction > 0.03 && elapsed > 1500 ? (elapsed / fraction) * (1 - fraction) : null
+/** `side` says which of several profiles it is. */
+export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | null; side?: string }) {
+  const { profile, span, side } = props
+  const loading = profile?.loading ?? null
+  const fraction = loading ? loading.fraction : (profile?.fraction ?? span?.fraction ?? 0)
+  const speed = profile && eventsPerSecond(profile)
+  const left = loading && secondsLeft(loading)
+  const title = [side, STAGES[loading?.stage ?? 'reading']].filter(Boolean).join(': ')
   return (
     <div>
       <div className="tt-loading" role="status">
         <div className="tt-loading-line">
           <b>{title}</b>
-          <span className="tt-num">{Math.floor(fraction * 100)} %</span>
-          {profile && profile.events_read > 0 && <span>{profile.events_read.toLocaleString('en-US')} events</span>}
+          {fraction !== null && <span className="tt-num">{Math.floor(fraction * 100)} %</span>}
+          {profile && profile.events_read > 0 && <span>{format(profile.events_read, 'count')} events</span>}
+          {speed !== null && <span>{format(speed, 'count')} events/s</span>}
           {left !== null && <span>about {timeLeft(left)} left</span>}
           {span && <span className="tt-mute">{format(span.size_bytes, 'bytes')}</span>}
         </div>
         <Progress
-          value={fraction * 100}
+          value={(fraction ?? 1) * 100}
+          striped={fraction === null}
+          animated={fraction === null}
           size="sm"
           transitionDuration={100}
-          aria-label="Share of the file that is read"
+          aria-label={title}
         />
+        {loading && (
+          <ul className="tt-loading-kinds">
+            {countsByKind(loading).map(([kind, count]) => (
+              <li key={kind}>
+                {kind} <span className="tt-num">{format(count, 'count')}</span>
+              </li>
+            ))}
+          </ul>
+        )}
       </div>
       <div className="tt-overview" aria-hidden="true">
         <div className="tt-span12">
@@ -53,8 +59,8 @@ export function LoadingPanel({
   )
 }
 
-function timeLeft(ms: number): string {
-  const seconds = Math.max(1, Math.round(ms / 1000))
+function timeLeft(exact: number): string {
+  const seconds = Math.max(1, Math.round(exact))
   return seconds < 90 ? `${seconds} s` : `${Math.round(seconds / 60)} min`
 }
 

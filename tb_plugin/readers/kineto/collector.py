@@ -14,6 +14,7 @@ from tb_plugin.readers.kineto.interning import Interner
 from tb_plugin.readers.kineto.issues import IssueLog
 from tb_plugin.readers.kineto.rows import Rows
 from tb_plugin.readers.kineto.times import from_digits, from_numbers, is_time
+from tb_plugin.trace.schema import EventKind
 
 Int64 = npt.NDArray[np.int64]
 
@@ -77,6 +78,13 @@ class Collector:
             for event in others:
                 if event.ph == "M":
                     self.names.add(event)
+
+    def counts(self) -> dict[str, int]:
+        """How many events of each kind came so far; see ReadState."""
+        counts = dict(zip((kind.name.lower() for kind in EventKind), self.rows.by_kind.tolist(), strict=True))
+        counts["memory"] = self.memory.count
+        counts["other"] = self.seen - self.rows.count - self.memory.count
+        return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:
         """Turn begin and end marks into rows; call once, when all events are in."""

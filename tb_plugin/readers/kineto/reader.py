@@ -11,7 +11,7 @@ import numpy as np
 
 from tb_plugin.devices import describe
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.base import Candidate, ListedFile, Progress, ReadOptions, Source
+from tb_plugin.readers.base import Candidate, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.document import Document
 from tb_plugin.readers.kineto.events import Event
@@ -44,13 +44,14 @@ class KinetoReader:
         name = source.names()[0]
         with source.open(name) as raw, _no_garbage_collection():
             reading = _Reading()
-            stream = TextStream(raw, source.size(name), progress, reading.log)
+            stream = TextStream(raw, source.size(name), lambda done: progress(reading.state(done)), reading.log)
             document = Document(stream, options.chunk_bytes, reading.take, reading.restart, reading.log)
             try:
                 document.read()
                 reading.check(document.is_bare_list)
             except UnreadableTrace as error:
                 raise UnreadableTrace(error.what, name, error.do) from None
+            progress(reading.state(1.0))
             return reading.finish(document, stream)
 
 
@@ -82,6 +83,10 @@ class _Reading:
     def restart(self) -> None:
         """Forget everything: a later event list replaces the one read so far."""
         self._collector = Collector(self.log)
+
+    def state(self, fraction: float) -> ReadState:
+        """What was read so far, with ``fraction`` of the stored bytes."""
+        return ReadState(fraction, self._collector.seen, self._collector.counts())
 
     def check(self, is_bare_list: bool) -> None:
         """Raise UnreadableTrace when what was read is JSON but no trace."""

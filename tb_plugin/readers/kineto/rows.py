@@ -71,6 +71,8 @@ class Rows:
         self.sections = Sections(interner)
         self.device_ids: dict[str, int] = {}
         """Text of a device -> its position."""
+        self.by_kind: Int64 = np.zeros(_KINDS, np.int64)
+        """Number of rows of each EventKind."""
         self.unknown: dict[str, int] = {}
         """Category no device family knows -> number of its events."""
         self._interner = interner
@@ -100,6 +102,7 @@ class Rows:
         columns["device"].add(self._device_column(kinds, pids, args))
         self._add_sections(kinds, args)
         columns["kind"].add(kinds)
+        self.by_kind += np.bincount(kinds, minlength=_KINDS)
         self.count += len(events)
 
     def take(self) -> Core:

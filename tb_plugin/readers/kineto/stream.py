@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from isal import igzip_lib
 
-from tb_plugin.readers.base import Progress
 from tb_plugin.readers.kineto.issues import IssueLog
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -15,9 +15,12 @@ _DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
 
 
 class TextStream:
-    """Reads text in pieces of at most the asked size, so that no compression ratio can fill the memory."""
+    """Reads text in pieces of at most the asked size, so that no compression ratio can fill the memory.
 
-    def __init__(self, raw: BinaryIO, stored_bytes: int, progress: Progress, log: IssueLog) -> None:
+    ``progress`` gets the fraction of the stored bytes that was read, 0..1, after every block.
+    """
+
+    def __init__(self, raw: BinaryIO, stored_bytes: int, progress: Callable[[float], None], log: IssueLog) -> None:
         self.file_bytes = 0
         """Stored bytes consumed."""
         self.text_bytes = 0
