@@ -199,8 +199,14 @@ def test_gates_compare_exactly(before, after, limit):
         assert judge(parse_gate(f"x_ns{sign}{limit}us"), {"x_ns": before}, {"x_ns": after}).passed is not failed
     for sign in "<>":
         verdict = judge(parse_gate(f"x_ns{sign}{limit}%"), {"x_ns": before}, {"x_ns": after})
-        share = change / abs(Fraction(before)) * 100 if before else change * 10**40
-        assert verdict.passed is not (share > limit if sign == ">" else share < limit)
+        if before:
+            share = change / abs(Fraction(before)) * 100
+            failed = share > limit if sign == ">" else share < limit
+        elif change:  # from nothing to something: beyond every share
+            failed = change > 0 if sign == ">" else change < 0
+        else:
+            failed = limit < 0 if sign == ">" else limit > 0
+        assert verdict.passed is not failed
 
 
 def test_a_gate_names_the_side_that_lacks_the_fact():
