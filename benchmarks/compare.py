@@ -29,7 +29,7 @@ def main() -> int:
     commands = {"torch-trace": [sys.executable, str(ROOT / "benchmarks" / "ours.py"), str(trace.parent)]}
     if not options.no_peer:
         commands["torch-tb-profiler"] = [_peer_python(), str(ROOT / "benchmarks" / "peer.py"), str(trace.parent)]
-    environment = {"TORCH_TRACE_CACHE_DIR": "off", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    environment = {"TORCH_TRACE_CACHE": "off", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
     events = 0
     for round_number in range(1, options.rounds + 1):
