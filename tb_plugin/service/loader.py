@@ -18,6 +18,7 @@ import msgspec
 
 from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
+from tb_plugin.service.budget import need_bytes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
 from tb_plugin.service.pool import Job, Workers
@@ -212,7 +213,14 @@ class Loader:
         key = cache_key(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
-            f"{self._tasks}:parse", entry.found.reader.id, paths, target, summary, key=target, heavy=True
+            f"{self._tasks}:parse",
+            entry.found.reader.id,
+            paths,
+            target,
+            summary,
+            key=target,
+            heavy=True,
+            need_bytes=need_bytes(paths.values()),
         )
         entry.job, entry.path = job, target
         load = entry.load

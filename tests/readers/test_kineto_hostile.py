@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 import subprocess
 import sys
 
 import pytest
 
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.kineto import KinetoReader, stream
 from tb_plugin.trace.assemble import assemble
 from tests.readers.hostile import CASES, GOOD, MEGABYTE, event
-from tests.readers.sources import issues, names, read, trace_text
+from tests.readers.sources import Bytes, issues, names, read, trace_text
 
 MOST_SECONDS = 25.0
 """Of processor time; the slowest takes 5 on one core. What is quadratic in its size would take minutes."""
@@ -133,3 +137,43 @@ def test_the_last_of_duplicate_keys_wins():
     trace = read(trace_text(text))
     assert (names(trace), trace.start_ns.tolist(), trace.dur_ns.tolist()) == (["second"], [7_000], [4_000])
     assert trace.external_id.tolist() == [3] and issues(trace) == {}
+
+
+@pytest.fixture
+def small_bombs(monkeypatch):
+    monkeypatch.setattr(stream, "BOMB_BYTES", 1_000_000)
+    monkeypatch.setattr(stream, "BOMB_RATIO", 50)
+
+
+@pytest.mark.parametrize("where", ["name", "metadata", "between", "after", "members"])
+def test_a_gzip_bomb_stops_at_a_stated_ratio_and_size(small_bombs, where):
+    blank = b" " * 20_000_000
+    texts = {
+        "name": b'{"traceEvents":[{"name":"' + blank + b'"}]}',
+        "metadata": b'{"x":"' + blank + b'","traceEvents":[]}',
+        "between": b'{"traceEvents":[' + GOOD + blank + b"]}",
+        "after": b"[" + GOOD + b"]" + blank,
+        "members": b'{"traceEvents":[' + GOOD,
+    }
+    packed = gzip.compress(texts[where])
+    if where == "members":  # each is small
+        packed += b"".join([gzip.compress(b" " * 100_000)] * 200)
+    source = Bytes(packed)
+    with pytest.raises(UnreadableTrace) as error:
+        KinetoReader().read(source, ReadOptions(), no_progress)
+    assert "50 times its size" in error.value.what and error.value.where == source.name
+    assert "GB of text" in error.value.do
+
+
+def test_what_packs_well_and_is_no_bomb(monkeypatch):
+    """Events that differ in their time alone pack better than any that were recorded."""
+    stack = "torch/nn/modules/module.py(1501): _call_impl;" * 8
+    more = f'"name":"aten::mm","args":{{"Call stack":"{stack}"}},"ts":'
+    text = trace_text(*[fields(f"{more}{100 + 7 * i}") for i in range(20_000)]).encode()
+    packed = gzip.compress(text, 9)
+    assert 60 < len(text) / len(packed) < stream.BOMB_RATIO
+    monkeypatch.setattr(stream, "BOMB_BYTES", 1_000_000)
+    assert len(read(packed).name) == 20_000, "over the size and under the ratio"
+    monkeypatch.setattr(stream, "BOMB_BYTES", len(text))
+    monkeypatch.setattr(stream, "BOMB_RATIO", 10)
+    assert len(read(packed).name) == 20_000, "over the ratio and under the size"
