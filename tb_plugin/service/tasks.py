@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -52,6 +53,8 @@ def parse(reader_id: str, paths: Mapping[str, str], target: str, summary_target:
     seal = _write_columns(reader_id, paths, target, report)
     summary = _summarise(target, seal)
     _replace(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
+    first = parts.dump(_part(target, ANALYSES[0], Params()))
+    _replace(_first_part(target), lambda partial: partial.write_bytes(first))
     return summary
 
 
@@ -252,11 +255,28 @@ def _forget(path: str) -> None:
         del _parts[key]
 
 
+def _first_part(path: str) -> str:
+    """Where the numbers of the first view lie beside a column file: they are asked for after every start."""
+    return str(Path(path).with_suffix(f".{ANALYSES[0].id}"))
+
+
+def _kept_first_part(path: str, analysis: Analysis, params: Params) -> Part | None:
+    """The kept numbers of the first view about all steps; None for other questions, or when they are lost."""
+    if analysis is not ANALYSES[0] or analysis.part_key(params) != analysis.part_key(Params()):
+        return None
+    try:
+        part = _load_part(_first_part(path))
+        os.utime(_first_part(path))
+    except (KeptLost, OSError):
+        return None
+    return part
+
+
 def _part(path: str, analysis: Analysis, params: Params) -> Part:
     """The numbers of one view; the last ones are kept."""
     key = (path, analysis.id, *analysis.part_key(params))
     if key not in _parts:
-        part = analysis.part(_table(path), params)
+        part = _kept_first_part(path, analysis, params) or analysis.part(_table(path), params)
         _parts[key] = (sum(frame.data.nbytes for frame in part.frames.values()) + 10_000, part)
         while len(_parts) > 1 and sum(size for size, _ in _parts.values()) > _MAX_PARTS_BYTES:
             _parts.popitem(last=False)

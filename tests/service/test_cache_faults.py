@@ -143,16 +143,41 @@ def test_a_mapped_file_that_shrinks_costs_a_worker_and_no_answer(logs, opened, t
 
 def test_columns_that_only_a_worker_finds_damaged(opened, tmp_path, monkeypatch):
     """As long as they should be and no Arrow file; as if it happened after the checksum."""
-    before = overview(inline(opened))
+    workspace = inline(opened)
+    workspace.load(W0)
+    before = workspace.view(W0, "operators", Params())
     (kept,) = files(tmp_path / "cache", ".arrow")
     kept.write_bytes(b"x" * kept.stat().st_size)
     monkeypatch.setattr(loader, "seal_of", lambda path: seal_in_summary(tmp_path))
     again = inline(opened)
     assert again.load(W0).state == "ready"
     monkeypatch.undo()
-    assert isinstance(again.view(W0, "overview", Params()), Profile)
-    assert overview(again) == before
+    assert isinstance(again.view(W0, "operators", Params()), Profile)
+    assert again.load(W0).state == "ready"
+    assert again.view(W0, "operators", Params()) == before
     arrow.read(str(kept))
+
+
+def test_the_overview_after_a_start_needs_no_columns(opened, monkeypatch):
+    before = overview(inline(opened))
+    again = inline(opened)
+    monkeypatch.setattr(arrow, "read", lambda path: pytest.fail("the columns were opened"))
+    assert overview(again) == before
+
+
+@pytest.mark.parametrize("damage", [flip, empty, Path.unlink], ids=lambda damage: damage.__name__)
+def test_an_overview_that_was_damaged_is_computed_again(logs, opened, tmp_path, damage):
+    before = overview(opened())
+    damage(files(tmp_path / "cache", ".overview")[0])
+    assert overview(opened()) == before and parses(logs) == 1
+
+
+def test_the_kept_overview_answers_for_all_steps_only(opened):
+    overview(inline(opened))
+    again = inline(opened)
+    assert again.load(W0)
+    one = json.loads(again.view(W0, "overview", Params(), "5"))
+    assert one["coverage"]["steps"] == ["5"]
 
 
 def seal_in_summary(tmp_path):
