@@ -12,15 +12,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
 SCALER = SHARED / "tools" / "scale_trace.py"
-V100 = SHARED / "data" / "kineto" / "resnet50_num_workers_0" / "worker0.1623143089861.pt.trace.json.gz"
+DATA = SHARED / "data"
+REAL = {
+    "v100": DATA / "kineto" / "resnet50_num_workers_0" / "worker0.1623143089861.pt.trace.json.gz",
+    "h100": DATA / "hta" / "ns_resolution_trace" / "rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
+    "cpu": DATA / "torch213" / "compile_cold_stack.pt.trace.json.gz",
+    "rocm": DATA / "tracelens" / "mi300" / "resnet_act_checkpoint.json.gz",
+}
+"""Real traces to repeat: V100 of 2021; H100 with nanoseconds; PyTorch 2.13 on CPU with stacks; MI300X."""
+SOURCES = (*REAL, "synthetic")
 SYNTHETIC_EVENTS_PER_STEP = 65_000
 SYNTHETIC_SCALE = 40
 
 
 def make(folder: Path, events: int, source: str) -> Path:
-    """The file of about ``events`` events, made once. ``source`` is v100, synthetic or auto (the first there is)."""
+    """The file of about ``events`` events, made once. ``source`` is one of SOURCES, or auto (the first there is)."""
     if source == "auto":
-        source = "v100" if V100.exists() and SCALER.exists() else "synthetic"
+        source = "v100" if REAL["v100"].exists() and SCALER.exists() else "synthetic"
     run = folder / f"{source}_{events}"
     finished = sorted(run.glob("*.pt.trace.json.gz"))
     if finished:
@@ -29,20 +37,21 @@ def make(folder: Path, events: int, source: str) -> Path:
     work = folder / "unfinished"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    if source == "v100":
-        _repeat_v100(work, events)
+    if source in REAL:
+        _repeat(REAL[source], work, events)
     else:
         _generate(work, events)
     work.rename(run)
     return next(run.glob("*.pt.trace.json.gz"))
 
 
-def _repeat_v100(work: Path, events: int) -> None:
-    with gzip.open(V100) as stream:
+def _repeat(trace: Path, work: Path, events: int) -> None:
+    with gzip.open(trace) as stream:
         per_copy = len(json.load(stream)["traceEvents"])
-    plain = work / V100.name.removesuffix(".gz")
+    # A name that the old plugin takes as well.
+    plain = work / f"worker0.{1_700_000_000_000}.pt.trace.json"
     copies = max(1, round(events / per_copy))
-    subprocess.run([sys.executable, SCALER, V100, plain, str(copies)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, SCALER, trace, plain, str(copies)], check=True, stdout=subprocess.DEVNULL)
     with plain.open("rb") as source, gzip.open(f"{plain}.gz", "wb", compresslevel=6) as target:
         shutil.copyfileobj(source, target, 1 << 22)
     plain.unlink()

@@ -1,4 +1,4 @@
-"""One run of ours: directory -> every default payload, as TensorBoard's server does it. Prints sizes as JSON."""
+"""One run of ours: directory -> payloads, as TensorBoard's server does it. Prints sizes as JSON."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from tb_plugin.storage.cache import open_store
 VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "memory")
 
 
-def main(folder: str) -> None:
+def main(folder: str, what: str) -> None:
+    """``all``: every default payload; ``overview``: the first page alone."""
     workspace = Workspace(open_catalog([("", folder)]), Pool(), open_store())
     try:
         workspace.catalog.scan()
         entry = workspace.load(Place())
         sizes = {}
-        for view in VIEWS:
+        for view in VIEWS if what == "all" else ("overview",):
             answer = workspace.view(Place(), view, Params())
             assert isinstance(answer, bytes)
             sizes[view] = len(answer)
-        sizes["diff"] = len(workspace.group(Place(), "diff", Params()))
+        if what == "all":
+            sizes["diff"] = len(workspace.group(Place(), "diff", Params()))
         assert entry.summary is not None
         print(json.dumps({"events": entry.summary.read.events_seen, "bytes": sizes}))
     finally:
@@ -32,4 +34,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

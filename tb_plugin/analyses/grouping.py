@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.tree import segments
@@ -73,20 +74,21 @@ class Groups:
 
 
 def group(*keys: npt.NDArray[np.integer]) -> Groups:
-    """Groups of rows that agree in all keys, numbered by the first row's position."""
-    if len(keys) == 1:
-        _, first, of = np.unique(keys[0], return_index=True, return_inverse=True)
-    else:
+    """Groups of rows that agree in all keys, numbered by the first row's position. By hashing: n, not n log n."""
+    of, count = _numbered(keys[0])
+    for key in keys[1:]:
         # One small number per key and row, then one number for the row: no key may overflow the product.
-        combined = np.zeros(len(keys[0]), np.int64)
-        for key in keys:
-            values, rank = np.unique(key, return_inverse=True)
-            combined = np.unique(combined * len(values) + rank, return_inverse=True)[1]
-        _, first, of = np.unique(combined, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return Groups(rank[of.ravel()], first[order])
+        other, distinct = _numbered(key)
+        of, count = _numbered(of * distinct + other)
+    first = np.empty(count, np.int64)
+    first[of[::-1]] = np.arange(len(of))[::-1]  # of several rows the last that is written stays: the first one
+    return Groups(of, first)
+
+
+def _numbered(values: npt.NDArray[np.integer]) -> tuple[Int64, int]:
+    """Distinct values as numbers in order of their first appearance, and how many there are."""
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float64:
@@ -123,17 +125,24 @@ class Spans:
     end: Int64
 
 
+_FITS = 2**62
+
+
 def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
-    """Rows that no earlier row of the same key and track encloses: the calls that totals count. n log n."""
+    """Rows that no earlier row of the same key and track encloses: the calls that totals count."""
     if not len(key):
         return np.ones(0, np.bool_)
     order, bounds = segments(group(key, spans.track).of.astype(np.int32))
-    # The furthest end so far, group by group: ranks keep the groups apart in one running maximum.
-    ends, rank = np.unique(spans.end[order], return_inverse=True)
-    base = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) * (len(ends) + 1)
-    reach = np.maximum.accumulate(base + rank + 1)
-    before = np.concatenate(([0], reach[:-1])) - base  # 0 or less: the first of its group
-    furthest = ends[np.maximum(before - 1, 0)]
+    # The furthest end so far, group by group: an offset keeps the groups apart in one running maximum.
+    low = int(spans.start.min())
+    width = int(spans.end.max()) - low + 2
+    ends, after_start = spans.end[order] - low, spans.start[order] - low + 1
+    if (len(bounds) - 1) * width >= _FITS:  # times of centuries: their ranks stand for them
+        values, ends = np.unique(ends, return_inverse=True)
+        after_start, width = np.searchsorted(values, after_start), len(values) + 1
+    base = np.repeat(np.arange(len(bounds) - 1) * width, np.diff(bounds))
+    reach = np.maximum.accumulate(base + ends + 1)
+    furthest = np.concatenate(([0], reach[:-1])) - base - 1  # negative: the first of its group
     first: Bool = np.empty(len(key), np.bool_)
-    first[order] = (before <= 0) | (furthest < spans.end[order]) | (furthest <= spans.start[order])
+    first[order] = (furthest < 0) | (furthest < ends) | (furthest < after_start)
     return first

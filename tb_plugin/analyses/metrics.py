@@ -474,6 +474,8 @@ METRICS: dict[str, Metric] = {
             "node_kind": ("Kind", "phase, module, operator, annotation, or what ran on the device."),
             "base_setting": ("Baseline", "What the baseline's file says."),
             "exp_setting": ("Experiment", "What the experiment's file says."),
+            "measure": ("Measure", "Key of the time that tables and call tree compare."),
+            "per": ("Per", "step: means of the chosen steps; total: their sums."),
             "leading_part": ("Part", "Part of the step that changed most in the direction of the whole."),
         },
     ),

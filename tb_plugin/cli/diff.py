@@ -135,7 +135,9 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
     printer.heading("Diff", 1)
     printer.line(f"baseline: {_described(pair.base, pair.base_steps)}")
     printer.line(f"experiment: {_described(pair.exp, pair.exp_steps)}")
-    for payload in view.payloads.values():
+    for name, payload in view.payloads.items():
+        if name == "compared":
+            continue  # the titles of the columns say it
         if isinstance(payload, Tree):
             _print_tree(payload, printer)
         elif not isinstance(payload, Table) or payload.rows:

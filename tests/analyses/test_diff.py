@@ -280,6 +280,13 @@ def test_tables_hold_both_sides() -> None:
     assert (total["base_ns"], total["exp_ns"], total["exp_calls"], total["delta_ns"]) == (10_000, 80_000, 4, 70_000)
 
 
+def test_what_explains_the_whole_stands_first() -> None:
+    base = trace().step(1, 0, 100).op("aten::mm", 0, 50).op("aten::add", 60, 10)
+    exp = trace().step(1, 0, 70).op("aten::mm", 0, 20).op("aten::add", 30, 15)
+    assert list(rows(base, exp, "operators")) == ["aten::mm", "aten::add"]
+    assert list(rows(exp, base, "operators")) == ["aten::mm", "aten::add"]
+
+
 def test_operators_without_recorded_shapes_join() -> None:
     one = trace().op("aten::mm", 0, 10)
     (row,) = rows(one, one, "operators_by_shape").values()
@@ -327,6 +334,9 @@ def test_device_time_is_shown_first_where_it_changed_most() -> None:
         return trace().step(1, 0, 10).op("aten::mm", 0, 8).launches(kernel("gemm", dur, at=5))
 
     assert rows(run(100), run(200), "operators")["aten::mm"]["base_ns"] == 100_000
+    compared = page(run(100), run(200), per="total").payloads["compared"]
+    assert isinstance(compared, Figures)
+    assert [figure.value for figure in compared.figures] == ["device_self_ns", "total"]
 
 
 def test_steps_on_one_side_only() -> None:

@@ -27,7 +27,7 @@ SAMPLES = ROOT / "samples"
 V100 = ROOT.parent / "shared" / "data" / "kineto"
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 STATIC = ROOT / "tb_plugin" / "static" / "index.html"
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "memory", "distributed")
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "memory", "distributed", "diff")
 PLUGIN = "torch_trace"
 PATIENCE_MS = 60_000
 START_SECONDS = 60
@@ -36,7 +36,7 @@ _HTTP_STATUS = re.compile(r"the server responded with a status of 4\d\d")
 # Two frames without a change of mind: an answer that starts the next question does not count as the end.
 _SETTLED = """
 () => new Promise((answer) => {
-  const idle = () => document.documentElement.dataset.state === 'idle'
+  const idle = () => document.documentElement?.dataset.state === 'idle'
   let calm = 0
   const look = () => {
     calm = idle() ? calm + 1 : 0

@@ -3,18 +3,20 @@ import { Alert, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo } from '../api/payloads'
-import { resolveAddress, useCatalog, useProfile } from '../state/data'
+import { resolveAddress, spanOf } from '../lib/profiles'
+import { useCatalog, useProfile } from '../state/data'
 import { DEFAULT_VIEW, openProfile, useRoute } from '../state/route'
 import { viewOf } from '../views'
 import { Bones } from '../widgets/basics'
 import { ProblemPanel } from '../widgets/problem'
+import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { Boundary } from './boundary'
 import { HelpModal } from './help'
 import { Nav } from './nav'
 import { QualityDrawer } from './quality'
 import { useScheme } from './scheme'
 import { useShortcuts } from './shortcuts'
-import { EmptyPanel, FailedPanel, LoadingPanel } from './states'
+import { EmptyPanel } from './states'
 import { theme } from './theme'
 import { TopBar } from './topbar'
 
@@ -33,10 +35,7 @@ function Frame() {
   // With profiles at hand, a store that went away is a remark; without, NoProfile says it.
   const troubles = !catalog ? [] : offline ? [offline] : catalog.runs.length > 0 ? catalog.problems : []
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
-  const span = catalog?.runs
-    .find((run) => run.name === address?.run)
-    ?.workers.find((worker) => worker.name === address?.worker)
-    ?.spans.find((item) => item.id === address?.span)
+  const span = spanOf(catalog, address)
   const { profile, problem, since, reload } = useProfile(address, span?.state ?? '')
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
@@ -99,7 +98,8 @@ function Frame() {
               view={view}
               profile={profile}
               problem={problem}
-              span={span ?? null}
+              span={span}
+              catalog={catalog}
               since={since}
               base={base}
               reload={reload}
@@ -126,11 +126,12 @@ function Body(props: {
   profile: Profile | null
   problem: Problem | null
   span: SpanInfo | null
+  catalog: Catalog
   since: number
   base: Query
   reload: () => void
 }) {
-  const { view, profile, problem, span, since, base, reload } = props
+  const { view, profile, problem, span, catalog, since, base, reload } = props
   if (!profile)
     return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} since={since} />
   if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} />
@@ -150,7 +151,7 @@ function Body(props: {
     )
   }
   const View = viewOf(view)
-  return <View id={view} profile={profile} base={base} />
+  return <View id={view} catalog={catalog} profile={profile} base={base} />
 }
 
 function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: string }) {

@@ -29,7 +29,7 @@ const KEYS: [string, [string[], string][]][] = [
       [['↑', '↓'], 'Row before, after'],
       [['Enter'], 'Open a row'],
       [['C'], 'Copy the row'],
-      [['←', '→'], 'Close, open a branch'],
+      [['←', '→'], 'Close, open a branch; up, down in the call tree'],
       [['double click'], 'Copy the exact value'],
     ],
   ],

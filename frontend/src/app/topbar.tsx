@@ -1,38 +1,15 @@
 // The bar on top: which profile and which steps, what is to know about the data, and ways out of the page.
 import { Button, Menu, Tooltip } from '@mantine/core'
 import { originalUrl, type Query, windowUrl } from '../api/client'
-import type { Catalog, Profile, SpanInfo } from '../api/payloads'
-import { format, formatClock, formatTime } from '../lib/format'
+import type { Catalog, Profile } from '../api/payloads'
+import { format } from '../lib/format'
+import type { Address } from '../lib/profiles'
 import { useCurrent } from '../state/current'
-import type { Address } from '../state/data'
-import { openProfile, shareUrl } from '../state/route'
+import { openProfile, setRoute, shareUrl } from '../state/route'
 import { useCopied } from '../widgets/basics'
 import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
-import { type Choice, Picker } from '../widgets/picker'
-import { StepsPicker } from './steps'
-
-function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
-  if (spans.some((span) => span.state === 'failed'))
-    return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
-  const loading = spans.find((span) => span.state === 'loading')
-  if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
-  // Ready with a problem: its file was deleted after it was read.
-  if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file is gone', tone: 'bad' }
-  if (spans.every((span) => span.state === 'ready')) return { note: 'ready' }
-  return {}
-}
-
-export function spanLabel(span: SpanInfo, spans: readonly SpanInfo[]): string {
-  if (span.time_unix_ms === null) return span.id
-  const day = (time: number) => formatTime(time).slice(0, 10)
-  const days = new Set(spans.flatMap((item) => (item.time_unix_ms === null ? [] : day(item.time_unix_ms))))
-  return `${span.id} · ${days.size > 1 ? `${day(span.time_unix_ms)} ` : ''}${formatClock(span.time_unix_ms)}`
-}
-
-function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
-  const state = stateNote([span])
-  return { note: [format(span.size_bytes, 'bytes'), state.note].filter(Boolean).join(' · '), tone: state.tone }
-}
+import { ProfilePickers } from '../widgets/profilePickers'
+import { StepsPicker } from '../widgets/stepsPicker'
 
 export function TopBar(props: {
   catalog: Catalog | null
@@ -43,43 +20,19 @@ export function TopBar(props: {
   onHelp: () => void
 }) {
   const { catalog, address, profile, steps, onQuality, onHelp } = props
-  const run = catalog?.runs.find((item) => item.name === address?.run)
-  const worker = run?.workers.find((item) => item.name === address?.worker)
   const notices = profile?.data_notices ?? 0
   return (
     <div className="tt-top" role="region" aria-label="Profile">
       <div className="tt-picks">
-        <Picker
-          label="Run"
-          value={address?.run ?? ''}
-          choices={(catalog?.runs ?? []).map((item) => ({
-            value: item.name,
-            label: item.name,
-            ...stateNote(item.workers.flatMap((one) => one.spans)),
-          }))}
-          onChange={(next) => openProfile({ run: next, worker: '', span: '' })}
-        />
-        <Picker
-          label="Worker"
-          value={address?.worker ?? ''}
-          choices={(run?.workers ?? []).map((item) => ({
-            value: item.name,
-            label: item.name,
-            ...stateNote(item.spans),
-          }))}
-          onChange={(next) => openProfile({ run: address?.run ?? '', worker: next, span: '' })}
-        />
-        <Picker
-          label="Span"
-          value={address?.span ?? ''}
-          choices={(worker?.spans ?? []).map((item) => ({
-            value: item.id,
-            label: spanLabel(item, worker?.spans ?? []),
-            ...spanNote(item),
-          }))}
-          onChange={(next) => openProfile({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}
-        />
-        {profile?.state === 'ready' && <StepsPicker all={profile.steps} value={steps} />}
+        <ProfilePickers catalog={catalog} address={address} onChange={openProfile} />
+        {profile?.state === 'ready' && (
+          <StepsPicker
+            all={profile.steps}
+            value={steps}
+            none="Whole trace"
+            onChange={(next) => setRoute({ steps: next }, true)}
+          />
+        )}
       </div>
       <div className="tt-actions">
         {profile?.state === 'ready' && (

@@ -10,6 +10,9 @@ export interface Theme {
   ink: string
   mute: string
   accent: string
+  /** The two sides of a comparison. */
+  base: string
+  exp: string
 }
 
 export const LIGHT: Theme = {
@@ -20,6 +23,8 @@ export const LIGHT: Theme = {
   ink: '#1c2733',
   mute: '#5b6773',
   accent: '#2f62c6',
+  base: '#8a949e',
+  exp: '#3f4e5e',
 }
 export const DARK: Theme = {
   dark: true,
@@ -29,6 +34,8 @@ export const DARK: Theme = {
   ink: '#e6ebf0',
   mute: '#a3afbb',
   accent: '#7ea6f5',
+  base: '#7b8794',
+  exp: '#d5dce3',
 }
 export const MARK = '#e11d74'
 

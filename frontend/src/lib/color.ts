@@ -50,6 +50,13 @@ export function categoryColor(category: string): string {
   return SPARE[Math.abs(hash) % SPARE.length]
 }
 
+/** Of a change; never red against green. */
+export const TREND = { slower: '#d9480f', faster: '#2f6fd0', same: '#7b8794' }
+export type Trend = keyof typeof TREND
+
+/** What a change of time means; `value` is experiment less baseline. */
+export const trendOf = (value: number): Trend => (value > 0 ? 'slower' : value < 0 ? 'faster' : 'same')
+
 export const categories = () => Object.keys(CATEGORIES)
 
 function channels(hex: string): [number, number, number] {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import cases from '../../../tests/format_cases.json'
 import type { Scalar, Unit } from '../api/payloads'
-import { columnScale, exact, format, formatTime, precise, scaleFor } from './format'
+import { columnScale, exact, format, formatTime, isChange, precise, scaleFor, signed } from './format'
 
 interface Case {
   unit: string
@@ -42,4 +42,16 @@ it('shows single events with every digit', () => {
   expect(precise(10_304, 'ns')).toBe('10.304 µs')
   expect(precise(322_412_000, 'ns')).toBe('322.412 ms')
   expect(precise(0.5, 'ratio')).toBe(format(0.5, 'ratio'))
+})
+
+it('shows a change with its sign', () => {
+  expect([2e6, -2e6, 0].map((value) => signed(format(value, 'ns'), value))).toEqual(['+2.00 ms', '-2.00 ms', '0 ns'])
+  expect(signed('–', null)).toBe('–')
+  expect(['delta_ns', 'leading_delta_ns', 'delta_calls', 'base_ns', 'time_ratio'].map(isChange)).toEqual([
+    true,
+    true,
+    true,
+    false,
+    false,
+  ])
 })

@@ -106,6 +106,12 @@ export function format(value: Scalar, unit: Unit, scale?: Scale): string {
   return used.symbol && typeof value === 'number' ? `${text} ${used.symbol}` : text
 }
 
+/** Metrics that hold a change: shown with their sign. */
+export const isChange = (key: string) => /(^|_)delta_/.test(key)
+
+/** The text of a change: a plus where it grew. */
+export const signed = (text: string, value: Scalar) => (typeof value === 'number' && value > 0 ? `+${text}` : text)
+
 const NANOSECONDS = new Intl.NumberFormat('en-US', { maximumFractionDigits: 9 })
 
 /** A single event's value with every digit that it has: `2.918005 ms`. */

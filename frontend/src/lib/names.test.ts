@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { shortenMiddle, shortKernel, withoutShared } from './names'
+import { shortCall, shortenMiddle, shortKernel, withoutShared } from './names'
 
 it.each([
   ['sm80_xmma_gemm_f16f16_f16f32', 'sm80_xmma_gemm_f16f16_f16f32'],
@@ -42,4 +42,10 @@ it('leaves out what names of a group share, never a part of a word or number', (
   expect(withoutShared(['a-long-cluster_rank1', 'a-long-cluster_rank10'])).toEqual(['…rank1', '…rank10'])
   expect(withoutShared(['only-one-long-worker-name'])).toEqual(['only-one-long-worker-name'])
   expect(withoutShared(['host-a-host-a-host', 'host-a-host'])).toEqual(['host-a-host-a-host', 'host-a-host'])
+})
+
+it('names a call of the autograd engine by what it runs', () => {
+  expect(shortCall('autograd::engine::evaluate_function: MmBackward0', 'operator')).toBe('MmBackward0')
+  expect(shortCall('aten::mm', 'operator')).toBe('aten::mm')
+  expect(shortCall('void f<int>(int)', 'kernel')).toBe('f')
 })

@@ -51,6 +51,10 @@ function functor(text: string): string | null {
   return /cutlass\w*_\w+op_\w+|cutlass_\d\w+/.exec(text)?.[0] ?? null
 }
 
+/** The readable name of a call: what the autograd engine runs says more than that it runs it. */
+export const shortCall = (name: string, kind: string) =>
+  kind === 'kernel' ? shortKernel(name) : name.replace(/^autograd::engine::evaluate_function: (?=.)/, '')
+
 /** A text of at most `length` characters: the middle goes, both ends stay. */
 export function shortenMiddle(text: string, length: number): string {
   if (text.length <= length) return text

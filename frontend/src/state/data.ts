@@ -2,8 +2,8 @@
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { type Answer, ApiError, getCatalog, getProfile, getView, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, View } from '../api/payloads'
+import type { Address } from '../lib/profiles'
 import { useActivity } from './activity'
-import type { Values } from './hash'
 
 const CATALOG_MS = 5000
 const LOADING_MS = 700
@@ -56,20 +56,6 @@ export function useCatalog(): CatalogState {
   const refresh = useCallback(() => setRound((n) => n + 1), [])
   useActivity(catalog === null && problem === null)
   return { catalog, problem, refresh }
-}
-
-export interface Address {
-  run: string
-  worker: string
-  span: string
-}
-
-/** The profile the URL means: what it leaves out is the first there is. */
-export function resolveAddress(catalog: Catalog | null, route: Values): Address | null {
-  const run = catalog?.runs.find((item) => item.name === route.run) ?? (route.run ? undefined : catalog?.runs[0])
-  const worker = run?.workers.find((item) => item.name === route.worker) ?? (route.worker ? undefined : run?.workers[0])
-  const span = worker?.spans.find((item) => item.id === route.span) ?? (route.span ? undefined : worker?.spans[0])
-  return run && worker && span ? { run: run.name, worker: worker.name, span: span.id } : null
 }
 
 export interface ProfileState {

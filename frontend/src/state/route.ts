@@ -2,8 +2,11 @@
 import { useSyncExternalStore } from 'react'
 import { isOtherTab, mergeHash, readHash, type Values } from './hash'
 
+const PROFILE = ['run', 'worker', 'span', 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
-const SHARED = new Set(['view', 'run', 'worker', 'span', 'steps'])
+const SHARED = new Set(['view', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
+/** Ways of looking that mean the same in another profile. */
+const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order']
 export const DEFAULT_VIEW = 'overview'
 
 function findHost(): Window {
@@ -72,8 +75,17 @@ export function openView(view: string, params?: Values): void {
 export function openProfile(change: Values): void {
   remembered.clear()
   const kept: Values = {}
-  for (const key of ['group', 'sort', 'desc', 'search']) if (current[key]) kept[key] = current[key]
+  for (const key of KEPT) if (current[key]) kept[key] = current[key]
   write({ ...shared(current), ...kept, steps: '', ...change }, true)
+}
+
+/** Opens a view of another profile. The one that is left comes back with the profiles that it was about. */
+export function openElsewhere(profile: Values, view: string, params: Values): void {
+  const { view: from, ...left } = current
+  const none = Object.fromEntries(PROFILE.map((key) => [key, '']))
+  remembered.clear()
+  remembered.set(from ?? DEFAULT_VIEW, { ...none, ...left })
+  write({ ...shared(current), ...none, ...profile, ...params, view }, true)
 }
 
 export function readRoute(): Values {

@@ -2,7 +2,7 @@
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Payload, Series, View } from '../api/payloads'
+import type { Series, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale, format } from '../lib/format'
 import { withoutShared } from '../lib/names'
@@ -16,6 +16,7 @@ import { HeatMap } from '../widgets/heat'
 import { NoticeList } from '../widgets/notices'
 import { SmallTable } from '../widgets/payload'
 import { ViewFrame } from './parts/frame'
+import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 
@@ -27,11 +28,6 @@ const GROUPS: Group[] = [
   { table: 'workers', label: 'Workers' },
   { table: 'steps', label: 'Steps' },
 ]
-
-function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Extract<Payload, { kind: K }> | null {
-  const found = view.payloads[name]
-  return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
-}
 
 export function Distributed({ base }: ViewProps) {
   // The view is about all workers: which one is open does not matter to the answer.

@@ -1,5 +1,6 @@
 // One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
 import type { ComponentType } from 'react'
+import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { Fallback } from './fallback'
 import { Kernels } from './kernels'
@@ -18,6 +19,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   modules: Modules,
   memory: Memory,
   distributed: Distributed,
+  diff: Diff,
 }
 
 export const viewOf = (id: string): ComponentType<ViewProps> => VIEWS[id] ?? Fallback

@@ -2,7 +2,7 @@
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
 import { createContext, memo, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Breakdown, Figures, Notices, Payload, Profile, Series, Table, View } from '../api/payloads'
+import type { Breakdown, Figures, Notices, Profile, Series, Table, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
@@ -19,6 +19,7 @@ import { NoticeList } from '../widgets/notices'
 import { RangeFilter } from '../widgets/rangeFilter'
 import { rowText } from '../widgets/table'
 import { ViewFrame } from './parts/frame'
+import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -33,11 +34,6 @@ const groupsAt = (moment: string | undefined): Group[] => [
   },
 ]
 const KIND = { kind: 'operator' }
-function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Extract<Payload, { kind: K }> | null {
-  const found = view.payloads[name]
-  return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
-}
-
 /** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
 const Pointed = createContext<Band | null>(null)
 

@@ -1,7 +1,7 @@
 // Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import type { Breakdown, Figures, Link, Notices, Payload, Series, Severity, View } from '../api/payloads'
+import type { Breakdown, Figures, Link, Notices, Series, Severity, View } from '../api/payloads'
 import { parseSteps } from '../lib/steps'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
@@ -13,6 +13,7 @@ import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { PayloadCard } from '../widgets/payload'
 import { ViewFrame } from './parts/frame'
+import { pick } from './parts/pick'
 import type { ViewProps } from './view'
 
 const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', 'configuration', 'data_quality'])
@@ -36,11 +37,6 @@ const bones = (
     </div>
   </div>
 )
-
-function pick<K extends Payload['kind']>(view: View, name: string, kind: K): Extract<Payload, { kind: K }> | null {
-  const found = view.payloads[name]
-  return found && found.kind === kind ? (found as Extract<Payload, { kind: K }>) : null
-}
 
 export function Overview({ base }: ViewProps) {
   const resource = useView('overview', base)

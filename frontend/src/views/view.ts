@@ -1,9 +1,10 @@
 // What every view gets.
 import type { Query } from '../api/client'
-import type { Profile } from '../api/payloads'
+import type { Catalog, Profile } from '../api/payloads'
 
 export interface ViewProps {
   id: string
+  catalog: Catalog
   profile: Profile
   /** run, worker, span and steps: goes with every question. */
   base: Query

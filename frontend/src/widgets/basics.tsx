@@ -3,7 +3,8 @@ import { ActionIcon, Skeleton, Tooltip, useComputedColorScheme } from '@mantine/
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Metric, Scalar, Unit } from '../api/payloads'
 import { DARK, LIGHT, type Theme } from '../canvas/surface'
-import { exact, format, formatNumber, precise, type Scale } from '../lib/format'
+import { trendOf } from '../lib/color'
+import { exact, format, formatNumber, precise, type Scale, signed } from '../lib/format'
 import { CheckIcon, CopyIcon } from './icons'
 
 export const useTheme = (): Theme =>
@@ -74,14 +75,29 @@ export function MetricName({ metric, children }: { metric: Metric; children?: Re
   )
 }
 
-/** A number with its unit; the exact value on hover. */
-export function Value(props: { value: Scalar; unit: Unit; scale?: Scale; bare?: boolean; whole?: boolean }) {
-  const { value, unit, scale, bare, whole } = props
+/** The class that colours a change: time that was lost or won. Changes of other units only have a sign. */
+export const trendClass = (value: Scalar, unit: Unit) =>
+  unit === 'ns' && typeof value === 'number' ? `tt-trend-${trendOf(value)}` : ''
+
+/** A number with its unit; the exact value on hover. `change`: with its sign, in the colour of its direction. */
+export function Value(props: {
+  value: Scalar
+  unit: Unit
+  scale?: Scale
+  bare?: boolean
+  whole?: boolean
+  change?: boolean
+}) {
+  const { value, unit, scale, bare, whole, change } = props
   const text = bare && scale ? formatNumber(value, scale) : whole ? precise(value, unit) : format(value, unit, scale)
   const plain = unit === 'text' || unit === 'code'
+  const kind = unit === 'code' ? 'tt-mono' : 'tt-num'
   return (
-    <span className={unit === 'code' ? 'tt-mono' : 'tt-num'} title={plain ? String(value ?? '') : exact(value, unit)}>
-      {text}
+    <span
+      className={change ? `${kind} ${trendClass(value, unit)}` : kind}
+      title={plain ? String(value ?? '') : exact(value, unit)}
+    >
+      {change ? signed(text, value) : text}
     </span>
   )
 }

@@ -1,18 +1,10 @@
-// The frame of a chart: loads the library once, draws, redraws on size and theme, and offers the numbers as a table.
-import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+// A series as a chart, and the same numbers as a table.
+import { type ReactNode, useMemo, useRef } from 'react'
 import type { Series } from '../api/payloads'
 import { formatNumber } from '../lib/format'
 import { useTheme, Value } from './basics'
 import { chartOption, chartScale, totalsOf, xLabels } from './chartOption'
-
-type Library = typeof import('./echarts')
-type Instance = ReturnType<Library['init']>
-
-let library: Promise<Library> | null = null
-const loadLibrary = () => {
-  library ??= import('./echarts')
-  return library
-}
+import { usePlot } from './plot'
 
 export function Chart(props: {
   series: Series
@@ -23,48 +15,22 @@ export function Chart(props: {
 }) {
   const { series, height, selected, compact = false, onBar } = props
   const theme = useTheme()
-  const frame = useRef<HTMLDivElement>(null)
-  const chart = useRef<Instance | null>(null)
-  const [drawn, setDrawn] = useState(false)
   const handler = useRef(onBar)
   handler.current = onBar
   const option = useMemo(
     () => chartOption(series, { theme, selected: selected ?? new Set(), compact }),
     [series, theme, selected, compact],
   )
-  const latest = useRef(option)
-  latest.current = option
-
-  useEffect(() => {
-    let gone = false
-    const observer = new ResizeObserver(() => chart.current?.resize())
-    loadLibrary().then(({ init }) => {
-      const node = frame.current
-      if (gone || !node) return
-      const instance = init(node)
-      chart.current = instance
-      setDrawn(true)
-      instance.setOption(latest.current)
-      // The whole column of a bar is the target, not only its coloured part.
-      instance.getZr().on('click', (event: { offsetX: number; offsetY: number }) => {
-        const point = [event.offsetX, event.offsetY]
-        if (!handler.current || event.offsetY > node.clientHeight - 20) return
-        const at = instance.convertFromPixel({ xAxisIndex: 0 }, event.offsetX)
-        const inside = instance.containPixel({ gridIndex: 0 }, point) || event.offsetY > node.clientHeight - 44
-        if (inside && typeof at === 'number') handler.current(String(at))
-      })
-      observer.observe(node)
+  const { frame, drawn } = usePlot(option, (instance, node) => {
+    // The whole column of a bar is the target, not only its coloured part.
+    instance.getZr().on('click', (event: { offsetX: number; offsetY: number }) => {
+      const point = [event.offsetX, event.offsetY]
+      if (!handler.current || event.offsetY > node.clientHeight - 20) return
+      const at = instance.convertFromPixel({ xAxisIndex: 0 }, event.offsetX)
+      const inside = instance.containPixel({ gridIndex: 0 }, point) || event.offsetY > node.clientHeight - 44
+      if (inside && typeof at === 'number') handler.current(String(at))
     })
-    return () => {
-      gone = true
-      observer.disconnect()
-      chart.current?.dispose()
-      chart.current = null
-    }
-  }, [])
-  useEffect(() => {
-    chart.current?.setOption(option, { notMerge: true })
-  }, [option])
+  })
 
   return (
     <div

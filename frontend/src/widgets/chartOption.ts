@@ -11,7 +11,7 @@ export interface ChartLook {
   compact: boolean
 }
 
-const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
+export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
 
 export const totalsOf = (series: Series): number[] =>
   series.x.map((_, i) => series.lines.reduce((sum, line) => sum + (line.values[i] ?? 0), 0))
@@ -52,6 +52,16 @@ export function xLabels(series: Series): { labels: string[]; scale: Scale } {
 
 const label = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
 
+export interface TipRow {
+  name: string
+  /** null: no swatch. */
+  color: string | null
+  value: string
+  /** A second number, dimmed. */
+  note?: string
+  strong?: boolean
+}
+
 function cell(row: HTMLElement, text: string, className: string): void {
   const item = document.createElement('span')
   item.className = className
@@ -59,22 +69,15 @@ function cell(row: HTMLElement, text: string, className: string): void {
   row.append(item)
 }
 
-/** The hover table of one x: every part, largest first as stacked, and the total. */
-export function tooltipNode(series: Series, index: number, scale: Scale): HTMLElement {
+/** What stands in a chart's tooltip: nodes, because ECharts takes a text for markup. */
+export function tipNode(title: string, rows: readonly TipRow[]): HTMLElement {
   const root = document.createElement('div')
   root.className = 'tt-tip'
-  const { labels, scale: xScale } = xLabels(series)
   const head = document.createElement('div')
   head.className = 'tt-tip-head'
-  const unit = xScale.symbol ? ` ${xScale.symbol}` : ''
-  head.textContent =
-    series.style === 'histogram' && index + 1 < labels.length
-      ? `${labels[index]} to ${labels[index + 1]}${unit}`
-      : `${series.x_metric.title} ${labels[index]}${unit}`
+  head.textContent = title
   root.append(head)
-  const total = totalsOf(series)[index]
-  const stacked = series.style === 'stacked_bars'
-  const row = (title: string, color: string | null, value: number | null, strong: boolean) => {
+  for (const { name, color, value, note, strong } of rows) {
     const line = document.createElement('div')
     line.className = strong ? 'tt-tip-row tt-strong' : 'tt-tip-row'
     const swatch = document.createElement('i')
@@ -82,33 +85,51 @@ export function tooltipNode(series: Series, index: number, scale: Scale): HTMLEl
     if (color) swatch.style.background = color
     else swatch.style.visibility = 'hidden'
     line.append(swatch)
-    cell(line, title, 'tt-tip-name')
-    cell(line, format(value, scale.unit, scale), 'tt-num')
-    if (stacked) cell(line, total > 0 && value !== null ? format(value / total, 'ratio') : '', 'tt-num tt-mute')
+    cell(line, name, 'tt-tip-name')
+    cell(line, value, 'tt-num')
+    if (note !== undefined) cell(line, note, 'tt-num tt-mute')
     root.append(line)
   }
-  for (const line of stacked ? [...series.lines].reverse() : series.lines) {
-    row(line.metric.title, categoryColor(line.category), line.values[index] ?? null, false)
-  }
-  if (stacked) row('Total', null, total, true)
   return root
 }
 
-function tooltip(series: Series, scale: Scale, look: ChartLook) {
+/** The look of every tooltip; `node` gives the content for the position on the x axis. */
+export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index: number) => HTMLElement) {
   return {
     trigger: 'axis',
-    axisPointer: { type: series.style === 'lines' ? 'line' : 'shadow', shadowStyle: { opacity: 0.25 } },
+    axisPointer: { type: pointer, shadowStyle: { opacity: 0.25 } },
     confine: true,
     transitionDuration: 0,
-    backgroundColor: look.theme.panel,
-    borderColor: look.theme.line,
+    backgroundColor: theme.panel,
+    borderColor: theme.line,
     padding: 0,
     formatter: (params: unknown) => {
       const first: unknown = Array.isArray(params) ? params[0] : params
-      const index = typeof first === 'object' && first !== null && 'dataIndex' in first ? Number(first.dataIndex) : 0
-      return tooltipNode(series, index, scale)
+      return node(typeof first === 'object' && first !== null && 'dataIndex' in first ? Number(first.dataIndex) : 0)
     },
   }
+}
+
+/** The hover table of one x: every part, largest first as stacked, and the total. */
+export function tooltipNode(series: Series, index: number, scale: Scale): HTMLElement {
+  const { labels, scale: xScale } = xLabels(series)
+  const unit = xScale.symbol ? ` ${xScale.symbol}` : ''
+  const title =
+    series.style === 'histogram' && index + 1 < labels.length
+      ? `${labels[index]} to ${labels[index + 1]}${unit}`
+      : `${series.x_metric.title} ${labels[index]}${unit}`
+  const total = totalsOf(series)[index]
+  const stacked = series.style === 'stacked_bars'
+  const row = (name: string, color: string | null, value: number | null): TipRow => ({
+    name,
+    color,
+    value: format(value, scale.unit, scale),
+    note: stacked ? (total > 0 && value !== null ? format(value / total, 'ratio') : '') : undefined,
+  })
+  const lines = stacked ? [...series.lines].reverse() : series.lines
+  const rows = lines.map((line) => row(line.metric.title, categoryColor(line.category), line.values[index] ?? null))
+  if (stacked) rows.push({ ...row('Total', null, total), strong: true })
+  return tipNode(title, rows)
 }
 
 export function chartOption(series: Series, look: ChartLook): EChartsCoreOption {
@@ -127,7 +148,9 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       top: series.style === 'stacked_bars' ? 26 : 14,
       bottom: many ? 62 : 42,
     },
-    tooltip: tooltip(series, scale, look),
+    tooltip: tipOption(theme, series.style === 'lines' ? 'line' : 'shadow', (index) =>
+      tooltipNode(series, index, scale),
+    ),
     xAxis: {
       type: 'category',
       data: labels,
@@ -168,7 +191,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   }
 }
 
-const axisNumber = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
+export const axisNumber = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
 
 function oneSeries(series: Series, line: Line, position: number, scale: Scale, look: ChartLook) {
   const color = categoryColor(line.category)

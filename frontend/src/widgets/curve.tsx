@@ -1,14 +1,12 @@
 // A curve over time that one drags over to look closer. The wheel stays the page's; buttons do the same by keyboard.
 import { ActionIcon, Tooltip } from '@mantine/core'
-import { type CSSProperties, type PointerEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { type CSSProperties, type PointerEvent, type ReactNode, useMemo, useState } from 'react'
 import type { Series } from '../api/payloads'
 import { MARK } from '../canvas/surface'
 import { format } from '../lib/format'
 import { useTheme } from './basics'
 import { type Band, type CurveMarks, curveOption, GRID, windowOf } from './curveOption'
-
-type Library = typeof import('./echarts')
-type Instance = ReturnType<Library['init']>
+import { usePlot } from './plot'
 
 const DRAG_PX = 5
 
@@ -24,35 +22,9 @@ export function Curve(props: {
 }) {
   const { series, marks, height, onWindow, onMoment, onReset, children } = props
   const theme = useTheme()
-  const frame = useRef<HTMLDivElement>(null)
-  const chart = useRef<Instance | null>(null)
-  const [drawn, setDrawn] = useState(false)
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null)
   const option = useMemo(() => curveOption(series, theme, marks), [series, theme, marks])
-  const latest = useRef(option)
-  latest.current = option
-
-  useEffect(() => {
-    let gone = false
-    const observer = new ResizeObserver(() => chart.current?.resize())
-    import('./echarts').then(({ init }) => {
-      const node = frame.current
-      if (gone || !node) return
-      chart.current = init(node)
-      chart.current.setOption(latest.current)
-      setDrawn(true)
-      observer.observe(node)
-    })
-    return () => {
-      gone = true
-      observer.disconnect()
-      chart.current?.dispose()
-      chart.current = null
-    }
-  }, [])
-  useEffect(() => {
-    chart.current?.setOption(option, { notMerge: true })
-  }, [option])
+  const { frame, chart, drawn } = usePlot(option)
 
   const pixel = (event: PointerEvent<HTMLElement>) => {
     const box = frame.current?.getBoundingClientRect()

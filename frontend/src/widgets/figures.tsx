@@ -1,6 +1,7 @@
 // Named numbers: the headline row and the list card.
 import type { Figure, Figures, Severity } from '../api/payloads'
 import { categoryColor } from '../lib/color'
+import { isChange } from '../lib/format'
 import { MetricName, Value } from './basics'
 
 export function Headline({ figures, alarms }: { figures: readonly Figure[]; alarms: ReadonlyMap<string, Severity> }) {
@@ -15,7 +16,7 @@ export function Headline({ figures, alarms }: { figures: readonly Figure[]; alar
             </dt>
             <dd className={alarm ? `tt-alarm-${alarm}` : undefined}>
               <b>
-                <Value value={figure.value} unit={figure.metric.unit} />
+                <Value value={figure.value} unit={figure.metric.unit} change={isChange(figure.metric.key)} />
               </b>
               {figure.note && <em title={figure.note}>{figure.note}</em>}
             </dd>
@@ -36,7 +37,7 @@ export function FigureList({ figures, whole }: { figures: readonly Figure[]; who
             <MetricName metric={figure.metric} />
           </dt>
           <dd>
-            <Value value={figure.value} unit={figure.metric.unit} whole={whole} />
+            <Value value={figure.value} unit={figure.metric.unit} whole={whole} change={isChange(figure.metric.key)} />
             {figure.note && <em title={figure.note}>{figure.note}</em>}
           </dd>
         </div>

@@ -42,6 +42,7 @@ export const GearIcon = () =>
     'M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM12 3v3M12 18v3M3 12h3M18 12h3M5.6 5.6l2.1 2.1M16.3 16.3l2.1 2.1M18.4 5.6l-2.1 2.1M7.7 16.3l-2.1 2.1',
     16,
   )
+export const SwapIcon = () => path('M4 8h15M15 4l4 4-4 4M20 16H5M9 12l-4 4 4 4', 16)
 export const TimelineIcon = () => path('M3 5h10v4H3zM9 10h12v4H9zM5 15h9v4H5z')
 
 const NAV: Record<string, string> = {

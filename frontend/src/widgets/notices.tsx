@@ -1,6 +1,6 @@
 // Findings: severity, a sentence with its figures, what to do, where to read on, and the evidence.
 import type { Link, Notice } from '../api/payloads'
-import { format } from '../lib/format'
+import { format, isChange, signed } from '../lib/format'
 import { pieces } from '../lib/template'
 import { MetricName, Value } from './basics'
 
@@ -11,8 +11,14 @@ export function Sentence({ notice, text }: { notice: Notice; text: string }) {
       {pieces(text).map((piece, i) => {
         if (piece.kind === 'text') return piece.text
         const figure = notice.figures.find((item) => item.metric.key === piece.key)
-        // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one sentence never move
-        return figure ? <b key={i}>{<Value value={figure.value} unit={figure.metric.unit} />}</b> : `{${piece.key}}`
+        if (!figure) return `{${piece.key}}`
+        const { key, unit } = figure.metric
+        return (
+          // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one sentence never move
+          <b key={i}>
+            <Value value={figure.value} unit={unit} change={isChange(key)} />
+          </b>
+        )
       })}
     </>
   )
@@ -29,7 +35,9 @@ export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: 
         {measure ? (
           <MetricName metric={measure.metric}>
             <span className="tt-sr">{notice.severity}: </span>
-            {format(measure.value, measure.metric.unit)}
+            {isChange(measure.metric.key)
+              ? signed(format(measure.value, measure.metric.unit), measure.value)
+              : format(measure.value, measure.metric.unit)}
           </MetricName>
         ) : (
           notice.severity

@@ -1,8 +1,9 @@
 // Cells and headers of the big table.
 import type { Column, Scalar } from '../api/payloads'
-import { exact, format, formatNumber, isNumeric, type Scale } from '../lib/format'
+import { exact, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
 import { shortenMiddle, shortKernel } from '../lib/names'
 import type { Row } from '../lib/pages'
+import { trendClass } from './basics'
 
 export type NameStyle = 'plain' | 'kernel'
 
@@ -11,6 +12,7 @@ const MONO_PX = 7.3
 /** A starting width: numbers as wide as their header needs, texts as wide as what they hold. */
 export function startWidth(column: Column, rows: readonly Row[]): number {
   const { unit, title, key } = column.metric
+  if (key === 'presence') return 64
   if (unit === 'code' || unit === 'text') {
     const longest = rows
       .slice(0, 100)
@@ -40,11 +42,19 @@ export function NameText({ text, width, style }: { text: string; width: number; 
   )
 }
 
+/** On which side of a comparison a row is; one that both have needs no word. */
+export function Presence({ presence }: { presence: string }) {
+  if (presence === 'new') return <span className="tt-badge tt-new">new</span>
+  if (presence === 'gone') return <span className="tt-badge tt-gone">gone</span>
+  return <span className="tt-mute">{presence}</span>
+}
+
 export function CellText(props: { value: Scalar; column: Column; scale: Scale; total: Scalar; width: number }) {
   const { value, column, scale, total, width } = props
   const { unit } = column.metric
   if (!isNumeric(unit)) {
     const text = format(value, unit)
+    if (column.metric.key === 'presence') return <Presence presence={text} />
     if (unit !== 'code') return <span title={text}>{text}</span>
     return (
       <span className="tt-mono" title={text}>
@@ -61,7 +71,11 @@ export function CellText(props: { value: Scalar; column: Column; scale: Scale; t
           <i style={{ width: `${Math.min(1, Math.max(0, part ?? 0)) * 100}%` }} />
         </span>
       )}
-      <span className="tt-num">{formatNumber(value, scale)}</span>
+      {isChange(column.metric.key) ? (
+        <span className={`tt-num ${trendClass(value, unit)}`}>{signed(formatNumber(value, scale), value)}</span>
+      ) : (
+        <span className="tt-num">{formatNumber(value, scale)}</span>
+      )}
     </span>
   )
 }

@@ -51,6 +51,11 @@ class _Sides:
     scaling: Scaling
     measure: str
 
+    @property
+    def slower(self) -> bool:
+        """Whether the experiment's step is the longer one, or nobody knows."""
+        return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
+
 
 class Diff:
     """The view of two profiles: the baseline's part first, the experiment's second."""
@@ -96,7 +101,10 @@ class Diff:
         sides = _sides(parts[0], parts[-1], params)
         # A page of one table needs no other; an unknown name gets all, so that the error can list them.
         wanted = [table for table in TABLES if table.name == params.table] or TABLES
-        frames = {table.name: join(table, sides.base, sides.exp, sides.measure, sides.scaling) for table in wanted}
+        frames = {
+            table.name: join(table, sides.base, sides.exp, sides.measure, sides.scaling, slower=sides.slower)
+            for table in wanted
+        }
         frames["settings"] = settings(sides.base, sides.exp)
         payloads = _payloads(sides) if params.table is None else {}
         whole = Part(
@@ -151,6 +159,12 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
     if base is not None and exp is not None:
         payloads["headline"] = _headline(sides, base, exp)
         payloads["waterfall"] = _waterfall(sides, base, exp)
+    payloads["compared"] = Figures(
+        "compared",
+        "Compared",
+        "",
+        [figure("measure", sides.measure), figure("per", sides.scaling.per)],
+    )
     payloads["findings"] = findings(sides.base, sides.exp, base, exp)
     payloads["call_tree"] = _tree(sides)
     return payloads

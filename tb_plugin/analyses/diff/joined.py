@@ -58,8 +58,8 @@ class Scaling:
         return "mean of the chosen steps" if self.per == PER_STEP else "sum over the chosen steps, else the whole trace"
 
 
-def join(table: Joined, base: Part, exp: Part, measure: str, scaling: Scaling) -> Frame:
-    """One row for each row of either side, those that became slowest first."""
+def join(table: Joined, base: Part, exp: Part, measure: str, scaling: Scaling, *, slower: bool) -> Frame:
+    """One row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank most."""
     measures = _measures(table, (base, exp), measure)
     values = ["calls", *measures]
     left = _side(base.frames.get(table.name), table.keys, values, "base")
@@ -79,7 +79,7 @@ def join(table: Joined, base: Part, exp: Part, measure: str, scaling: Scaling) -
     first = _suffix(measures[0], measure)
     if measure != ALL_MEASURES:
         shown["time_ratio"] = ratio(shown["base_ns"], shown["exp_ns"])
-    order = [(f"delta_{first}", "descending"), *((key, "ascending") for key in table.keys)]
+    order = [(f"delta_{first}", "descending" if slower else "ascending"), *((key, "ascending") for key in table.keys)]
     return Frame(
         name=table.name,
         title=table.title,
@@ -87,7 +87,7 @@ def join(table: Joined, base: Part, exp: Part, measure: str, scaling: Scaling) -
         data=pa.table(shown).sort_by(order),
         row_key=table.keys,
         name_column=table.keys[0],
-        sort=Sort(f"delta_{first}", True),
+        sort=Sort(f"delta_{first}", slower),
     )
 
 
@@ -153,7 +153,8 @@ def _suffix(value: str, measure: str) -> str:
 def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
     if measure != ALL_MEASURES:
         of = compared(shown, scaling)
-        return Column(of[key] if key in of else metric(key, window=scaling.window if "calls" in key else ""))
+        plain = of[key] if key in of else metric(key, window=scaling.window if "calls" in key else "")
+        return Column(plain, hidden=key == "delta_calls")
     side, _, value = key.partition("_")
     if side in ("base", "exp", "delta") and value != "calls":
         plain = compared(value, scaling)[f"{side}_ns"]

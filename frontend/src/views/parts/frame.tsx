@@ -11,18 +11,21 @@ export function ViewFrame(props: {
   bones: ReactNode
   children: (view: View) => ReactNode
   steps?: string
+  /** The way out of a problem; absent: from the chosen steps to the whole trace. */
+  action?: ReactNode
 }) {
-  const { resource, bones, children, steps } = props
+  const { resource, bones, children, steps, action } = props
   if (resource.problem && !resource.data) {
     return (
       <ProblemPanel
         problem={resource.problem}
         action={
-          steps ? (
+          action ??
+          (steps ? (
             <Button size="xs" onClick={() => setRoute({ steps: '' }, true)}>
               Show the whole trace
             </Button>
-          ) : undefined
+          ) : undefined)
         }
       />
     )

@@ -21,6 +21,7 @@ export interface Group {
   label: string
   /** Columns that its filters may name; absent = those of every group. */
   filters?: readonly string[]
+  nameStyle?: NameStyle
 }
 
 export function queryOf(route: Values): TableQuery {
@@ -146,7 +147,7 @@ export function TableSection(props: {
         query={query}
         onSort={(key, descending) => setRoute({ sort: key, desc: descending ? '1' : '0' })}
         shown={shown}
-        nameStyle={nameStyle}
+        nameStyle={group.nameStyle ?? nameStyle}
         open={route.row}
         onOpen={(row) => setRoute({ row })}
         detail={detail}

@@ -4,12 +4,18 @@ import { useState } from 'react'
 import type { StepInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { parseSteps, writeSteps } from '../lib/steps'
-import { setRoute } from '../state/route'
-import { ChevronDown } from '../widgets/icons'
+import { ChevronDown } from './icons'
 
 const FILTER_FROM = 12
 
-export function StepsPicker({ all, value }: { all: readonly StepInfo[]; value: string }) {
+export function StepsPicker(props: {
+  all: readonly StepInfo[]
+  value: string
+  /** What no choice means. */
+  none: string
+  onChange: (steps: string) => void
+}) {
+  const { all, value, none, onChange } = props
   const [filter, setFilter] = useState('')
   const labels = all.map((step) => step.label)
   const chosen = parseSteps(value, labels)
@@ -25,7 +31,7 @@ export function StepsPicker({ all, value }: { all: readonly StepInfo[]; value: s
       </div>
     )
   }
-  const set = (next: ReadonlySet<string>) => setRoute({ steps: next.size === 0 ? '' : writeSteps(next, labels) }, true)
+  const set = (next: ReadonlySet<string>) => onChange(next.size === 0 ? '' : writeSteps(next, labels))
   const toggle = (label: string) => {
     const next = new Set(chosen)
     if (!next.delete(label)) next.add(label)
@@ -60,7 +66,7 @@ export function StepsPicker({ all, value }: { all: readonly StepInfo[]; value: s
             }}
           />
         )}
-        <Checkbox size="xs" p={4} label="Whole trace" checked={value === ''} onChange={() => set(new Set())} />
+        <Checkbox size="xs" p={4} label={none} checked={value === ''} onChange={() => set(new Set())} />
         <ScrollArea.Autosize mah={340} type="auto">
           {found.map((step) => (
             <div className="tt-step" key={step.label}>

@@ -1,0 +1,74 @@
+import { expect, it } from 'vitest'
+import type { Catalog } from '../api/payloads'
+import { defaultBaseline, resolveAddress, resolveBaseline } from './profiles'
+
+/** `run: {worker: spans}` */
+function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
+  return {
+    kind: 'catalog',
+    logdir: '/logs',
+    last_scan_unix_ms: null,
+    problems: [],
+    scanned_files: 0,
+    scanning: false,
+    skipped: [],
+    runs: Object.entries(runs).map(([name, workers]) => ({
+      name,
+      workers: Object.entries(workers).map(([worker, spans]) => ({
+        name: worker,
+        spans: spans.map((id) => ({
+          id,
+          files: [],
+          fraction: 0,
+          problem: null,
+          size_bytes: 1,
+          state: 'found',
+          time_unix_ms: null,
+        })),
+      })),
+    })),
+  }
+}
+
+const at = (run: string, worker: string, span: string) => ({ run, worker, span })
+const RUNS = catalog({
+  a: { w0: ['1'], w1: ['1'] },
+  b: { w0: ['1', '2'], w1: ['1'] },
+  c: { w0: ['1'], w9: ['7', '8'] },
+  d: { only: ['x'] },
+})
+
+it.each([
+  ['the run before it', at('b', 'w0', '1'), at('a', 'w0', '1')],
+  ['the run after it, being the first', at('a', 'w0', '1'), at('b', 'w0', '1')],
+  ['another span where no run has this one', at('b', 'w0', '2'), at('b', 'w0', '1')],
+  ['another span after it', at('c', 'w9', '7'), at('c', 'w9', '8')],
+  ['any other profile', at('d', 'only', 'x'), at('c', 'w9', '8')],
+])('compares with %s', (_, exp, base) => expect(defaultBaseline(RUNS, exp)).toEqual(base))
+
+it('compares with another worker of the run', () => {
+  const one = catalog({ a: { w0: ['1'], w1: ['1'] } })
+  expect(defaultBaseline(one, at('a', 'w0', '1'))).toEqual(at('a', 'w1', '1'))
+})
+
+it('has nothing to compare a single profile with', () => {
+  expect(defaultBaseline(catalog({ a: { w0: ['1'] } }), at('a', 'w0', '1'))).toBeNull()
+})
+
+it.each([
+  ['nothing: the default', {}, at('a', 'w0', '1')],
+  ['the run: worker and span of the experiment', { base_run: 'c' }, at('c', 'w0', '1')],
+  ['a run that has neither: its first', { base_run: 'd' }, at('d', 'only', 'x')],
+  ['only the span', { base_span: '2' }, at('b', 'w0', '2')],
+  ['the experiment itself', { base_run: 'b', base_worker: 'w0', base_span: '1' }, at('b', 'w0', '1')],
+  ['a run that is not there', { base_run: 'nope' }, null],
+  ['a worker that is not there', { base_run: 'c', base_worker: 'w1' }, null],
+  ['a span that is not there', { base_span: '9' }, null],
+])('reads a URL that names %s', (_, route, base) =>
+  expect(resolveBaseline(RUNS, route, at('b', 'w0', '1'))).toEqual(base),
+)
+
+it('opens the first profile of what is named', () => {
+  expect(resolveAddress(RUNS, { run: 'c', worker: 'w9' })).toEqual(at('c', 'w9', '7'))
+  expect(resolveAddress(RUNS, { run: 'nope' })).toBeNull()
+})

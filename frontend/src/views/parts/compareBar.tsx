@@ -1,0 +1,97 @@
+// What is compared: the baseline is chosen here, the experiment is the profile of the top bar; and in which numbers.
+import { Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
+import type { Catalog, Profile } from '../../api/payloads'
+import { type Address, addressText, sameAddress } from '../../lib/profiles'
+import type { Values } from '../../state/hash'
+import { openProfile, setRoute, useRoute } from '../../state/route'
+import { SwapIcon } from '../../widgets/icons'
+import { ProfilePickers } from '../../widgets/profilePickers'
+import { StepsPicker } from '../../widgets/stepsPicker'
+
+export const MEASURES = [
+  { value: '', label: 'Time: automatic' },
+  { value: 'device_self_ns', label: 'Device self time' },
+  { value: 'device_total_ns', label: 'Device total time' },
+  { value: 'host_self_ns', label: 'Host self time' },
+  { value: 'host_total_ns', label: 'Host total time' },
+]
+
+export function baselineState(baseline: Address | null, steps = ''): Values {
+  const { run, worker, span } = baseline ?? { run: '', worker: '', span: '' }
+  return { base_run: run, base_worker: worker, base_span: span, base_steps: steps }
+}
+
+/** null: the page chooses. */
+export const setBaseline = (baseline: Address | null, steps = '') => setRoute(baselineState(baseline, steps), true)
+
+/** Baseline and experiment change places, with their steps. */
+function swap(baseline: Address, exp: Address, steps: string, baseSteps: string): void {
+  openProfile({ ...baseline, steps: baseSteps, ...baselineState(exp, steps) })
+}
+
+export function CompareBar(props: {
+  catalog: Catalog
+  exp: Address
+  steps: string
+  baseline: Address | null
+  /** Of the baseline, once it is known. */
+  profile: Profile | null
+  measures: typeof MEASURES
+  measure: string
+}) {
+  const { catalog, exp, steps, baseline, profile, measures, measure } = props
+  const route = useRoute()
+  const baseSteps = route.base_steps ?? ''
+  const wanted = { run: route.base_run ?? '', worker: route.base_worker ?? '', span: route.base_span ?? '' }
+  const same = sameAddress(baseline, exp) && baseSteps === steps
+  return (
+    <section className="tt-compare" aria-label="Comparison">
+      <div className="tt-compare-side">
+        <div className="tt-compare-label" title={`Experiment: ${addressText(exp)}`}>
+          <b>Baseline</b>
+          <small>Experiment: above</small>
+        </div>
+        <ProfilePickers catalog={catalog} address={baseline ?? wanted} onChange={(next) => setBaseline(next)} />
+        {profile?.state === 'ready' && (
+          <StepsPicker
+            all={profile.steps}
+            value={baseSteps}
+            none="All steps"
+            onChange={(next) => baseline && setBaseline(baseline, next)}
+          />
+        )}
+      </div>
+      <Tooltip label="Exchange baseline and experiment, with their steps">
+        <Button
+          size="sm"
+          variant="default"
+          leftSection={<SwapIcon />}
+          disabled={!baseline || same}
+          onClick={() => baseline && swap(baseline, exp, steps, baseSteps)}
+        >
+          Swap
+        </Button>
+      </Tooltip>
+      <div className="tt-compare-how">
+        <NativeSelect
+          size="sm"
+          title="Automatic: device time where a part of the step on the device changed most, else host time"
+          aria-label="Time in the call tree and the tables"
+          value={measure}
+          onChange={(event) => setRoute({ measure: event.currentTarget.value }, true)}
+          data={measures}
+        />
+        <SegmentedControl
+          size="sm"
+          aria-label="Numbers per step or in total"
+          value={route.per === 'total' ? 'total' : 'step'}
+          onChange={(next) => setRoute({ per: next === 'step' ? '' : next }, true)}
+          data={[
+            { value: 'step', label: 'Per step' },
+            { value: 'total', label: 'Total' },
+          ]}
+        />
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,305 @@
+// The aligned call tree of two profiles, one level at a time: paired bars, the change, and the running sum of changes.
+import { useEffect, useMemo, useRef, useState } from 'react'
+import type { Metric, Tree } from '../api/payloads'
+import { childrenOf, type Level, type LevelRow, levelView, nodeAt, type Order, pathOf } from '../lib/callTree'
+import { categoryColor } from '../lib/color'
+import { columnScale, exact, format, formatNumber, type Scale, signed } from '../lib/format'
+import { shortCall } from '../lib/names'
+import { MetricName, Swatch, trendClass, Value } from './basics'
+import { ChevronRight } from './icons'
+import { Presence } from './tableCells'
+
+const FIRST = 40
+const MORE = 400
+const SUM: Metric = {
+  key: 'sum',
+  title: 'Accumulated',
+  unit: 'ns',
+  definition: 'Running sum of the changes from the first row to this one; the last is the change of the whole.',
+  window: '',
+}
+
+export function CallTree(props: {
+  tree: Tree
+  path: readonly string[]
+  order: Order
+  onPath: (path: string[]) => void
+}) {
+  const { tree, path, order, onPath } = props
+  const root = useRef<HTMLDivElement>(null)
+  const children = useMemo(() => childrenOf(tree), [tree])
+  const node = useMemo(() => nodeAt(tree, children, path), [tree, children, path])
+  const [shown, setShown] = useState({ node, limit: FIRST })
+  const limit = shown.node === node ? shown.limit : FIRST
+  const view = useMemo(() => levelView(tree, children, node, order, limit), [tree, children, node, order, limit])
+  const entered = useRef<number | null>(null)
+  const go = (target: number) => {
+    // On the way up the row that one came from, on the way down the first.
+    let from = -1
+    for (let at = node; at >= 0 && at !== target; at = tree.parent[at]) from = at
+    entered.current = from
+    onPath(pathOf(tree, children, target))
+  }
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the focus follows the level
+  useEffect(() => {
+    if (entered.current === null) return
+    const find = (selector: string) => root.current?.querySelector<HTMLElement>(selector)
+    const target = find(`[data-node="${entered.current}"]`) ?? find('tbody button') ?? find('[aria-current]')
+    target?.focus()
+    entered.current = null
+  }, [node])
+
+  const ancestors: number[] = []
+  for (let at = node; at >= 0; at = tree.parent[at]) ancestors.unshift(at)
+  return (
+    <div ref={root} className="tt-calltree">
+      <nav aria-label="Place in the call tree" className="tt-crumbs">
+        {[-1, ...ancestors].map((at, i) => {
+          const name = at < 0 ? 'All' : shortCall(String(tree.rows[at].name), String(tree.rows[at].node_kind))
+          return (
+            <span key={at}>
+              {i > 0 && <ChevronRight />}
+              {at === node ? (
+                <b aria-current="location" tabIndex={-1} className={at < 0 ? undefined : 'tt-mono'}>
+                  {name}
+                </b>
+              ) : (
+                <button type="button" className="tt-link" onClick={() => go(at)}>
+                  <span className={at < 0 ? undefined : 'tt-mono'}>{name}</span>
+                </button>
+              )}
+            </span>
+          )
+        })}
+        {node < 0 && <small className="tt-mute">choose a call to see what is below it</small>}
+      </nav>
+      {view.rows.length > 0 ? (
+        <LevelTable
+          tree={tree}
+          whole={view.whole}
+          rows={view.rows}
+          onDown={go}
+          onUp={node < 0 ? null : () => go(tree.parent[node])}
+        />
+      ) : (
+        <Leaf level={view.whole} />
+      )}
+      {view.rows.some((row) => row.role === 'rest') && (
+        <button type="button" className="tt-link" onClick={() => setShown({ node, limit: limit + MORE })}>
+          Show {Math.min(MORE, (children.get(node)?.length ?? 0) - limit).toLocaleString('en-US')} more
+        </button>
+      )}
+    </div>
+  )
+}
+
+function Leaf({ level }: { level: Level }) {
+  return (
+    <p className="tt-none">
+      Nothing was recorded below it. It took <Value value={level.base} unit="ns" /> on the baseline and{' '}
+      <Value value={level.exp} unit="ns" /> on the experiment: <Value value={level.delta} unit="ns" change />.
+    </p>
+  )
+}
+
+function LevelTable(props: {
+  tree: Tree
+  whole: Level
+  rows: readonly LevelRow[]
+  onDown: (node: number) => void
+  onUp: (() => void) | null
+}) {
+  const { tree, whole, rows, onDown, onUp } = props
+  const metric = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
+  const scale = columnScale('ns', [whole.base, whole.exp, ...rows.flatMap((row) => [row.base, row.exp])])
+  const calls = columnScale('number', [])
+  const widest = Math.max(...rows.flatMap((row) => [row.base, row.exp]), 1e-9)
+  const sums = [0, ...rows.map((row) => row.sum)]
+  const [low, high] = [Math.min(...sums), Math.max(...sums)]
+  const onKeyDown = (event: React.KeyboardEvent<HTMLElement>) => {
+    const buttons = Array.from(event.currentTarget.querySelectorAll<HTMLElement>('button'))
+    const at = buttons.indexOf(event.target as HTMLElement)
+    if (event.key === 'ArrowDown') buttons[at + 1]?.focus()
+    else if (event.key === 'ArrowUp') buttons[at - 1]?.focus()
+    else if (event.key === 'ArrowRight') buttons[at]?.click()
+    else if (event.key === 'ArrowLeft') onUp?.()
+    else return
+    event.preventDefault()
+  }
+  const head = (key: string, short: string) => {
+    const known = metric(key)
+    return known ? <MetricName metric={known}>{short}</MetricName> : short
+  }
+  return (
+    <div className="tt-scroll" tabIndex={0}>
+      <table className="tt-table tt-levels">
+        <thead>
+          <tr>
+            <th scope="col" className="tt-level-name">
+              Name
+            </th>
+            <th scope="col" className="tt-level-calls">
+              Calls
+            </th>
+            <td className="tt-level-bars" />
+            <th scope="col">
+              <span className="tt-level-side">
+                <Swatch color="var(--tt-base)" />
+                {head('base_ns', 'Baseline')}
+              </span>{' '}
+              ({scale.symbol})
+            </th>
+            <th scope="col">
+              <span className="tt-level-side">
+                <Swatch color="var(--tt-exp)" />
+                {head('exp_ns', 'Experiment')}
+              </span>{' '}
+              ({scale.symbol})
+            </th>
+            <th scope="col">
+              {head('delta_ns', 'Change')} ({scale.symbol})
+            </th>
+            <th scope="col" className="tt-level-sum">
+              <MetricName metric={SUM} /> ({scale.symbol})
+            </th>
+          </tr>
+        </thead>
+        <tbody onKeyDown={onKeyDown}>
+          {rows.map((row, i) => (
+            <tr
+              key={row.node >= 0 ? row.node : row.role}
+              className={row.below && row.role === 'child' ? 'tt-go' : undefined}
+              onClick={
+                row.below && row.role === 'child'
+                  ? () => !window.getSelection()?.toString() && onDown(row.node)
+                  : undefined
+              }
+            >
+              <th scope="row" className="tt-level-name">
+                <NameCell row={row} onDown={onDown} />
+              </th>
+              <td className="tt-level-calls">
+                <Calls row={row} scale={calls} />
+              </td>
+              <td className="tt-level-bars" aria-hidden="true">
+                <Bar side="base" share={row.base / widest} />
+                <Bar side="exp" share={row.exp / widest} />
+              </td>
+              <Numbers level={row} scale={scale} />
+              <td className="tt-level-sum">
+                <Accumulated from={i === 0 ? 0 : rows[i - 1].sum} to={row.sum} low={low} high={high} />
+                <Value value={row.sum} unit="ns" scale={scale} bare change />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row" className="tt-level-name">
+              {whole.name === '' ? 'All' : 'Whole'}
+            </th>
+            <td className="tt-level-calls">{whole.baseCalls !== null && <Calls row={whole} scale={calls} />}</td>
+            <td className="tt-level-bars" />
+            <Numbers level={whole} scale={scale} />
+            <td className="tt-level-sum" />
+          </tr>
+        </tfoot>
+      </table>
+    </div>
+  )
+}
+
+function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => void }) {
+  if (row.role === 'self') return <span className="tt-mute">itself</span>
+  if (row.role === 'rest')
+    return <span className="tt-mute">{row.below.toLocaleString('en-US')} others, each with a smaller change</span>
+  const name = (
+    <span className="tt-mono" title={row.name}>
+      {shortCall(row.name, row.kind)}
+    </span>
+  )
+  return (
+    <span className="tt-level-cell">
+      {row.kind !== 'phase' && (
+        <span title={row.kind} className="tt-row">
+          <Swatch color={categoryColor(row.kind)} />
+        </span>
+      )}
+      {row.below > 0 ? (
+        <button
+          type="button"
+          className="tt-row-name"
+          data-node={row.node}
+          aria-label={`${row.name}: ${row.below} below`}
+          onClick={(event) => {
+            event.stopPropagation()
+            onDown(row.node)
+          }}
+        >
+          {name}
+          <ChevronRight />
+        </button>
+      ) : (
+        <span className="tt-row-name tt-level-leaf" title="Nothing was recorded below it">
+          {name}
+        </span>
+      )}
+      {row.presence !== 'both' && <Presence presence={row.presence} />}
+    </span>
+  )
+}
+
+const Bar = ({ side, share }: { side: 'base' | 'exp'; share: number }) => (
+  <i className={`tt-pair tt-pair-${side}`} style={{ width: `${share * 100}%`, minWidth: share > 0 ? 1 : 0 }} />
+)
+
+function Calls({ row, scale }: { row: Level; scale: Scale }) {
+  if (row.baseCalls === null || row.expCalls === null) return null
+  const [base, exp] = [formatNumber(row.baseCalls, scale), formatNumber(row.expCalls, scale)]
+  const title = `Baseline ${exact(row.baseCalls, 'number')}, experiment ${exact(row.expCalls, 'number')}`
+  return (
+    <span className="tt-num" title={title}>
+      {base === exp ? base : `${base} → ${exp}`}
+    </span>
+  )
+}
+
+function Numbers({ level, scale }: { level: Level; scale: Scale }) {
+  const ratio =
+    level.base > 0 ? `${signed(format(level.delta / level.base, 'ratio'), level.delta)} of the baseline` : ''
+  return (
+    <>
+      <td>
+        <Value value={level.base} unit="ns" scale={scale} bare />
+      </td>
+      <td>
+        <Value value={level.exp} unit="ns" scale={scale} bare />
+      </td>
+      <td>
+        <span
+          className={`tt-num ${trendClass(level.delta, 'ns')}`}
+          title={[exact(level.delta, 'ns'), ratio].filter(Boolean).join(' · ')}
+        >
+          {signed(formatNumber(level.delta, scale), level.delta)}
+        </span>
+      </td>
+    </>
+  )
+}
+
+/** Where the sum went with this row, between the lowest and the highest of all. */
+function Accumulated({ from, to, low, high }: { from: number; to: number; low: number; high: number }) {
+  if (high === low) return null
+  const at = (value: number) => ((value - low) / (high - low)) * 100
+  return (
+    <span className="tt-accumulated" aria-hidden="true">
+      <i className="tt-zero" style={{ left: `${at(0)}%` }} />
+      {to !== from && (
+        <i
+          className={to > from ? 'tt-rise' : 'tt-fall'}
+          style={{ left: `${at(Math.min(from, to))}%`, width: `${Math.abs(at(to) - at(from))}%` }}
+        />
+      )}
+    </span>
+  )
+}

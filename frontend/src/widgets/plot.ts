@@ -1,0 +1,47 @@
+// The frame of a chart: loads the library once, draws, and redraws on a new size and a new option.
+import { type RefObject, useEffect, useRef, useState } from 'react'
+
+type Library = typeof import('./echarts')
+export type Instance = ReturnType<Library['init']>
+type Option = Parameters<Instance['setOption']>[0]
+
+let library: Promise<Library> | null = null
+const loadLibrary = () => {
+  library ??= import('./echarts')
+  return library
+}
+
+export function usePlot(
+  option: Option,
+  onReady?: (instance: Instance, node: HTMLDivElement) => void,
+): { frame: RefObject<HTMLDivElement | null>; chart: RefObject<Instance | null>; drawn: boolean } {
+  const frame = useRef<HTMLDivElement>(null)
+  const chart = useRef<Instance | null>(null)
+  const [drawn, setDrawn] = useState(false)
+  const latest = useRef({ option, onReady })
+  latest.current = { option, onReady }
+
+  useEffect(() => {
+    let gone = false
+    const observer = new ResizeObserver(() => chart.current?.resize())
+    loadLibrary().then(({ init }) => {
+      const node = frame.current
+      if (gone || !node) return
+      chart.current = init(node)
+      chart.current.setOption(latest.current.option)
+      latest.current.onReady?.(chart.current, node)
+      setDrawn(true)
+      observer.observe(node)
+    })
+    return () => {
+      gone = true
+      observer.disconnect()
+      chart.current?.dispose()
+      chart.current = null
+    }
+  }, [])
+  useEffect(() => {
+    chart.current?.setOption(option, { notMerge: true })
+  }, [option])
+  return { frame, chart, drawn }
+}

@@ -1,0 +1,69 @@
+// Run, worker and span: the way to any profile of the log directory.
+import type { Catalog, SpanInfo } from '../api/payloads'
+import { format, formatClock, formatTime } from '../lib/format'
+import type { Address } from '../lib/profiles'
+import { type Choice, Picker } from './picker'
+
+function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
+  if (spans.some((span) => span.state === 'failed'))
+    return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
+  const loading = spans.find((span) => span.state === 'loading')
+  if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
+  // Ready with a problem: its file was deleted after it was read.
+  if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file is gone', tone: 'bad' }
+  if (spans.every((span) => span.state === 'ready')) return { note: 'ready' }
+  return {}
+}
+
+export function spanLabel(span: SpanInfo, spans: readonly SpanInfo[]): string {
+  if (span.time_unix_ms === null) return span.id
+  const day = (time: number) => formatTime(time).slice(0, 10)
+  const days = new Set(spans.flatMap((item) => (item.time_unix_ms === null ? [] : day(item.time_unix_ms))))
+  return `${span.id} · ${days.size > 1 ? `${day(span.time_unix_ms)} ` : ''}${formatClock(span.time_unix_ms)}`
+}
+
+function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
+  const state = stateNote([span])
+  return { note: [format(span.size_bytes, 'bytes'), state.note].filter(Boolean).join(' · '), tone: state.tone }
+}
+
+/** A choice leaves open what it does not decide: `onChange` gets '' for it. */
+export function ProfilePickers(props: {
+  catalog: Catalog | null
+  address: Address | null
+  onChange: (address: Record<keyof Address, string>) => void
+}) {
+  const { catalog, address, onChange } = props
+  const run = catalog?.runs.find((item) => item.name === address?.run)
+  const worker = run?.workers.find((item) => item.name === address?.worker)
+  return (
+    <>
+      <Picker
+        label="Run"
+        value={address?.run ?? ''}
+        choices={(catalog?.runs ?? []).map((item) => ({
+          value: item.name,
+          label: item.name,
+          ...stateNote(item.workers.flatMap((one) => one.spans)),
+        }))}
+        onChange={(next) => onChange({ run: next, worker: '', span: '' })}
+      />
+      <Picker
+        label="Worker"
+        value={address?.worker ?? ''}
+        choices={(run?.workers ?? []).map((item) => ({ value: item.name, label: item.name, ...stateNote(item.spans) }))}
+        onChange={(next) => onChange({ run: address?.run ?? '', worker: next, span: '' })}
+      />
+      <Picker
+        label="Span"
+        value={address?.span ?? ''}
+        choices={(worker?.spans ?? []).map((item) => ({
+          value: item.id,
+          label: spanLabel(item, worker?.spans ?? []),
+          ...spanNote(item),
+        }))}
+        onChange={(next) => onChange({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}
+      />
+    </>
+  )
+}

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest'
+import type { Breakdown } from '../api/payloads'
+import { LIGHT } from '../canvas/surface'
+import { TREND } from '../lib/color'
+import { describeWaterfall, waterfallBars, waterfallOption } from './waterfallOption'
+
+const part = (title: string, value: number) => ({
+  category: 'cpu',
+  link: null,
+  value,
+  metric: { key: title, title, unit: 'ns' as const, definition: '', window: '' },
+})
+const PAYLOAD: Breakdown = {
+  kind: 'breakdown',
+  name: 'waterfall',
+  title: 'Steps',
+  subtitle: '',
+  unit: 'ns',
+  style: 'waterfall',
+  start: 100e6,
+  total: -30e6,
+  parts: [part('Kernel', 10e6), part('Data loader', -40e6), part('CPU', 0)],
+}
+
+it('leads from the baseline to the experiment without a gap', () => {
+  const bars = waterfallBars(PAYLOAD)
+  expect(bars.map((bar) => [bar.from, bar.to].map((ns) => ns / 1e6))).toEqual([
+    [0, 100],
+    [100, 110],
+    [110, 70],
+    [70, 70],
+    [0, 70],
+  ])
+})
+
+it('colours by direction and lets falling bars hang', () => {
+  const { series } = waterfallOption(PAYLOAD, LIGHT) as {
+    series: [unknown, { data: number[] }, { data: { value: number; itemStyle: { color: string } }[] }]
+  }
+  expect(series[1].data.map((ns) => ns / 1e6)).toEqual([0, 100, 70, 70, 0])
+  expect(series[2].data.map((bar) => bar.itemStyle.color)).toEqual([
+    LIGHT.base,
+    TREND.slower,
+    TREND.faster,
+    TREND.same,
+    LIGHT.exp,
+  ])
+})
+
+it('says itself in words', () =>
+  expect(describeWaterfall(PAYLOAD)).toBe(
+    'Steps: Baseline 100 ms; Kernel +10.0 ms; Data loader -40.0 ms; CPU 0 ms; Experiment 70.0 ms.',
+  ))

@@ -1,0 +1,41 @@
+"""Groups and outermost calls against their definitions, one row at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.analyses import grouping
+
+calls = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 40), st.integers(0, 20)), max_size=25)
+
+
+@pytest.mark.parametrize("fits", [2**62, 0], ids=["offsets", "ranks"])
+@given(calls)
+def test_outermost_calls_by_definition(fits: int, found: list[tuple[int, int, int, int]]) -> None:
+    """No earlier call of the same key and thread reaches as far, unless it ended before this one began."""
+    found = sorted(found, key=lambda call: (call[2], -call[3]))
+    key, track, start, dur = (np.array([call[i] for call in found], np.int64) for i in range(4))
+    expected = [
+        all(
+            end < start[i] + dur[i] or end <= start[i]
+            for j in range(i)
+            if (key[j], track[j]) == (key[i], track[i])
+            for end in [start[j] + dur[j]]
+        )
+        for i in range(len(found))
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "_FITS", fits)
+        spans = grouping.Spans(track.astype(np.int32), start, start + dur)
+        assert grouping.outermost(key, spans).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**40), 2**40), st.integers(0, 1)), max_size=30))
+def test_groups_are_numbered_by_first_appearance(found: list[tuple[int, int, int]]) -> None:
+    groups = grouping.group(*(np.array([row[i] for row in found], np.int64) for i in range(3)))
+    order = list(dict.fromkeys(found))
+    assert groups.of.tolist() == [order.index(row) for row in found]
+    assert groups.first.tolist() == [found.index(row) for row in order]
