@@ -65,10 +65,8 @@ def _compare(source: str, events: int, options: argparse.Namespace) -> None:
     shutil.rmtree(cache, ignore_errors=True)
     plain = {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
     ours = [sys.executable, str(ROOT / "benchmarks" / "ours.py"), str(trace.parent)]
-    cached = Runner(
-        [*ours, "overview"], {**plain, "TORCH_TRACE_CACHE": str(cache), "TORCH_TRACE_CACHE_DIR": str(cache)}
-    )
-    runners = {OURS: Runner([*ours, "all"], {**plain, "TORCH_TRACE_CACHE_DIR": "off", "TORCH_TRACE_CACHE": ""})}
+    cached = Runner([*ours, "overview"], {**plain, "TORCH_TRACE_CACHE": str(cache)})
+    runners = {OURS: Runner([*ours, "all"], {**plain, "TORCH_TRACE_CACHE": ""})}
     runners[CACHED] = cached
     for name in options.peers:
         script = str(ROOT / "benchmarks" / "peers.py")

@@ -7,7 +7,9 @@
     │   ├── BadRequest       a parameter is missing or makes no sense          (HTTP 400, exit 2)
     │   ├── NotFound         run, worker, span, view or file does not exist    (HTTP 404, exit 3)
     │   ├── UnreadableTrace  a file was found but holds no trace we can read   (HTTP 422, exit 3)
+    │   │   └── KeptLost     a file of our own cache is gone or damaged: it is made anew
     │   ├── StorageError     the file system refused: missing package, rights  (HTTP 502, exit 3)
+    │   │   └── CacheRefused the cache folder cannot be written: another one is tried
     │   └── WorkerDied       a parse was killed twice, usually for memory      (HTTP 500, exit 3)
     └── Cancelled            nobody waits for the result any more
 
@@ -55,10 +57,18 @@ class UnreadableTrace(UserError):
     status = 422
 
 
+class KeptLost(UnreadableTrace):
+    """A file of the cache is gone or damaged; ``where`` is its path. It is dropped, and made anew from its source."""
+
+
 class StorageError(UserError):
     """The file system refused."""
 
     status = 502
+
+
+class CacheRefused(StorageError):
+    """The cache folder cannot be written: it is full, read-only or gone."""
 
 
 class WorkerDied(UserError):

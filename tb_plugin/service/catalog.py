@@ -43,7 +43,9 @@ class Entry:
         self.load: object = None
         """Identity of the load under way; what comes back from an earlier one is ignored."""
         self.gone = False
-        """The file vanished or changed; another entry stands for it now."""
+        """The file vanished or changed; another entry stands for it now, or will after the next scan."""
+        self.vanished = False
+        """The file is not there any more, but what was read of it is."""
         self.polled = 0.0
         """When somebody last asked, monotonic seconds."""
 
@@ -80,7 +82,8 @@ class Place:
 class ProfileCatalog:
     """Knows which profiles exist. ``start`` begins to rescan; until then, ``scan`` does it on demand.
 
-    ``dropped`` is called with every entry that vanished or whose file changed.
+    ``dropped`` is called with every entry whose file changed, or vanished before it was read. What was read of a file
+    that vanished since is still shown, and marked.
     """
 
     def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
@@ -94,6 +97,7 @@ class ProfileCatalog:
         self._last_scan_unix_ms: int | None = None
         self._first = threading.Event()
         self._stop = threading.Event()
+        self._soon = threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
@@ -121,13 +125,16 @@ class ProfileCatalog:
         unread = {error.where for error in discovery.problems}
         with self._lock:
             gone = []
+            listed = {(found.root, found.names) for found in discovery.found}
             for key, entry in list(self._entries.items()):
                 found = fresh.get(key)
-                if found is not None and _same(found, entry.found):
-                    entry.found = found
+                if found is not None and _same(found, entry.found) and not entry.gone:
+                    entry.found, entry.vanished = found, False
                 elif found is None and entry.found.root.folder.url in unread and self._entries:
                     # The storage failed for a moment; what was known stays until it answers again.
                     continue
+                elif found is None and entry.state == "ready" and (entry.found.root, entry.found.names) not in listed:
+                    entry.vanished = True
                 else:
                     gone.append(self._entries.pop(key))
             added = [Entry(found) for key, found in fresh.items() if key not in self._entries]
@@ -139,6 +146,13 @@ class ProfileCatalog:
         for entry in gone:
             self.dropped(entry)
         self._first.set()
+
+    def rescan(self) -> None:
+        """Looks at all files soon: the background thread within a second; at once where there is none."""
+        if self._thread is None:
+            self.scan()
+        else:
+            self._soon.set()
 
     def wait_first(self, seconds: float) -> bool:
         """Waits until the first scan is done; False when it takes longer."""
@@ -233,7 +247,8 @@ class ProfileCatalog:
         due = 0.0
         while not self._stop.is_set():
             try:
-                if (begun := time.monotonic()) >= due:
+                if (begun := time.monotonic()) >= due or self._soon.is_set():
+                    self._soon.clear()
                     self.scan()
                     took = time.monotonic() - begun
                     # A slow scan of a huge log directory must not take a core for itself.
@@ -279,6 +294,8 @@ def _shown(roots: Sequence[Root]) -> str:
 def _span_info(entry: Entry) -> SpanInfo:
     found = entry.found
     problem = problem_of(entry.problem) if entry.problem is not None else None
+    if entry.vanished:
+        problem = Problem("The file is gone.", found.url, "What was read of it is still shown, until TensorBoard ends.")
     return SpanInfo(
         id=found.span,
         time_unix_ms=found.time_unix_ms,

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from tb_plugin import __version__
-from tb_plugin.errors import Cancelled, TorchTraceError, UserError
+from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
+from tb_plugin.service.budget import need_bytes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
 from tb_plugin.service.pool import WAITING, Job, Workers
@@ -25,6 +26,9 @@ from tb_plugin.service.summary import Summary
 from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
+from tb_plugin.storage.local import stat_file
+from tb_plugin.storage.seal import seal_of, unsealed
+from tb_plugin.trace.arrow import SCHEMA_VERSION
 
 log = logging.getLogger("torch_trace")
 
@@ -33,6 +37,8 @@ LEASE_SECONDS = 15.0
 TASKS = "tb_plugin.service.tasks"
 _COPIES = 4
 """How many profiles are copied at a time: the 64 workers of a run would share the line, and none would get ahead."""
+_CHECK_SECONDS = 0.5
+"""How long a request waits for the checksum of a kept column file: 80 MB take 10 ms from memory."""
 _COLUMNS = ".arrow"
 _SUMMARY = ".summary.json"
 
@@ -61,14 +67,16 @@ class Loader:
                 entry.state, entry.problem = "found", None
             if entry.state != "found" or entry.gone:
                 return
-            if self._take_cached(entry):
+            load = entry.load = object()
+            entry.state, entry.copy = "loading", None
+            kept = self._kept(entry)
+            if kept is None:
+                self._read(entry)
                 return
-            entry.state, entry.load, entry.copy = "loading", object(), None
-            if entry.found.root.folder.is_local:
-                paths = {name: entry.found.root.folder.locate(name) for name in entry.found.names}
-                self._parse(entry, paths, ExitStack())
-            else:
-                threading.Thread(target=self._fetch, args=(entry, entry.load), daemon=True).start()
+            check = threading.Thread(target=self._take_kept, args=(entry, load, *kept), daemon=True)
+            check.start()
+        # Nearly always it is done at once; a huge file on a slow disk shows as loading.
+        check.join(_CHECK_SECONDS)
 
     def ready(self, entry: Entry) -> Entry:
         """Begins to load; the entry has a summary when it is loaded. Raises the error it failed with."""
@@ -76,11 +84,19 @@ class Loader:
         with self._lock:
             if entry.problem is not None:
                 raise entry.problem
-            # The cache may have dropped the columns to make room for others.
-            if entry.state == "ready" and not _touch(entry.path):
+            lost = entry.state == "ready" and entry.summary is not None and not _is_there(entry.path, entry.summary)
+        if lost:
+            # The cache may have dropped the columns to make room for others, or somebody cleared it.
+            self.lose(entry)
+            self.begin(entry)
+        return entry
+
+    def lose(self, entry: Entry) -> None:
+        """Drops the columns of an entry because they are gone or damaged; it is loaded anew when it is asked for."""
+        with self._lock:
+            if entry.state == "ready":
+                self._store.remove(Path(entry.path))
                 entry.state, entry.summary = "found", None
-                self.begin(entry)
-            return entry
 
     def wait(self, entry: Entry, watch: Callable[[float], None]) -> Entry:
         """Loads an entry and waits. Raises the error it failed with, Cancelled when its file went away."""
@@ -121,17 +137,33 @@ class Loader:
             return job
         return None
 
-    def _take_cached(self, entry: Entry) -> bool:
+    def _read(self, entry: Entry) -> None:
+        """Begins to read the source of an entry that is loading."""
+        if entry.found.root.folder.is_local:
+            paths = {name: entry.found.root.folder.locate(name) for name in entry.found.names}
+            self._parse(entry, paths, ExitStack())
+        else:
+            threading.Thread(target=self._fetch, args=(entry, entry.load), daemon=True).start()
+
+    def _kept(self, entry: Entry) -> tuple[Path, Path] | None:
+        """The column file and summary that an earlier load left in the cache."""
         key = cache_key(entry)
         columns, summary = self._store.get(key, _COLUMNS), self._store.get(key, _SUMMARY)
-        if columns is None or summary is None:
-            return False
-        try:
-            entry.summary = msgspec.json.decode(summary.read_bytes(), type=Summary)
-        except (OSError, msgspec.MsgspecError):
-            return False
-        entry.path, entry.state = str(columns), "ready"
-        return True
+        return None if columns is None or summary is None else (columns, summary)
+
+    def _take_kept(self, entry: Entry, load: object, columns: Path, summary: Path) -> None:
+        """Believes what is kept if it is whole, else drops it and reads the source."""
+        known = _checked(columns, summary)
+        with self._lock:
+            if entry.load is not load:
+                return
+            if known is not None:
+                entry.load, entry.summary, entry.path, entry.state = None, known, str(columns), "ready"
+                return
+            log.warning("What the cache kept of %s is gone or damaged; it is read again.", entry.found.url)
+            self._store.remove(columns)
+            self._store.remove(summary)
+            self._read(entry)
 
     def _fetch(self, entry: Entry, load: object) -> None:
         """Copies remote files into the cache, because workers open local paths only; then parses."""
@@ -184,7 +216,14 @@ class Loader:
         key = cache_key(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
-            f"{self._tasks}:parse", entry.found.reader.id, paths, target, summary, key=target, heavy=True
+            f"{self._tasks}:parse",
+            entry.found.reader.id,
+            paths,
+            target,
+            summary,
+            key=target,
+            heavy=True,
+            need_bytes=need_bytes(paths.values()),
         )
         entry.job, entry.path = job, target
         load = entry.load
@@ -193,16 +232,26 @@ class Loader:
 
     def _finish(self, entry: Entry, load: object, future: Future[Any]) -> None:
         error = future.exception()
+        replaced = error is None and _was_replaced(entry.found)
         with self._lock:
             if entry.load is not load:
                 return
             entry.job = entry.load = None
-            if error is None:
+            if replaced:
+                # Read half before and half after: nobody may see that, and the scan makes a new entry of the file.
+                entry.state, entry.gone = "found", True
+                self._store.remove(Path(entry.path))
+            elif error is None:
                 entry.summary, entry.state = future.result(), "ready"
-            elif isinstance(error, Cancelled):
+            elif isinstance(error, Cancelled | KeptLost):
+                entry.state = "found"  # lost: another process evicted what was just written; whoever asks begins again
+            elif isinstance(error, CacheRefused) and self._store.leave(error):
                 entry.state = "found"
+                self.begin(entry)
             else:
                 self._fail(entry, error)
+        if replaced:
+            self._catalog.rescan()
         self._store.evict(keep=Path(entry.path))
 
     def _fail(self, entry: Entry, error: BaseException) -> None:
@@ -229,7 +278,7 @@ def cache_key(entry: Entry) -> str:
     found = entry.found
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
-    return "|".join([code_stamp(), found.reader.id, *where, found.fingerprint])
+    return "|".join([code_stamp(), str(SCHEMA_VERSION), found.reader.id, *where, found.fingerprint])
 
 
 def _copy_key(found: Found, file: StoredFile) -> tuple[str, str]:
@@ -237,9 +286,31 @@ def _copy_key(found: Found, file: StoredFile) -> tuple[str, str]:
     return f"copy|{found.root.folder.locate(file.path)}|{file.fingerprint}", "".join(Path(file.path).suffixes[-2:])
 
 
-def _touch(path: str) -> bool:
+def _checked(columns: Path, summary: Path) -> Summary | None:
+    """The summary that was kept if it and the column file are what was written, else None."""
     try:
+        known = msgspec.json.decode(unsealed(summary.read_bytes()), type=Summary)
+        return known if seal_of(columns) == known.columns else None
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors
+        return None
+
+
+def _is_there(path: str, summary: Summary) -> bool:
+    """Whether the column file is still there in its full length; marks it as used now."""
+    with suppress(OSError):  # a folder that became read-only can still be read
         os.utime(path)
+    try:
+        return Path(path).stat().st_size == summary.columns.size_bytes
     except OSError:
         return False
-    return True
+
+
+def _was_replaced(found: Found) -> bool:
+    """Whether a local source is another file now than the listing said; one that is gone was read as it was."""
+    if not found.root.folder.is_local:
+        return False  # the copy was compared when it was made
+    for file in found.files:
+        with suppress(OSError):
+            if stat_file(found.root.folder.locate(file.path)).fingerprint != file.fingerprint:
+                return True
+    return False

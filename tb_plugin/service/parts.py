@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tb_plugin.analyses.base import Frame, Number, Part
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
+from tb_plugin.storage.seal import sealed, unsealed
 
 
 class _StoredFrame(Struct, frozen=True):
@@ -32,7 +33,7 @@ class _StoredPart(Struct, frozen=True):
 
 
 def dump(part: Part) -> bytes:
-    """A part as MessagePack, its tables as Arrow."""
+    """A part as MessagePack, its tables as Arrow, behind a checksum."""
     frames = {
         name: _StoredFrame(f.name, f.title, list(f.columns), _write(f.data), list(f.row_key), f.name_column, f.sort)
         for name, f in part.frames.items()
@@ -46,12 +47,12 @@ def dump(part: Part) -> bytes:
         part.worker,
         list(part.steps),
     )
-    return msgspec.msgpack.encode(stored)
+    return sealed(msgspec.msgpack.encode(stored))
 
 
 def load(content: bytes) -> Part:
-    """The part that ``dump`` wrote."""
-    stored = msgspec.msgpack.decode(content, type=_StoredPart)
+    """The part that ``dump`` wrote. Raises ValueError when the content is damaged."""
+    stored = msgspec.msgpack.decode(unsealed(content), type=_StoredPart)
     frames = {
         name: Frame(f.name, f.title, f.columns, pa.ipc.open_stream(f.data).read_all(), f.row_key, f.name_column, f.sort)
         for name, f in stored.frames.items()

@@ -9,7 +9,6 @@ process breaks its whole pool, and a running task cannot be stopped.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import logging
 import os
@@ -21,18 +20,18 @@ import time
 import weakref
 from collections import OrderedDict
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any, Protocol
 
 from tb_plugin.errors import Cancelled, TorchTraceError, WorkerDied
 from tb_plugin.service import worker
+from tb_plugin.service.budget import budget_bytes
 
 log = logging.getLogger("torch_trace")
 
 WORKERS_VARIABLE = "TORCH_TRACE_WORKERS"
 """Environment variable: how many worker processes there may be."""
 _MAX_WORKERS = 4
-_BYTES_PER_WORKER = 2 * 1024**3
+_BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3
 _WARM_KEYS = 8
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tb_plugin.service.worker import main; main()"
@@ -45,11 +44,12 @@ WAITING = "waiting"
 class Job:
     """One task on its way. ``progress`` is what it reported last; ``future`` carries its result."""
 
-    def __init__(self, task: str, args: tuple[Any, ...], key: str, heavy: bool) -> None:
+    def __init__(self, task: str, args: tuple[Any, ...], key: str, heavy: bool, need_bytes: int = 0) -> None:
         self.task = task
         self.args = args
         self.key = key
         self.heavy = heavy
+        self.need_bytes = need_bytes
         self.cancelled = False
         self.process: subprocess.Popen[bytes] | None = None
         self.future: Future[Any] = Future()
@@ -73,8 +73,11 @@ class Job:
 class Workers(Protocol):
     """Whatever runs tasks: a Pool, or the calling process itself (InlineWorkers)."""
 
-    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False) -> Job:
-        """Starts ``module:function`` with ``args``. ``key`` names what it works on, ``heavy`` a parse."""
+    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:
+        """Starts ``module:function`` with ``args``.
+
+        ``key`` names what it works on, ``heavy`` a parse; ``need_bytes`` is the memory it will take at its peak.
+        """
         ...
 
     def cancel(self, job: Job) -> None:
@@ -92,7 +95,7 @@ class InlineWorkers:
     def __init__(self, report: worker.Report = lambda progress: None) -> None:
         self._report = report
 
-    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False) -> Job:
+    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:
         """Runs the task; the job that comes back is done."""
         job = Job(task, args, key, heavy)
         try:
@@ -111,28 +114,30 @@ class InlineWorkers:
 class Pool:
     """At most ``size`` worker processes, at most ``heavy`` of them parsing. A worker is started when one is needed.
 
+    What parses need together stays within ``budget`` bytes; one that needs more than that alone runs beside no other.
     A job goes to the worker that last worked on its key, when that one is idle: it has the columns and numbers at hand.
     """
 
-    def __init__(self, size: int | None = None, heavy: int | None = None) -> None:
+    def __init__(self, size: int | None = None, heavy: int | None = None, budget: int | None = None) -> None:
         self.size = size or default_size()
         # One seat is kept for answers, so that a parse does not freeze the page of another profile.
         self.heavy = heavy or max(1, self.size - 1)
+        self.budget = budget or budget_bytes()
         self._changed = threading.Condition()
         self._pending: list[Job] = []
         self._seats: list[_Seat] = []
         self._closed = False
         _open_pools.add(self)
 
-    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False) -> Job:
+    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:
         """Queues ``module:function``. See Workers."""
-        job = Job(task, args, key, heavy)
+        job = Job(task, args, key, heavy, need_bytes)
         with self._changed:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
             if len(self._seats) < self.size and len(self._pending) > sum(seat.idle for seat in self._seats):
-                self._seats.append(_Seat())
+                self._seats.append(_Seat(min(_RETIRE_BYTES, self.budget // self.size)))
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
                 ).start()
@@ -146,6 +151,7 @@ class Pool:
             waiting = job in self._pending
             if waiting:
                 self._pending.remove(job)
+                self._changed.notify_all()  # what it kept waiting may run now
             elif job.process is not None:
                 job.process.kill()
         # Outside the lock: callbacks of a future may take locks of their own.
@@ -194,8 +200,13 @@ class Pool:
 
     def _next(self, seat: _Seat) -> Job | None:
         """The first job that may run now and that no other idle seat is better placed for."""
-        parsing = sum(other.job.heavy for other in self._seats if other.job is not None)
-        allowed = [job for job in self._pending if not job.heavy or parsing < self.heavy]
+        parsing = [other.job for other in self._seats if other.job is not None and other.job.heavy]
+        left = self.budget - sum(job.need_bytes for job in parsing)
+        # Only the first parse of the queue: small ones that pass it by would keep a large one out for ever.
+        parse = next((job for job in self._pending if job.heavy), None)
+        if parse is not None and parsing and (len(parsing) >= self.heavy or parse.need_bytes > left):
+            parse = None
+        allowed = [job for job in self._pending if not job.heavy or job is parse]
         for job in allowed:
             if job.key in seat.warm:
                 return job
@@ -221,14 +232,18 @@ class Pool:
         raise WorkerDied(
             f"The worker process died twice ({deaths[-1]}).",
             job.key,
-            "Usually there was not enough memory: close other profiles, or set TORCH_TRACE_WORKERS=1.",
+            "Usually there was not enough memory: close other programs, or set TORCH_TRACE_WORKERS=1.",
         )
 
 
 class _Seat:
-    """The place of one worker process; ``warm`` are the keys it worked on last."""
+    """The place of one worker process; ``warm`` are the keys it worked on last.
 
-    def __init__(self) -> None:
+    A process that keeps more than ``retire_bytes`` after a job is replaced.
+    """
+
+    def __init__(self, retire_bytes: int) -> None:
+        self._retire_bytes = retire_bytes
         self.job: Job | None = None
         self.warm: OrderedDict[str, None] = OrderedDict()
         self._process: subprocess.Popen[bytes] | None = None
@@ -269,7 +284,7 @@ class _Seat:
                 job.report(rest[0])
             elif kind == "done":
                 # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
-                if rest[1] > _RETIRE_BYTES:
+                if rest[1] > self._retire_bytes:
                     self.end()
                 return rest[0]
             elif kind == "failed":
@@ -308,23 +323,12 @@ class WorkerBug(TorchTraceError):
 
 
 def default_size() -> int:
-    """How many workers the environment, the cores and the memory allow."""
+    """How many workers the environment, the cores and the memory budget allow."""
     wanted = os.environ.get(WORKERS_VARIABLE, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, _MAX_WORKERS, _memory_bytes() // _BYTES_PER_WORKER))
-
-
-def _memory_bytes() -> int:
-    """Memory of the machine or of its container, whichever is less."""
-    limits = []
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    # Not Linux: no such file; no limit: the word "max".
-    with contextlib.suppress(OSError, ValueError):
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
-    return min(limits, default=_MAX_WORKERS * _BYTES_PER_WORKER)
+    return max(1, min(cores, _MAX_WORKERS, budget_bytes() // _BYTES_PER_WORKER))
 
 
 def _environment() -> dict[str, str]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tb_plugin.payloads import ReadInfo, StepInfo, ViewInfo
+from tb_plugin.storage.seal import Seal
 
 
 class Summary(Struct, frozen=True):
-    """Written beside the column file as JSON."""
+    """Written beside the column file as JSON, behind a checksum."""
 
     steps: list[StepInfo]
     views: list[ViewInfo]
     read: ReadInfo
     data_notices: int
+    columns: Seal
+    """Of the column file."""

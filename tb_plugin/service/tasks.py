@@ -12,13 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, select
-from tb_plugin.errors import NotFound, UnreadableTrace
+from tb_plugin.errors import KeptLost, NotFound, UnreadableTrace
 from tb_plugin.payloads import Column, IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers import READERS
@@ -28,11 +28,15 @@ from tb_plugin.service.chrome import write_window
 from tb_plugin.service.selection import chosen_steps
 from tb_plugin.service.summary import Summary
 from tb_plugin.service.worker import Progress, Report
+from tb_plugin.storage.cache import refused, write_whole
 from tb_plugin.storage.files import FileSource
+from tb_plugin.storage.seal import Seal, seal_of, sealed
 from tb_plugin.trace import arrow
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.table import TraceTable
+
+Value = TypeVar("Value")
 
 _MAX_TABLES = 4
 _MAX_PARTS_BYTES = 256 * 1024 * 1024
@@ -44,6 +48,17 @@ _parts: OrderedDict[tuple[object, ...], tuple[int, Part]] = OrderedDict()
 
 def parse(reader_id: str, paths: Mapping[str, str], target: str, summary_target: str, *, report: Report) -> Summary:
     """Reads local files into the column file ``target`` and a Summary beside it. Raises UserError."""
+    seal, progress = _write_columns(reader_id, paths, target, report)
+    report(progress._replace(stage="summarising"))
+    summary = _summarise(target, seal)
+    _replace(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
+    first = parts.dump(_part(target, ANALYSES[0], Params()))
+    _replace(_first_part(target), lambda partial: partial.write_bytes(first))
+    return summary
+
+
+def _write_columns(reader_id: str, paths: Mapping[str, str], target: str, report: Report) -> tuple[Seal, Progress]:
+    """The seal of the column file, and how much was read. Raises UserError."""
     reader = next(reader for reader in READERS if reader.id == reader_id)
     progress = Progress("reading")
 
@@ -52,24 +67,24 @@ def parse(reader_id: str, paths: Mapping[str, str], target: str, summary_target:
         progress = Progress("reading", state.fraction, state.events, state.counts)
         report(progress)
 
-    def convert(partial: str) -> None:
-        raw = reader.read(FileSource(paths), ReadOptions(), reading)
-        report(progress._replace(stage="assembling"))
-        trace = assemble(raw)
-        report(progress._replace(stage="writing"))
-        arrow.write(trace, partial)
-
     try:
-        _replace(target, convert)
+        raw = reader.read(FileSource(paths), ReadOptions(), reading)
     except RecursionError as error:
         raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
-    report(progress._replace(stage="summarising"))
-    summary = summarise(target, report=report)
-    _replace(summary_target, lambda partial: Path(partial).write_bytes(to_json(summary)))
-    return summary
+    report(progress._replace(stage="assembling"))
+    trace = assemble(raw)
+    del raw
+    _forget(target)
+
+    def write(partial: Path) -> Seal:
+        report(progress._replace(stage="writing"))
+        arrow.write(trace, str(partial))
+        return seal_of(partial)  # before it is in place: there, another process may take it away at once
+
+    return _replace(target, write), progress
 
 
-def summarise(path: str, *, report: Report) -> Summary:
+def _summarise(path: str, seal: Seal) -> Summary:
     """What ``profile`` answers about a column file."""
     trace = _table(path)
     views = [_view_info(analysis, trace) for analysis in ANALYSES]
@@ -80,7 +95,7 @@ def summarise(path: str, *, report: Report) -> Summary:
         for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
         if found.recorded
     ]
-    return Summary(steps, views, read_info(trace.report), _count_data_notices(path))
+    return Summary(steps, views, read_info(trace.report), _count_data_notices(path), seal)
 
 
 def view(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
@@ -102,7 +117,7 @@ def part(path: str, analysis_id: str, params: Params, target: str, *, report: Re
     numbers = _part(path, analysis, params)
     for view_id, names in analysis.borrows.items():
         numbers = _with(numbers, _borrowed(path, view_id, params), names)
-    _replace(target, lambda partial: Path(partial).write_bytes(parts.dump(numbers)))
+    _replace(target, lambda partial: partial.write_bytes(parts.dump(numbers)))
     return target
 
 
@@ -149,10 +164,18 @@ def table_arrow_of(
 
 
 def _answer_of(paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str) -> View | Table:
-    found = [replace(parts.load(Path(path).read_bytes()), worker=worker) for worker, path in paths]
+    found = [replace(_load_part(path), worker=worker) for worker, path in paths]
     labels = dict.fromkeys(label for item in found for label in item.steps)
     chosen = chosen_steps(steps, [StepInfo(label, 0, 0) for label in labels])
     return _analysis(analysis_id).answer(found, replace(params, steps=chosen))
+
+
+def _load_part(path: str) -> Part:
+    """A part that was kept. Raises KeptLost."""
+    try:
+        return parts.load(Path(path).read_bytes())
+    except (OSError, ValueError, LookupError) as error:
+        raise KeptLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error
 
 
 def _arrow(data: pa.Table) -> bytes:
@@ -195,7 +218,8 @@ def report_numbers(path: str, view_ids: Sequence[str], params: Params, *, report
 
 def window(path: str, start_ns: int | None, end_ns: int | None, target: str, *, report: Report) -> str:
     """Writes the events of ``[start_ns, end_ns)`` as gzipped Chrome JSON to ``target`` and returns it."""
-    _replace(target, lambda partial: write_window(_table(path), start_ns, end_ns, partial))
+    trace = _table(path)
+    _replace(target, lambda partial: write_window(trace, start_ns, end_ns, str(partial)))
     return target
 
 
@@ -224,7 +248,7 @@ def _analysis(analysis_id: str) -> Analysis:
 
 
 def _table(path: str) -> TraceTable:
-    """The model of a column file; the last few stay open (their columns are mapped, not copied)."""
+    """The model of a column file; the last few stay open (their columns are mapped, not copied). Raises KeptLost."""
     if path not in _tables:
         _tables[path] = arrow.read(path)
         while len(_tables) > _MAX_TABLES:
@@ -233,11 +257,35 @@ def _table(path: str) -> TraceTable:
     return _tables[path]
 
 
+def _forget(path: str) -> None:
+    """Lets go of what this process knows of a column file that is written anew: the old one may have been damaged."""
+    _tables.pop(path, None)
+    for key in [key for key in _parts if key[0] == path]:
+        del _parts[key]
+
+
+def _first_part(path: str) -> str:
+    """Where the numbers of the first view lie beside a column file: they are asked for after every start."""
+    return str(Path(path).with_suffix(f".{ANALYSES[0].id}"))
+
+
+def _kept_first_part(path: str, analysis: Analysis, params: Params) -> Part | None:
+    """The kept numbers of the first view about all steps; None for other questions, or when they are lost."""
+    if analysis is not ANALYSES[0] or analysis.part_key(params) != analysis.part_key(Params()):
+        return None
+    try:
+        part = _load_part(_first_part(path))
+        os.utime(_first_part(path))
+    except (KeptLost, OSError):
+        return None
+    return part
+
+
 def _part(path: str, analysis: Analysis, params: Params) -> Part:
     """The numbers of one view; the last ones are kept."""
     key = (path, analysis.id, *analysis.part_key(params))
     if key not in _parts:
-        part = analysis.part(_table(path), params)
+        part = _kept_first_part(path, analysis, params) or analysis.part(_table(path), params)
         _parts[key] = (sum(frame.data.nbytes for frame in part.frames.values()) + 10_000, part)
         while len(_parts) > 1 and sum(size for size, _ in _parts.values()) > _MAX_PARTS_BYTES:
             _parts.popitem(last=False)
@@ -260,14 +308,15 @@ def _count_data_notices(path: str) -> int:
     return sum(len(p.notices) for p in part.payloads.values() if isinstance(p, Notices) and p.about == "data")
 
 
-def _replace(target: str, write: Callable[[str], object]) -> None:
-    """Lets ``write`` fill a file beside ``target`` and puts it in place when it is whole."""
-    partial = f"{target}.part-{os.getpid()}"
+def _replace(target: str, write: Callable[[Path], Value]) -> Value:
+    """Lets ``write`` fill a file beside ``target`` and puts it in place when it is whole. Raises CacheRefused."""
     try:
-        write(partial)
-        Path(partial).replace(target)
-    finally:
-        Path(partial).unlink(missing_ok=True)
+        try:
+            return write_whole(Path(target), write)
+        except FileNotFoundError:  # somebody cleared the cache meanwhile
+            return write_whole(Path(target), write)
+    except OSError as error:
+        raise refused(Path(target), error) from error
 
 
 def _header(title: str, unit: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tb_plugin.analyses.base import Analysis, Params
-from tb_plugin.errors import NotFound, TorchTraceError, UserError
+from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Entry
 from tb_plugin.service.loader import Loader, cache_key
@@ -93,6 +93,13 @@ class Team:
             return None
         try:
             path = Path(job.future.result())
+        except KeptLost:
+            self._loader.lose(entry)
+            return None
+        except CacheRefused as error:
+            if not self._store.leave(error):
+                raise
+            return None
         finally:
             with self._lock:
                 self._jobs.pop(key, None)

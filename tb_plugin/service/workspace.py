@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Params
-from tb_plugin.errors import Cancelled, NotFound
+from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.readers import READERS
 from tb_plugin.service.catalog import Entry, Place, ProfileCatalog, problem_of
@@ -29,9 +29,12 @@ from tb_plugin.storage.files import Folder
 
 DETAIL_VIEWS = ("events",)
 """Views that need a selection to say anything: reached from a row, not from the navigation."""
+CHANGES = 10
+"""How often what is read may change or vanish under way before a caller that waits gives up."""
 _CHUNK_BYTES = 1024 * 1024
 _MEASURED = ("copying", "reading")
 """Stages whose end is known: so many bytes."""
+_PAUSE_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,19 @@ class Workspace:
         return _payload(entry)
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
-        """Loads a profile and waits, telling ``watch`` the fraction done. Raises the UserError that it failed with."""
-        return self._loader.wait(self.catalog.find(place), watch)
+        """Loads a profile and waits, telling ``watch`` the fraction done. Raises the UserError that it failed with.
+
+        A file that is replaced meanwhile is read again, until it has stood still for one read or CHANGES were seen.
+        """
+        for _ in range(CHANGES):
+            entry = self.catalog.find(place)
+            try:
+                return self._loader.wait(entry, watch)
+            except Cancelled:
+                if not entry.gone:
+                    raise
+                time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
+        raise Cancelled(f"{entry.found.url} changes all the time.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError."""
@@ -85,20 +99,24 @@ class Workspace:
         """A whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
         if analysis := _of_several(view_id):
             return self._waited("table_arrow_of", place, analysis, params, steps)
-        self.load(place)
-        answer = self._ask("table_arrow", place, view_id, params, steps)
-        if isinstance(answer, Profile):
-            raise Cancelled("The file changed while it was read.")
-        return answer
+        for _ in range(CHANGES):
+            self.load(place)
+            answer = self._ask("table_arrow", place, view_id, params, steps)
+            if not isinstance(answer, Profile):
+                return answer
+        raise Cancelled("The file changed while it was read.")
 
     def numbers(self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "") -> bytes:
         """Facts and whole tables of views (None = all) as JSON; waits until loaded. Raises UserError."""
-        entry = self.load(place)
-        params = Params(steps=_steps(entry, steps), limit=None)
-        views = [view.id for view in navigation(entry) if view.available]
-        wanted = [view for view in views if (view_ids is None or view in view_ids) and _of_several(view) is None]
-        answer: bytes = self._run(entry, "report_numbers", wanted, params)
-        return answer
+        for _ in range(CHANGES):
+            entry = self.load(place)
+            params = Params(steps=_steps(entry, steps), limit=None)
+            views = [view.id for view in navigation(entry) if view.available]
+            wanted = [view for view in views if (view_ids is None or view in view_ids) and _of_several(view) is None]
+            answer: bytes | None = self._run(entry, "report_numbers", wanted, params)
+            if answer is not None:
+                return answer
+        raise Cancelled("The file changed while it was read.")
 
     def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """``view`` about several profiles; waits until they are loaded. Raises UserError."""
@@ -119,7 +137,13 @@ class Workspace:
         path = self._store.get(key, ".json.gz")
         if path is None:
             path = self._store.path(key, ".json.gz")
-            self._run(entry, "window", start_ns, end_ns, str(path), heavy=True)
+            try:
+                if self._run(entry, "window", start_ns, end_ns, str(path), heavy=True) is None:
+                    return _payload(entry)
+            except CacheRefused as error:
+                if not self._store.leave(error):
+                    raise
+                return self.window(place, steps, start_ns, end_ns)
             self._store.evict(keep=path)
         stem = Path(entry.found.names[0]).name.removesuffix(".gz").removesuffix(".json")
         return Download(f"{stem}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
@@ -151,8 +175,8 @@ class Workspace:
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return _payload(entry)
-        answer: bytes = self._run(entry, task, view_id, replace(params, steps=_steps(entry, steps)))
-        return answer
+        answer: bytes | None = self._run(entry, task, view_id, replace(params, steps=_steps(entry, steps)))
+        return _payload(entry) if answer is None else answer
 
     def _waited(self, task: str, place: Place, analysis: Analysis, params: Params, steps: str) -> bytes:
         answer = self._of_several(task, place, analysis, params, steps, wait=True)
@@ -164,9 +188,13 @@ class Workspace:
         self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
         """Has a worker combine the parts of several profiles; their common state while they are not there."""
-        if analysis.scope == "pair":
-            return self._of_pair(task, place, analysis, params, steps, wait)
-        return self._of_workers(task, place, analysis, params, steps, wait)
+        ask = self._of_pair if analysis.scope == "pair" else self._of_workers
+        for _ in range(CHANGES):
+            try:
+                return ask(task, place, analysis, params, steps, wait)
+            except KeptLost as error:  # a part; it is computed again
+                self._store.remove(Path(error.where))
+        raise Cancelled("The cache is cleared all the time.")
 
     def _of_workers(
         self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
@@ -215,9 +243,17 @@ class Workspace:
         return answer
 
     def _run(self, entry: Entry, task: str, *args: object, heavy: bool = False) -> Any:
-        """Has a worker answer a question about a loaded profile. Raises what the task raised."""
+        """Has a worker answer a question about a loaded profile; None when its columns are lost, and it loads anew.
+
+        Raises what the task raised.
+        """
         job = self._workers.submit(f"{self._tasks}:{task}", entry.path, *args, key=entry.path, heavy=heavy)
-        return job.future.result()
+        try:
+            return job.future.result()
+        except KeptLost:
+            self._loader.lose(entry)
+            self._loader.begin(entry)
+            return None
 
 
 def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:

@@ -1,11 +1,13 @@
 """A keyed file store bounded in size: column files, local copies of remote files, small results.
 
 It knows no types: a key is any text, a value is a file. Writes are atomic, so that several processes may share one
-folder; the least recently used files go first when the bound is passed.
+folder; the least recently used files go first when the bound is passed. Anybody may clear the folder at any time; a
+folder that refuses to be written is left for a private temporary one.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -14,16 +16,24 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
+
+from tb_plugin.errors import CacheRefused
+
+Value = TypeVar("Value")
 
 log = logging.getLogger("torch_trace")
 
-DIR_VARIABLE = "TORCH_TRACE_CACHE_DIR"
-"""Environment variable: a folder, or ``off`` for a private temporary one that is removed at exit."""
+DIR_VARIABLE = "TORCH_TRACE_CACHE"
+"""Environment variable: a folder; set but empty, or ``off``: a private temporary one that is removed at exit."""
+OLD_DIR_VARIABLE = "TORCH_TRACE_CACHE_DIR"
+"""Its name up to 0.1; asked for when the new one is not set. Empty means the default there."""
 LIMIT_VARIABLE = "TORCH_TRACE_CACHE_MB"
 """Environment variable: the bound in megabytes (10**6 bytes)."""
 DEFAULT_LIMIT_BYTES = 8_000_000_000
@@ -35,13 +45,13 @@ _PARTIAL = ".part-"
 class FileStore:
     """Files by key under one folder of at most ``limit_bytes`` (a file being written may pass it for a moment)."""
 
-    def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+    def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, is_private: bool = False) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._held: Counter[Path] = Counter()
         self._lock = threading.Lock()
-        # 0700: a trace names paths and operators of somebody's work.
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._is_private = is_private
+        _make(folder)
 
     def path(self, key: str, suffix: str) -> Path:
         """Where the file of a key lives, whether or not it exists."""
@@ -59,18 +69,29 @@ class FileStore:
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
         """Lets ``write`` fill a file and keeps it under the key. Atomic; what ``write`` raises is passed on."""
         path = self.path(key, suffix)
-        partial = self.partial(path)
-        try:
-            write(partial)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, write)
         self.evict(keep=path)
         return path
 
-    def partial(self, path: Path) -> Path:
-        """A fresh name beside ``path`` for a file that is being written; ``replace`` it when it is whole."""
-        return path.with_name(f"{path.name}{_PARTIAL}{os.getpid()}-{time.monotonic_ns()}")
+    def remove(self, path: Path) -> None:
+        """Drops a file that turned out to be damaged."""
+        _remove(path)
+
+    def leave(self, error: CacheRefused) -> bool:
+        """Leaves a folder that refused to be written for a private temporary one; False when it is that already.
+
+        What was kept in the old folder stays where it is.
+        """
+        with self._lock:
+            if error.where != str(self.folder):
+                return True  # another write found out before
+            if self._is_private:
+                return False
+            old, self.folder = self.folder, Path(tempfile.mkdtemp(prefix="torch-trace-"))
+            self._is_private = True
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        log.warning("The cache folder %s cannot be written; %s is used until the end.", old, self.folder)
+        return True
 
     @contextmanager
     def held(self, key: str, suffix: str) -> Iterator[None]:
@@ -85,6 +106,12 @@ class FileStore:
                 self._held[path] -= 1
                 self._held += Counter()  # forgets those that nobody holds
 
+    def _files(self) -> list[Path]:
+        try:
+            return list(self.folder.iterdir())
+        except OSError:  # somebody removed the folder; the next write makes it again
+            return []
+
     def evict(self, keep: Path | None = None) -> None:
         """Removes least recently used files until the bound holds; never ``keep`` nor what is held.
 
@@ -94,7 +121,7 @@ class FileStore:
             kept = {*self._held, keep}
         writing = 0
         entries: list[tuple[float, int, Path]] = []
-        for path in self.folder.iterdir():
+        for path in self._files():
             try:
                 status = path.stat()
             except OSError:  # another process was faster
@@ -112,24 +139,62 @@ class FileStore:
                 total -= size
 
 
+def write_whole(path: Path, write: Callable[[Path], Value]) -> Value:
+    """Lets ``write`` fill a file beside ``path`` and puts it in place: nobody ever sees half of it.
+
+    Raises what ``write`` raises, and OSError.
+    """
+    _make(path.parent)
+    # Not by process id: machines that share a folder may give out the same.
+    partial = path.with_name(f"{path.name}{_PARTIAL}{uuid.uuid4().hex}")
+    try:
+        value = write(partial)
+        partial.replace(path)
+        return value
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def refused(path: Path, error: OSError) -> CacheRefused:
+    """Why a file of the cache could not be written, in words."""
+    do = f"Make room, or name another folder with {DIR_VARIABLE}."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return CacheRefused("There is no room left in the cache folder.", str(path.parent), do)
+    reason = error.strerror or str(error)
+    return CacheRefused(f"The cache folder cannot be written: {reason}.", str(path.parent), do)
+
+
 def open_store() -> FileStore:
     """The store that the environment asks for; a private temporary one when its folder cannot be written."""
-    wanted = os.environ.get(DIR_VARIABLE, "").strip()
+    folder = _wanted_folder()
     limit = _limit_bytes()
-    if wanted.lower() != "off":
-        folder = Path(wanted).expanduser() if wanted else _user_cache() / "torch-trace"
+    if folder is not None:
         try:
             store = FileStore(folder, limit)
-            if os.access(folder, os.W_OK):
+            # Rights alone say too little: a file system may be read-only, and root may write anywhere.
+            with tempfile.TemporaryFile(dir=folder):
                 return store
-            reason = "it is not writable"
         except OSError as error:
-            reason = str(error)
-        log.warning("The cache folder %s cannot be used (%s); a temporary one is used.", folder, reason)
+            log.warning("The cache folder %s cannot be used (%s); a temporary one is used.", folder, error)
     folder = Path(tempfile.mkdtemp(prefix="torch-trace-"))
-    store = FileStore(folder, limit)
+    store = FileStore(folder, limit, is_private=True)
     weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
     return store
+
+
+def _wanted_folder() -> Path | None:
+    """The folder that the environment names, the user's own when it names none; None when the cache is off."""
+    wanted = os.environ.get(DIR_VARIABLE)
+    if wanted is None:
+        wanted = os.environ.get(OLD_DIR_VARIABLE, "").strip() or str(_user_cache() / "torch-trace")
+    wanted = wanted.strip()
+    return None if wanted.lower() in ("", "off") else Path(wanted).expanduser()
+
+
+def _make(folder: Path) -> None:
+    # 0700: a trace names paths and operators of somebody's work.
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def _limit_bytes() -> int:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.errors import UnreadableTrace
+from tb_plugin.errors import KeptLost
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
@@ -39,6 +38,7 @@ SECTIONS: dict[str, type[Any]] = {
     "collectives": CollectiveArgs,
     "memory": MemoryEvents,
 }
+_AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")
 
 
@@ -73,13 +73,16 @@ def _one_list(values: pa.Array) -> pa.Array:
 
 
 def read(path: str) -> TraceTable:
-    """Map the model in ``path``. Raises UnreadableTrace when the file is damaged or of another version."""
+    """Map the model in ``path``. Raises KeptLost when the file is gone, damaged or of another version.
+
+    Only the structure is looked at; who takes a file that another process wrote compares its checksum first.
+    """
     try:
         return _read(path)
-    except FileNotFoundError:
-        raise
+    except FileNotFoundError as error:
+        raise KeptLost("The column file is gone.", path, _AGAIN) from error
     except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise UnreadableTrace("The column file is damaged.", Path(path).name, "Clear the cache and reload.") from error
+        raise KeptLost("The column file is damaged.", path, _AGAIN) from error
 
 
 def _read(path: str) -> TraceTable:
@@ -87,7 +90,7 @@ def _read(path: str) -> TraceTable:
         table = pa.ipc.open_file(mapped).read_all()
     header = json.loads(table.schema.metadata[b"torch_trace"])
     if header["version"] != SCHEMA_VERSION:
-        raise UnreadableTrace("The column file is of another version.", Path(path).name, "Clear the cache and reload.")
+        raise KeptLost("The column file is of another version.", path, _AGAIN)
 
     def column(name: str) -> Any:
         values = table[name].chunk(0).values

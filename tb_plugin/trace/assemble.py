@@ -357,7 +357,7 @@ def _with_quarantine(report: ReadReport, quarantined: Int64) -> ReadReport:
     issue = Issue(
         code="impossible_time",
         outcome="quarantined",
-        text="Events whose time cannot be right (centuries away, or a device event at 0): left out of all numbers.",
+        text="Events whose time cannot be right (centuries away, negative, or a device event at 0): left out of all numbers.",
         count=len(quarantined),
     )
     return replace(

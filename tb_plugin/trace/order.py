@@ -17,7 +17,8 @@ FAR = 2**62
 """A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
 
 LONG = 86_400 * 10**9
-"""A trace whose median lies further than this (a day, ns) from 0 counts from an epoch: there 0 means "never set"."""
+"""A trace whose median lies further than this (a day, ns) from 0 counts from an epoch: there 0 means "never set",
+and less cannot be."""
 
 CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0], np.uint8)
 """Order of kinds (by EventKind) with equal bounds: what usually encloses comes first. Python ids order Python calls."""
@@ -43,7 +44,8 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
     # Quarters keep the difference of two int64 inside int64.
     median = int(np.median(raw.start_ns // 4))
     far = (np.abs(raw.start_ns // 4 - median) > FAR // 4) | (raw.dur_ns > FAR) | (raw.dur_ns < 0)
-    unset = (raw.start_ns == 0) & (np.isin(raw.kind, DEVICE_WORK) & (raw.dur_ns == 0) | (median > LONG // 4))
+    unset = (raw.start_ns == 0) & np.isin(raw.kind, DEVICE_WORK) & (raw.dur_ns == 0)
+    unset |= (raw.start_ns <= 0) & (median > LONG // 4)
     bad = far | unset
     if not bad.all():
         # Ends count from the first start and must fit as well; unsigned numbers hold what int64 does not.

@@ -15,7 +15,7 @@ from tests.service.fakes import write_trace
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
 
 
 def test_doctests():

@@ -61,7 +61,7 @@ def tensorboard(
     ``flag`` may be ``--logdir_spec``. What TensorBoard says is in ``log`` when the context is left.
     """
     command = [sys.executable, "-m", "tensorboard.main", flag, str(logdir), "--host", "127.0.0.1", "--port", "0"]
-    environment = {**os.environ, "TORCH_TRACE_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"}
+    environment = {**os.environ, "TORCH_TRACE_CACHE": str(cache), "PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(
         [*command, *options], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -20,7 +20,7 @@ TABLES = {"steps", "operators", "operators_by_shape", "kernels", "kernels_by_lau
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

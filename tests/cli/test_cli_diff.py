@@ -20,7 +20,7 @@ LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
 
 
 def steps(loading: int, dur: int) -> TraceBuilder:

@@ -129,7 +129,7 @@ def test_a_part_survives_the_way_to_disk(name):
 
 
 def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     (group,) = document["groups"]
@@ -147,7 +147,7 @@ def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
 
 
 def test_the_text_report_ends_with_the_groups(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
     text = capsys.readouterr().out
     assert text.count("synthetic_ddp / all workers / span 1") == 1

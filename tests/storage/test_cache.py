@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
 
-from tb_plugin.storage.cache import FileStore, open_store
+from tb_plugin.storage.cache import FileStore, open_store, refused
+from tb_plugin.storage.seal import seal_of, sealed, unsealed
 
 
 def fill(store, key, size, age):
@@ -57,9 +60,9 @@ def test_the_new_file_stays_even_when_it_is_too_large(tmp_path):
 
 def test_abandoned_partial_files_go(tmp_path):
     store = FileStore(tmp_path)
-    stale = store.partial(store.path("k", ".bin"))
+    stale = tmp_path / "k.bin.part-1"
     stale.write_bytes(b"")
-    fresh = store.partial(store.path("k", ".bin"))
+    fresh = tmp_path / "k.bin.part-2"
     fresh.write_bytes(b"")
     os.utime(stale, (0, 0))
     store.evict()
@@ -67,7 +70,7 @@ def test_abandoned_partial_files_go(tmp_path):
 
 
 def test_folder_of_the_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "here"))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "here"))
     monkeypatch.setenv("TORCH_TRACE_CACHE_MB", "5")
     store = open_store()
     assert (store.folder, store.limit_bytes) == (tmp_path / "here", 5_000_000)
@@ -75,7 +78,7 @@ def test_folder_of_the_environment(tmp_path, monkeypatch):
 
 
 def test_off_is_private_and_temporary(monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", "off")
+    monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
     store = open_store()
     folder = store.folder
     assert folder.is_dir()
@@ -86,12 +89,13 @@ def test_off_is_private_and_temporary(monkeypatch):
 
 def test_unusable_folder_falls_back(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "file"))
     store = open_store()
     assert store.folder.is_dir() and "cannot be used" in caplog.text
 
 
 def test_default_is_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.delenv("TORCH_TRACE_CACHE", raising=False)
     monkeypatch.delenv("TORCH_TRACE_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert open_store().folder == Path(tmp_path / "torch-trace")
@@ -110,6 +114,52 @@ def test_what_is_held_stays_until_it_is_let_go(tmp_path):
 def test_files_that_are_being_written_count(tmp_path):
     store = FileStore(tmp_path, limit_bytes=150)
     old = fill(store, "old", 100, 50)
-    store.partial(store.path("next", ".bin")).write_bytes(b"x" * 100)
+    (tmp_path / "next.bin.part-1").write_bytes(b"x" * 100)
     store.evict()
     assert not old.exists()
+
+
+@pytest.mark.parametrize("off", ["", " ", "off", "OFF"])
+def test_ways_to_turn_it_off(tmp_path, monkeypatch, off):
+    monkeypatch.setenv("TORCH_TRACE_CACHE", off)
+    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "old"))
+    store = open_store()
+    assert store.folder.parent == Path(tempfile.gettempdir()) and not (tmp_path / "old").exists()
+
+
+def test_the_older_name_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("TORCH_TRACE_CACHE", raising=False)
+    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "old"))
+    assert open_store().folder == tmp_path / "old"
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "new"))
+    assert open_store().folder == tmp_path / "new"
+
+
+def test_a_folder_that_vanished_is_made_again(tmp_path):
+    store = FileStore(tmp_path / "cache")
+    (tmp_path / "cache").rmdir()
+    store.evict()
+    assert fill(store, "k", 1, 0).exists()
+
+
+def test_leaving_a_folder_that_refuses(tmp_path, caplog):
+    store = FileStore(tmp_path / "cache")
+    error = refused(store.path("k", ".bin"), OSError(30, "Read-only file system"))
+    assert store.leave(error) and store.folder != tmp_path / "cache" and "cannot be written" in caplog.text
+    first = store.folder
+    assert store.leave(error) and store.folder == first, "a second write that failed in the old folder"
+    assert not store.leave(refused(store.path("k", ".bin"), OSError(28, "No space left on device")))
+    del store
+    gc.collect()
+    assert not first.exists()
+
+
+def test_seals(tmp_path):
+    body = bytes(range(256)) * 10_000
+    (tmp_path / "f").write_bytes(body)
+    assert seal_of(tmp_path / "f") == (len(body), zlib.crc32(body))
+    whole = sealed(body)
+    assert unsealed(whole) == body and unsealed(sealed(b"")) == b""
+    for damaged in (b"", whole[:-1], whole + b"x", whole[:9], body, b"0" + whole[1:], whole[:50] + b"!" + whole[51:]):
+        with pytest.raises(ValueError, match="checksum"):
+            unsealed(damaged)

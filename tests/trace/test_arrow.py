@@ -96,3 +96,17 @@ def test_a_file_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.undo()
     with pytest.raises(UnreadableTrace, match="version"):
         arrow.read(str(tmp_path / "t.arrow"))
+
+
+MOST_BYTES_PER_EVENT = 160
+"""Of a trace in the cache and mapped into memory, sections and strings included; docs/architecture.md has a table."""
+
+
+@pytest.mark.parametrize("name", SAMPLE_FILES)
+def test_bytes_per_event(name: str, tmp_path: Path) -> None:
+    """Beside what a file without any event takes. Small traces share few names, so they cost the most."""
+    table = sample(name)
+    arrow.write(trace().table(), str(tmp_path / "empty.arrow"))
+    arrow.write(table, str(tmp_path / "t.arrow"))
+    size = (tmp_path / "t.arrow").stat().st_size - (tmp_path / "empty.arrow").stat().st_size
+    assert size <= MOST_BYTES_PER_EVENT * table.report.events_kept

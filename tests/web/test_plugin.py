@@ -46,7 +46,7 @@ def plugin_of(logdir="", spec=""):
 
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     made = []
 
     def make(**arguments):
@@ -103,7 +103,7 @@ def tensorboard(tmp_path_factory):
         port = free.getsockname()[1]
     env = os.environ | {
         "PYTHONPATH": f"{tmp / 'site'}{os.pathsep}{Path.cwd()}",
-        "TORCH_TRACE_CACHE_DIR": str(tmp / "cache"),
+        "TORCH_TRACE_CACHE": str(tmp / "cache"),
     }
     arguments = ["--logdir", str(tmp / "logs"), "--port", str(port), "--path_prefix", "/pre"]
     with (tmp / "log").open("w") as log:

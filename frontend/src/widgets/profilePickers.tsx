@@ -10,6 +10,8 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
     return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
   const loading = spans.find((span) => span.state === 'loading')
   if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
+  // Ready with a problem: its file was deleted after it was read.
+  if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file is gone', tone: 'bad' }
   if (spans.every((span) => span.state === 'ready')) return { note: 'ready' }
   return {}
 }

@@ -7,9 +7,15 @@ from typing import Any, BinaryIO
 
 from isal import igzip_lib
 
+from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.kineto.issues import IssueLog
 
 GZIP_MAGIC = b"\x1f\x8b"
+BOMB_RATIO = 200
+"""Text bytes per stored byte that no trace reaches: real ones pack 10 to 30 times, and one event with a stack that is
+repeated and differs in its time alone about 110. Deflate itself ends at 1032."""
+BOMB_BYTES = 4 * 1024**3
+"""Text that is read whatever its ratio: small blanks harm nobody."""
 _BLOCK = 256 * 1024
 _DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
 
@@ -35,11 +41,19 @@ class TextStream:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """At most ``size`` bytes of text, none only at the end. Raises what the source or ``progress`` raises."""
+        """At most ``size`` bytes of text, none only at the end.
+
+        Raises UnreadableTrace at a gzip bomb, and what the source or ``progress`` raises.
+        """
         if self._ended:
             return b""
         text = self._inflated(size) if self._gzip else self._plain(size)
         self.text_bytes += len(text)
+        if self.text_bytes > BOMB_BYTES and self.text_bytes > BOMB_RATIO * self.file_bytes:
+            raise UnreadableTrace(
+                f"The file unpacks to more than {BOMB_RATIO} times its size, which no trace does.",
+                do=f"It was left after {self.text_bytes / 1e9:.1f} GB of text; record another one.",
+            )
         if not text:
             self._ended = True
         return text

@@ -1,0 +1,127 @@
+"""Memory: what a file will need, what there is, and that the workers keep to it."""
+
+from __future__ import annotations
+
+import gzip
+import time
+
+import pytest
+
+from tb_plugin.service import budget
+from tb_plugin.service.budget import PER_TEXT_BYTE, PROCESS_BYTES, budget_bytes, need_bytes
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.pool import Pool, default_size
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import FileStore
+from tests.service.fakes import TASKS, catalog_of, until, write_trace
+
+SLOW = f"{TASKS}:slow"
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    monkeypatch.setattr(budget, "_machine_bytes", lambda: 8 * 1024**3)
+    monkeypatch.delenv("TORCH_TRACE_MEMORY_MB", raising=False)
+    monkeypatch.delenv("TORCH_TRACE_WORKERS", raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("text, expected", [
+    (None, 4 * 1024**3), ("", 4 * 1024**3), ("3000", 3_000_000_000), ("0.5", 500_000), ("-1", 1), ("much", 4 * 1024**3),
+    ("nan", 4 * 1024**3), ("inf", 4 * 1024**3),
+])  # fmt: skip
+def test_the_budget(machine, text, expected):
+    if text is not None:
+        machine.setenv("TORCH_TRACE_MEMORY_MB", text)
+    assert budget_bytes() == expected
+
+
+def test_a_small_budget_means_few_workers(machine):
+    machine.setattr("os.sched_getaffinity", lambda pid: set(range(64)), raising=False)
+    assert default_size() == 4
+    machine.setenv("TORCH_TRACE_MEMORY_MB", "2500")
+    assert default_size() == 2
+    machine.setenv("TORCH_TRACE_MEMORY_MB", "100")
+    assert default_size() == 1
+
+
+def test_the_need_follows_the_text(tmp_path):
+    plain, packed = tmp_path / "a.json", tmp_path / "b.json.gz"
+    text = b"".join(b'{"ts": %d}' % (i * i) for i in range(100_000))
+    plain.write_bytes(text)
+    packed.write_bytes(gzip.compress(text))
+    expected = PROCESS_BYTES + int(PER_TEXT_BYTE * len(text))
+    assert need_bytes([str(plain)]) == need_bytes([str(packed)]) == expected
+    assert need_bytes([str(plain), str(packed)]) == PROCESS_BYTES + int(PER_TEXT_BYTE * 2 * len(text))
+
+
+def test_a_trailer_that_cannot_be_right_is_not_believed(tmp_path):
+    """Several members, more than 4 GiB of text, or a file that was cut."""
+    path = tmp_path / "a.json.gz"
+    whole = gzip.compress(bytes(range(256)) * 1000)
+    for said in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
+        path.write_bytes(whole[:-4] + said)
+        assert need_bytes([str(path)]) == PROCESS_BYTES + int(PER_TEXT_BYTE * 15 * len(whole))
+    path.write_bytes(b"\x1f\x8b")
+    assert need_bytes([str(path)]) == PROCESS_BYTES + int(PER_TEXT_BYTE * 2)
+    assert need_bytes([str(tmp_path / "none")]) == PROCESS_BYTES
+
+
+@pytest.fixture
+def pool():
+    pool = Pool(4, heavy=3, budget=1000)
+    yield pool
+    pool.close()
+
+
+def test_parses_that_do_not_fit_together_wait(pool):
+    large, other, small = (pool.submit(SLOW, 0.6, heavy=True, need_bytes=need) for need in (700, 400, 100))
+    assert until(lambda: large.fraction > 0)
+    time.sleep(0.2)
+    assert (other.process, small.process) == (None, None), "nor does a small one overtake: the next would, too"
+    assert pool.submit(f"{TASKS}:echo", 1).future.result(20) == 1, "answers do not wait"
+    large.future.result(20)
+    assert until(lambda: other.process is not None and small.process is not None)
+    other.future.result(20), small.future.result(20)
+
+
+def test_one_that_needs_more_than_everything_runs_alone(pool):
+    running = pool.submit(SLOW, 0.3, heavy=True, need_bytes=1)
+    huge, after = (pool.submit(SLOW, 0.3, heavy=True, need_bytes=need) for need in (5000, 1))
+    assert until(lambda: huge.process is not None)
+    assert running.future.done() and after.process is None
+    huge.future.result(20)
+    after.future.result(20)
+
+
+def test_cancelling_what_others_wait_behind(pool):
+    running = pool.submit(SLOW, 60.0, heavy=True, need_bytes=600)
+    assert until(lambda: running.fraction > 0)
+    huge, small = (pool.submit(SLOW, 0.1, heavy=True, need_bytes=need) for need in (5000, 100))
+    time.sleep(0.1)
+    assert small.process is None
+    pool.cancel(huge)
+    small.future.result(20)
+    assert not running.future.done()
+
+
+def test_a_worker_that_keeps_too_much_is_replaced():
+    for budget_of_pool, same in ((10**12, True), (1_000_000, False)):
+        pool = Pool(1, budget=budget_of_pool)
+        try:
+            pids = [pool.submit(f"{TASKS}:pid", key="k").future.result(20) for _ in range(2)]
+        finally:
+            pool.close()
+        assert (pids[0] == pids[1]) is same
+
+
+def test_the_loader_says_what_a_parse_needs(tmp_path):
+    path = write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
+    pool = Pool(1)
+    workspace = Workspace(catalog_of(tmp_path / "logs"), pool, FileStore(tmp_path / "cache"), TASKS)
+    try:
+        workspace.catalog.scan()
+        workspace.profile(Place())
+        assert workspace.catalog.find(Place()).job.need_bytes == need_bytes([str(path)]) > PROCESS_BYTES
+    finally:
+        workspace.close()
