@@ -38,7 +38,8 @@ def torch_tb_profiler(trace: Path) -> dict[str, int]:
     from torch_tb_profiler.profiler import RunLoader
 
     run = RunLoader("run", str(trace.parent), io.Cache(tempfile.mkdtemp())).load()
-    (profile,) = run.profiles.values()
+    # A distributed job gets a second profile over all workers.
+    profile = next(found for (worker, _), found in run.profiles.items() if worker != "All")
     names = (*OVERVIEW, *OPERATORS, *KERNELS)
     found = [getattr(profile, name, None) for name in names]
     return {"bytes": sum(len(json.dumps(value)) for value in found) + len(json.dumps(profile.get_module_view()))}
