@@ -20,6 +20,7 @@ from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Tabl
 from tb_plugin.trace.table import TraceTable
 
 Number = int | float | None
+Model = Literal["trace", "snapshot"]
 Scope = Literal["profile", "workers", "pair"]
 OWN_ONLY: Mapping[str, Sequence[str]] = MappingProxyType({})
 """``Analysis.borrows`` of a view that needs no numbers of others."""
@@ -94,7 +95,7 @@ class Analysis(Protocol):
     title: str
 
     @property
-    def model(self) -> Literal["trace", "snapshot"]:
+    def model(self) -> Model:
         """Which model it reads."""
         ...
 

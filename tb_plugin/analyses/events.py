@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.metrics import columns, figure, metric
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.errors import BadRequest
@@ -31,13 +31,9 @@ class Events:
 
     id = "events"
     title = "Events"
+    model: Model = "trace"
     scope: Scope = "profile"
     borrows = OWN_ONLY
-
-    @property
-    def model(self) -> Literal["trace"]:
-        """Reads traces."""
-        return "trace"
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Not a page of its own: always there."""

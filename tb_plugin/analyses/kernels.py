@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Groups, group, ratio
 from tb_plugin.analyses.metrics import columns, metric
@@ -32,13 +31,9 @@ class Kernels:
 
     id = "kernels"
     title = "Kernels"
+    model: Model = "trace"
     scope: Scope = "profile"
     borrows = OWN_ONLY
-
-    @property
-    def model(self) -> Literal["trace"]:
-        """Reads traces."""
-        return "trace"
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs device events."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.grouping import Groups, Spans, group, levels, outermost, subtree_sums
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import module_label
@@ -64,13 +63,9 @@ class Modules:
 
     id = "modules"
     title = "Modules"
+    model: Model = "trace"
     scope: Scope = "profile"
     borrows = OWN_ONLY
-
-    @property
-    def model(self) -> Literal["trace"]:
-        """Reads traces."""
-        return "trace"
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs module calls."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table, Timeline, TimelineTrack, View
@@ -57,13 +56,9 @@ class TimelineAnalysis:
 
     id = "timeline"
     title = "Timeline"
+    model: Model = "trace"
     scope: Scope = "profile"
     borrows = OWN_ONLY
-
-    @property
-    def model(self) -> Literal["trace"]:
-        """Reads traces."""
-        return "trace"
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs any event."""

@@ -6,7 +6,7 @@ import { parseSteps } from '../lib/steps'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
-import { Bones, Card } from '../widgets/basics'
+import { Bones, Card, PageBones } from '../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../widgets/breakdown'
 import { Chart, SeriesTable } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
@@ -20,15 +20,7 @@ const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', '
 
 const bones = (
   <div className="tt-overview">
-    <div className="tt-span12">
-      <Bones height={78} />
-    </div>
-    <div className="tt-span8">
-      <Bones height={330} />
-    </div>
-    <div className="tt-span4">
-      <Bones height={330} />
-    </div>
+    <PageBones />
     <div className="tt-span8">
       <Bones height={200} />
     </div>

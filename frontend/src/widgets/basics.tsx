@@ -168,3 +168,18 @@ export function Swatch({ color, idle }: { color: string; idle?: boolean }) {
 }
 
 export const Bones = ({ height }: { height: number | string }) => <Skeleton height={height} radius="md" />
+
+/** Where the first cards of a page will be. */
+export const PageBones = () => (
+  <>
+    <div className="tt-span12">
+      <Bones height={78} />
+    </div>
+    <div className="tt-span8">
+      <Bones height={330} />
+    </div>
+    <div className="tt-span4">
+      <Bones height={330} />
+    </div>
+  </>
+)

@@ -4,7 +4,7 @@ import type { Series } from '../api/payloads'
 import { formatNumber } from '../lib/format'
 import { useTheme, Value } from './basics'
 import { chartOption, chartScale, totalsOf, xLabels } from './chartOption'
-import { usePlot } from './plot'
+import { PlotFrame, usePlot } from './plot'
 
 export function Chart(props: {
   series: Series
@@ -32,16 +32,7 @@ export function Chart(props: {
     })
   })
 
-  return (
-    <div
-      ref={frame}
-      className="tt-chart"
-      aria-busy={!drawn}
-      style={{ height }}
-      role="img"
-      aria-label={summary(series)}
-    />
-  )
+  return <PlotFrame frame={frame} drawn={drawn} height={height} label={summary(series)} />
 }
 
 /** The chart in one sentence, for those who cannot see it. */

@@ -6,7 +6,7 @@ import { MARK } from '../canvas/surface'
 import { format } from '../lib/format'
 import { useTheme } from './basics'
 import { type Band, type CurveMarks, curveOption, GRID, windowOf } from './curveOption'
-import { usePlot } from './plot'
+import { PlotFrame, usePlot } from './plot'
 
 const DRAG_PX = 5
 
@@ -59,14 +59,7 @@ export function Curve(props: {
       onPointerCancel={() => setDrag(null)}
       onDoubleClick={onReset}
     >
-      <div
-        ref={frame}
-        className="tt-chart"
-        aria-busy={!drawn}
-        style={{ height }}
-        role="img"
-        aria-label={summary(series, marks)}
-      />
+      <PlotFrame frame={frame} drawn={drawn} height={height} label={summary(series, marks)} />
       {children}
       {drag && Math.abs(drag.to - drag.from) >= DRAG_PX && (
         <i

@@ -4,7 +4,7 @@ import type { Profile, SpanInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { countsByKind, eventsPerSecond, STAGES, secondsLeft } from '../lib/loading'
 import { addressText } from '../lib/profiles'
-import { Bones } from './basics'
+import { PageBones } from './basics'
 import { ProblemPanel } from './problem'
 
 /** `side` says which of several profiles it is. */
@@ -45,15 +45,7 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
         )}
       </div>
       <div className="tt-overview" aria-hidden="true">
-        <div className="tt-span12">
-          <Bones height={78} />
-        </div>
-        <div className="tt-span8">
-          <Bones height={330} />
-        </div>
-        <div className="tt-span4">
-          <Bones height={330} />
-        </div>
+        <PageBones />
       </div>
     </div>
   )

@@ -3,23 +3,14 @@ import { useMemo } from 'react'
 import type { Breakdown } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { MetricName, Swatch, useTheme, Value } from './basics'
-import { usePlot } from './plot'
+import { PlotFrame, usePlot } from './plot'
 import { describeWaterfall, waterfallBars, waterfallOption, waterfallScale } from './waterfallOption'
 
 export function Waterfall({ payload, height }: { payload: Breakdown; height: number | string }) {
   const theme = useTheme()
   const option = useMemo(() => waterfallOption(payload, theme), [payload, theme])
   const { frame, drawn } = usePlot(option)
-  return (
-    <div
-      ref={frame}
-      className="tt-chart"
-      aria-busy={!drawn}
-      style={{ height }}
-      role="img"
-      aria-label={describeWaterfall(payload)}
-    />
-  )
+  return <PlotFrame frame={frame} drawn={drawn} height={height} label={describeWaterfall(payload)} />
 }
 
 export function WaterfallTable({ payload }: { payload: Breakdown }) {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.diff.align import Node, align
 from tb_plugin.analyses.diff.calltree import call_tree
 from tb_plugin.analyses.diff.findings import findings, settings
@@ -39,6 +39,15 @@ NODES_SENT = 20_000
 ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "communication_ns")
 """Parts of a step in which a device works."""
 
+BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "overview": ("steps", "configuration"),
+        "operators": ("operators", "operators_by_shape"),
+        "kernels": ("kernels",),
+        "modules": ("modules",),
+    }
+)
+
 
 @dataclass(frozen=True)
 class _Sides:
@@ -62,18 +71,9 @@ class Diff:
 
     id = "diff"
     title = "Diff"
+    model: Model = "trace"
     scope: Scope = "pair"
-    borrows = {  # noqa: RUF012 -- read only
-        "overview": ("steps", "configuration"),
-        "operators": ("operators", "operators_by_shape"),
-        "kernels": ("kernels",),
-        "modules": ("modules",),
-    }
-
-    @property
-    def model(self) -> Literal["trace"]:
-        """Reads traces."""
-        return "trace"
+    borrows = BORROWED
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Any two traces can be compared."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.distributed.profile import profile_part
-from tb_plugin.analyses.distributed.together import Row, Together, frames, step_rows, together, worker_rows
+from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
+from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.metrics import figure, metric
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.trace.table import TraceTable
@@ -30,13 +30,9 @@ class Distributed:
 
     id = "distributed"
     title = "Distributed"
+    model: Model = "trace"
     scope: Scope = "workers"
     borrows = OWN_ONLY
-
-    @property
-    def model(self) -> Literal["trace"]:
-        """Reads traces."""
-        return "trace"
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs at least one collective."""

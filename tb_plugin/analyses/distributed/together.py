@@ -1,4 +1,4 @@
-"""The parts of all workers together: waiting and transfer of matched collectives, and the tables of the view."""
+"""The parts of all workers together: their steps, their calls as columns, matched, with waiting and transfer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import Frame, Part
+from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.distributed.match import Calls, codes, match
 from tb_plugin.analyses.distributed.names import POINT_TO_POINT, UNEVEN, bus_factor
-from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
-from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS, Waiting, caused_ns, waiting
+from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns, waiting
 from tb_plugin.trace.intervals import measure_by
 
 Int64 = npt.NDArray[np.int64]
@@ -25,19 +24,7 @@ Bool = npt.NDArray[np.bool_]
 
 _NODE = re.compile(r"^(.*)_(\d+)$")
 
-WORKER = {
-    "worker": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
-    "overlap_ns": pa.int64(), "exposed_communication_ns": pa.int64(), "step_other_ns": pa.int64(),
-    "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64(), "calls": pa.int64(),
-    "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
-    "arrived_last": pa.int64(), "last_share": pa.float64(), "caused_wait_ns": pa.int64(),
-}  # fmt: skip
 Row = dict[str, object]
-_SINGLE_FIRST = (
-    "worker", "step", "collective", "dtype", "comm_bytes", "group", "dur_ns", "wait_ns", "transfer_ns", "timing",
-    "last_worker", "algorithm_bandwidth", "bus_bandwidth", "matched_workers",
-)  # fmt: skip
-"""Columns of single collectives that a person looks for stand first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +171,7 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
 def _seen(data: pa.Table, worker: Int64, labels: tuple[str, ...], workers: int, world_size: int | None) -> Seen:
     """Reads the columns, matches the calls and times them."""
     start, dur, size = _numbers(data, "start_ns"), _numbers(data, "dur_ns"), _numbers(data, "group_size")
-    collective, names = _texts(data, "collective")
+    collective, names = texts_of(data, "collective")
     step = pc.fill_null(pc.index_in(data["step"], value_set=pa.array(labels, pa.string())), len(labels))
     steps = step.to_numpy().astype(np.int64)
     calls = _calls(data, worker, steps, collective, names, (workers, world_size))
@@ -213,7 +200,7 @@ def _calls(
     data: pa.Table, worker: Int64, step: Int64, collective: Int64, names: Sequence[str], here: tuple[int, int | None]
 ) -> Calls:
     """What matching compares. ``here`` is how many workers are here, and how many ranks the job has (None = unknown)."""
-    group = codes(_texts(data, "group")[0], _texts(data, "group_ranks")[0])
+    group = codes(texts_of(data, "group")[0], texts_of(data, "group_ranks")[0])
     elements = _numbers(data, "elements")
     point = _is(collective, names, POINT_TO_POINT)
     source, target = _numbers(data, "source_rank"), _numbers(data, "destination_rank")
@@ -233,7 +220,7 @@ def _calls(
         step=step,
         group=codes(group, source, target),
         name=name,
-        kind=codes(name, _texts(data, "dtype")[0], np.where(uneven, -1, elements)),
+        kind=codes(name, texts_of(data, "dtype")[0], np.where(uneven, -1, elements)),
         sequence=np.where(point, -1, _numbers(data, "sequence")),
         lost=unknown,
     )
@@ -250,7 +237,7 @@ def _numbers(data: pa.Table, key: str) -> Int64:
     return values
 
 
-def _texts(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
+def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
     """A column of texts as positions in the list of its distinct texts."""
     encoded = data[key].combine_chunks().dictionary_encode()
     positions: Int64 = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -263,164 +250,3 @@ def _placed(worker: str, row: Row) -> Row:
     node = row["node"] or (named.group(1) if named else worker)
     process = row["process"] or (f"process {named.group(2)}" if named else worker)
     return {**row, "worker": worker, "node": node, "process": process}
-
-
-def frames(data: Together) -> dict[str, Frame]:
-    """The tables of the view by name."""
-    devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
-    steps = {"worker": pa.string(), **STEP, "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64()}
-    every = [
-        frame("workers", "Workers", table(WORKER, worker_rows(data)), ("worker",), "worker", ("compute_ns",)),
-        frame("steps", "Steps", table(steps, step_rows(data)), ("worker", "step"), "worker", ("compute_ns",)),
-        frame(
-            "operations",
-            "Communication operations",
-            _operations(data),
-            ("worker", "collective", "dtype", "group"),
-            "collective",
-            ("matched",),
-        ),
-        frame(
-            "collectives",
-            "Single collectives",
-            _singles(data),
-            ("worker", "call"),
-            "collective",
-            ("call", "group_ranks", "elements", "on_device", "match", "bus_factor", "source_rank", "destination_rank"),
-        ),
-        frame("process_groups", "Process groups", table(GROUP, data.process_groups), ("group", "group_ranks"), "group"),
-        frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
-    ]
-    return {one.name: one for one in every}
-
-
-def worker_rows(data: Together) -> list[Row]:
-    """One row a worker: sums over the chosen steps."""
-    seen, alone = data.seen, data.alone
-    latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
-    one_each = np.flatnonzero(seen.matched)[np.unique(seen.match[seen.matched], return_index=True)[1]]
-    last = seen.waiting.last[one_each]
-    counts = {
-        "matched": data.count(seen.matched),
-        "unmatched": data.count(~seen.matched),
-        "bounded": data.count(seen.waiting.timing == TIMINGS.index(BOUND)),
-        "estimated": data.count(seen.waiting.timing == TIMINGS.index(ESTIMATED)),
-        "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
-        "caused_wait_ns": data.caused_ns,
-    }
-    # A worker takes part also in what it lacks and is taken to have arrived last at.
-    lacked = last[seen.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
-    taken = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
-    share = counts["arrived_last"] / np.maximum(taken, 1)
-    calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
-    return [
-        {
-            "worker": name,
-            **{key: sum(int(str(row[key])) for row in data.steps[w]) for key in STEP if key != "step"},
-            "latency_ns": latency[w],
-            "wait_ns": None if alone else wait[w],
-            "transfer_ns": None if alone else transfer[w],
-            "calls": calls[w],
-            **{key: None if alone else int(values[w]) for key, values in counts.items()},
-            "last_share": float(share[w]) if taken[w] else None,
-        }
-        for w, name in enumerate(data.names)
-    ]
-
-
-def step_rows(data: Together) -> list[Row]:
-    """One row for each worker and step."""
-    latency, wait, transfer = (times.tolist() for times in data.times)
-    position = {label: i for i, label in enumerate(data.labels)}
-    rows = []
-    for w, name in enumerate(data.names):
-        for row in data.steps[w]:
-            at = position[str(row["step"])]
-            times: Row = {"latency_ns": latency[w][at]}
-            times |= {"wait_ns": None, "transfer_ns": None}
-            if not data.alone:
-                times |= {"wait_ns": wait[w][at], "transfer_ns": transfer[w][at]}
-            rows.append({"worker": name, **row, **times})
-    return rows
-
-
-def _operations(data: Together) -> pa.Table:
-    """Calls of a worker by collective, type and group, in order of their first call."""
-    seen = data.seen
-    keys = ("collective", "dtype", "group")
-    code = codes(seen.worker, *(_texts(seen.data, key)[0] for key in keys))
-    _, first, code = np.unique(code, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    head, count = first[order], len(first)
-    place = np.argsort(order)[code]
-    m, known = seen.matched, seen.bytes >= 0
-    calls, matched = np.bincount(place, minlength=count), np.bincount(place[m], minlength=count)
-    sized = np.bincount(place[known], minlength=count) == calls
-    size = _sums(place[known], seen.bytes[known], count)
-    latency = measure_by(place, seen.start_ns, seen.end_ns, count)
-    transfer = measure_by(place[m], seen.moving_ns[m], seen.end_ns[m], count)
-    algorithm, bus = _bandwidth(seen, place, count)
-    described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
-    groups = seen.data["group"].take(head)
-    columns = {
-        "worker": pa.array([data.names[w] for w in seen.worker[head].tolist()], pa.string()),
-        **{key: seen.data[key].take(head).combine_chunks() for key in keys},
-        "group_description": pa.array([described.get(name, "") for name in groups.to_pylist()], pa.string()),
-        "calls": pa.array(calls),
-        "matched": _known(matched, np.full(count, not data.alone)),
-        "comm_bytes": _known(size, sized),
-        "mean_comm_bytes": _known(size / calls, sized),
-        "latency_ns": pa.array(latency),
-        "mean_latency_ns": pa.array(latency / calls),
-        "transfer_ns": _known(transfer, matched > 0),
-        "mean_transfer_ns": _known(transfer / np.maximum(matched, 1), matched > 0),
-        "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
-        "bus_bandwidth": _known(bus, ~np.isnan(bus)),
-    }
-    return pa.table(columns)
-
-
-def _bandwidth(seen: Seen, place: Int64, count: int) -> tuple[Float64, Float64]:
-    """For each of ``count`` places the bytes of its matched calls over their transfer time, and that times the factor.
-
-    Bytes per second; NaN where a size, a factor or a group size that they need is unknown.
-    """
-    m = seen.matched
-    at, size = place[m], seen.bytes[m]
-    time, moved = _sums(at, seen.waiting.transfer_ns[m], count), _sums(at, np.maximum(size, 0), count)
-    unfit = np.bincount(at[(size < 0) | ~seen.rated[m]], minlength=count) > 0
-    on_bus = np.bincount(at, weights=size * seen.factor[m], minlength=count)
-    per_ns: Float64 = np.where((time > 0) & (moved > 0) & ~unfit, 1e9 / np.maximum(time, 1), np.nan)
-    return moved * per_ns, on_bus * per_ns
-
-
-def _singles(data: Together) -> pa.Table:
-    seen, w = data.seen, data.seen.waiting
-    m, count = seen.matched, len(seen.worker)
-    wait = seen.end_ns - seen.start_ns - w.transfer_ns
-    algorithm, bus = _bandwidth(seen, np.arange(count), count)
-    names = pa.array(data.names, pa.string())
-    added = {
-        "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
-        "match": _known(seen.match, m),
-        "matched_workers": _known(w.workers, m),
-        "timing": pa.array(TIMINGS, pa.string()).take(_known(w.timing, m)),
-        "wait_ns": _known(wait, m),
-        "transfer_ns": _known(w.transfer_ns, m),
-        "last_worker": names.take(_known(w.last, w.last >= 0)),
-        "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
-        "bus_bandwidth": _known(bus, ~np.isnan(bus)),
-    }
-    columns = {"worker": names.take(pa.array(seen.worker)), **{key: seen.data[key] for key in CALL}, **added}
-    return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
-
-
-def _sums(place: Int64, values: Int64, count: int) -> Int64:
-    total = np.zeros(count, np.int64)
-    np.add.at(total, place, values)
-    return total
-
-
-def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
-    """Null where not known."""
-    return pa.array(values, mask=~known)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, answer_view, whole_number
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Number, Params, Part, Scope, answer_view, whole_number
 from tb_plugin.analyses.driver_calls import driver_calls
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
@@ -29,13 +28,9 @@ class Memory:
 
     id = "memory"
     title = "Memory"
+    model: Model = "trace"
     scope: Scope = "profile"
     borrows = OWN_ONLY
-
-    @property
-    def model(self) -> Literal["trace"]:
-        """Reads traces."""
-        return "trace"
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs allocator events."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Number, Params, Part, Scope, answer_view
 from tb_plugin.analyses.driver_calls import driver_calls
 from tb_plugin.analyses.metrics import METRICS, columns, figure, metric
 from tb_plugin.analyses.overview.advice import Situation, recommendations
@@ -45,13 +44,9 @@ class Overview:
 
     id = "overview"
     title = "Overview"
+    model: Model = "trace"
     scope: Scope = "profile"
     borrows = OWN_ONLY
-
-    @property
-    def model(self) -> Literal["trace"]:
-        """Reads traces."""
-        return "trace"
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """The overview applies to every trace."""

@@ -45,3 +45,14 @@ export function usePlot(
   }, [option])
   return { frame, chart, drawn }
 }
+
+/** What a plot is drawn into; it says in words what it shows. */
+export function PlotFrame(props: {
+  frame: RefObject<HTMLDivElement | null>
+  drawn: boolean
+  height: number | string
+  label: string
+}) {
+  const { frame, drawn, height, label } = props
+  return <div ref={frame} className="tt-chart" aria-busy={!drawn} style={{ height }} role="img" aria-label={label} />
+}

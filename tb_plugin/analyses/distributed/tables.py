@@ -1,0 +1,192 @@
+"""The tables of the view: workers, steps, operations, single collectives, groups and devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.distributed.match import codes
+from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
+from tb_plugin.analyses.distributed.together import Row, Seen, Together, texts_of
+from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
+from tb_plugin.trace.intervals import measure_by
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+WORKER = {
+    "worker": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
+    "overlap_ns": pa.int64(), "exposed_communication_ns": pa.int64(), "step_other_ns": pa.int64(),
+    "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64(), "calls": pa.int64(),
+    "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
+    "arrived_last": pa.int64(), "last_share": pa.float64(), "caused_wait_ns": pa.int64(),
+}  # fmt: skip
+_SINGLE_FIRST = (
+    "worker", "step", "collective", "dtype", "comm_bytes", "group", "dur_ns", "wait_ns", "transfer_ns", "timing",
+    "last_worker", "algorithm_bandwidth", "bus_bandwidth", "matched_workers",
+)  # fmt: skip
+"""Columns of single collectives that a person looks for stand first."""
+
+
+def frames(data: Together) -> dict[str, Frame]:
+    """The tables of the view by name."""
+    devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
+    steps = {"worker": pa.string(), **STEP, "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64()}
+    every = [
+        frame("workers", "Workers", table(WORKER, worker_rows(data)), ("worker",), "worker", ("compute_ns",)),
+        frame("steps", "Steps", table(steps, step_rows(data)), ("worker", "step"), "worker", ("compute_ns",)),
+        frame(
+            "operations",
+            "Communication operations",
+            _operations(data),
+            ("worker", "collective", "dtype", "group"),
+            "collective",
+            ("matched",),
+        ),
+        frame(
+            "collectives",
+            "Single collectives",
+            _singles(data),
+            ("worker", "call"),
+            "collective",
+            ("call", "group_ranks", "elements", "on_device", "match", "bus_factor", "source_rank", "destination_rank"),
+        ),
+        frame("process_groups", "Process groups", table(GROUP, data.process_groups), ("group", "group_ranks"), "group"),
+        frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
+    ]
+    return {one.name: one for one in every}
+
+
+def worker_rows(data: Together) -> list[Row]:
+    """One row a worker: sums over the chosen steps."""
+    seen, alone = data.seen, data.alone
+    latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
+    one_each = np.flatnonzero(seen.matched)[np.unique(seen.match[seen.matched], return_index=True)[1]]
+    last = seen.waiting.last[one_each]
+    counts = {
+        "matched": data.count(seen.matched),
+        "unmatched": data.count(~seen.matched),
+        "bounded": data.count(seen.waiting.timing == TIMINGS.index(BOUND)),
+        "estimated": data.count(seen.waiting.timing == TIMINGS.index(ESTIMATED)),
+        "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
+        "caused_wait_ns": data.caused_ns,
+    }
+    # A worker takes part also in what it lacks and is taken to have arrived last at.
+    lacked = last[seen.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
+    taken = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
+    share = counts["arrived_last"] / np.maximum(taken, 1)
+    calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
+    return [
+        {
+            "worker": name,
+            **{key: sum(int(str(row[key])) for row in data.steps[w]) for key in STEP if key != "step"},
+            "latency_ns": latency[w],
+            "wait_ns": None if alone else wait[w],
+            "transfer_ns": None if alone else transfer[w],
+            "calls": calls[w],
+            **{key: None if alone else int(values[w]) for key, values in counts.items()},
+            "last_share": float(share[w]) if taken[w] else None,
+        }
+        for w, name in enumerate(data.names)
+    ]
+
+
+def step_rows(data: Together) -> list[Row]:
+    """One row for each worker and step."""
+    latency, wait, transfer = (times.tolist() for times in data.times)
+    position = {label: i for i, label in enumerate(data.labels)}
+    rows = []
+    for w, name in enumerate(data.names):
+        for row in data.steps[w]:
+            at = position[str(row["step"])]
+            times: Row = {"latency_ns": latency[w][at]}
+            times |= {"wait_ns": None, "transfer_ns": None}
+            if not data.alone:
+                times |= {"wait_ns": wait[w][at], "transfer_ns": transfer[w][at]}
+            rows.append({"worker": name, **row, **times})
+    return rows
+
+
+def _operations(data: Together) -> pa.Table:
+    """Calls of a worker by collective, type and group, in order of their first call."""
+    seen = data.seen
+    keys = ("collective", "dtype", "group")
+    code = codes(seen.worker, *(texts_of(seen.data, key)[0] for key in keys))
+    _, first, code = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    head, count = first[order], len(first)
+    place = np.argsort(order)[code]
+    m, known = seen.matched, seen.bytes >= 0
+    calls, matched = np.bincount(place, minlength=count), np.bincount(place[m], minlength=count)
+    sized = np.bincount(place[known], minlength=count) == calls
+    size = _sums(place[known], seen.bytes[known], count)
+    latency = measure_by(place, seen.start_ns, seen.end_ns, count)
+    transfer = measure_by(place[m], seen.moving_ns[m], seen.end_ns[m], count)
+    algorithm, bus = _bandwidth(seen, place, count)
+    described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
+    groups = seen.data["group"].take(head)
+    columns = {
+        "worker": pa.array([data.names[w] for w in seen.worker[head].tolist()], pa.string()),
+        **{key: seen.data[key].take(head).combine_chunks() for key in keys},
+        "group_description": pa.array([described.get(name, "") for name in groups.to_pylist()], pa.string()),
+        "calls": pa.array(calls),
+        "matched": _known(matched, np.full(count, not data.alone)),
+        "comm_bytes": _known(size, sized),
+        "mean_comm_bytes": _known(size / calls, sized),
+        "latency_ns": pa.array(latency),
+        "mean_latency_ns": pa.array(latency / calls),
+        "transfer_ns": _known(transfer, matched > 0),
+        "mean_transfer_ns": _known(transfer / np.maximum(matched, 1), matched > 0),
+        "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
+        "bus_bandwidth": _known(bus, ~np.isnan(bus)),
+    }
+    return pa.table(columns)
+
+
+def _bandwidth(seen: Seen, place: Int64, count: int) -> tuple[Float64, Float64]:
+    """For each of ``count`` places the bytes of its matched calls over their transfer time, and that times the factor.
+
+    Bytes per second; NaN where a size, a factor or a group size that they need is unknown.
+    """
+    m = seen.matched
+    at, size = place[m], seen.bytes[m]
+    time, moved = _sums(at, seen.waiting.transfer_ns[m], count), _sums(at, np.maximum(size, 0), count)
+    unfit = np.bincount(at[(size < 0) | ~seen.rated[m]], minlength=count) > 0
+    on_bus = np.bincount(at, weights=size * seen.factor[m], minlength=count)
+    per_ns: Float64 = np.where((time > 0) & (moved > 0) & ~unfit, 1e9 / np.maximum(time, 1), np.nan)
+    return moved * per_ns, on_bus * per_ns
+
+
+def _singles(data: Together) -> pa.Table:
+    seen, w = data.seen, data.seen.waiting
+    m, count = seen.matched, len(seen.worker)
+    wait = seen.end_ns - seen.start_ns - w.transfer_ns
+    algorithm, bus = _bandwidth(seen, np.arange(count), count)
+    names = pa.array(data.names, pa.string())
+    added = {
+        "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
+        "match": _known(seen.match, m),
+        "matched_workers": _known(w.workers, m),
+        "timing": pa.array(TIMINGS, pa.string()).take(_known(w.timing, m)),
+        "wait_ns": _known(wait, m),
+        "transfer_ns": _known(w.transfer_ns, m),
+        "last_worker": names.take(_known(w.last, w.last >= 0)),
+        "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
+        "bus_bandwidth": _known(bus, ~np.isnan(bus)),
+    }
+    columns = {"worker": names.take(pa.array(seen.worker)), **{key: seen.data[key] for key in CALL}, **added}
+    return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
+
+
+def _sums(place: Int64, values: Int64, count: int) -> Int64:
+    total = np.zeros(count, np.int64)
+    np.add.at(total, place, values)
+    return total
+
+
+def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
+    """Null where not known."""
+    return pa.array(values, mask=~known)
