@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo
 from tb_plugin.trace.intervals import Ranges, covered_before, union
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
@@ -29,7 +29,7 @@ class Selection:
 
     def of(self, trace: TraceTable, *kinds: EventKind) -> Int64:
         """Positions of the chosen rows of these kinds."""
-        return np.flatnonzero(self.rows & np.isin(trace.kind, kinds))
+        return np.flatnonzero(self.rows & of_kind(trace.kind, *kinds))
 
 
 def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
@@ -57,7 +57,7 @@ def select_rows(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
     host = union(trace.steps.host_start_ns[indices], trace.steps.host_end_ns[indices])
     windows = union(trace.steps.start_ns[indices], trace.steps.end_ns[indices])
     rows = _within(host, trace.start_ns)
-    on_device = np.isin(trace.kind, ON_DEVICE)
+    on_device = of_kind(trace.kind, *ON_DEVICE)
     launched = trace.launch != MISSING
     rows[launched] = rows[trace.launch[launched]]
     alone = on_device & ~launched

@@ -191,16 +191,18 @@ def owners_of(trace: TraceTable) -> Owners:
     track = _tracks(trace)
     known = np.unique(track[track != MISSING])
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
-    nesting = nest(trace.track[operators], trace.start_ns[operators], trace.end_ns[operators])
+    position = np.full(len(trace) + 1, MISSING, np.int32)  # the last one answers for -1
+    position[operators] = np.arange(len(operators), dtype=np.int32)
+    parent = position[trace.operator[operators]]
     operator = innermost(
         trace.track[operators],
         trace.start_ns[operators],
-        trace.end_ns[operators],
-        nesting.parent,
+        trace.start_ns[operators] + trace.dur_ns[operators],
+        parent,
         track,
         memory.time_ns,
     )
-    return Owners(operators, nesting.parent, operator, _modules(trace, operators, nesting.parent, operator, track))
+    return Owners(operators, parent, operator, _modules(trace, operators, parent, operator, track))
 
 
 def _modules(trace: TraceTable, operators: Int64, parent: Int32, operator: Int32, track: Int32) -> Int32:

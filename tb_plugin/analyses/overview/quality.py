@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tb_plugin.analyses.metrics import figure
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.report import Issue
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 
@@ -64,7 +62,7 @@ def _issue(issue: Issue) -> Notice:
 
 def _device_events(trace: TraceTable) -> list[Notice]:
     notices = []
-    work = np.isin(trace.kind, DEVICE_WORK)
+    work = of_kind(trace.kind, *DEVICE_WORK)
     if not work.any():
         if (trace.kind == EventKind.RUNTIME).any() or trace.metadata.get("deviceProperties"):
             notices.append(
