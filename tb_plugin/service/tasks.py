@@ -46,6 +46,10 @@ _tables: OrderedDict[str, TraceTable] = OrderedDict()
 _parts: OrderedDict[tuple[object, ...], tuple[int, Part]] = OrderedDict()
 
 
+def ready(*, report: Report) -> None:
+    """Nothing: whoever asks for it wants a worker that has this module, and all that it needs, imported."""
+
+
 def parse(reader_id: str, paths: Mapping[str, str], target: str, summary_target: str, *, report: Report) -> Summary:
     """Reads local files into the column file ``target`` and a Summary beside it. Raises UserError."""
     seal, progress = _write_columns(reader_id, paths, target, report)
