@@ -218,14 +218,15 @@ def _columns(*names: str, has_device: bool) -> list[str]:
 
 def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
     """The numeric columns. ``counted`` marks calls whose totals count; ``chosen`` the calls that were grouped."""
-    some = np.ones(len(calls.row), np.bool_) if chosen is None else chosen
+    some: Bool | slice = slice(None) if chosen is None else chosen
     once = counted[some]
 
     def self_sum(values: Int64) -> Int64:
-        return groups.sum(values[some])
+        # Many columns are empty: what no device did, what ran on no matrix unit.
+        return groups.sum(values[some]) if values.any() else np.zeros(len(groups), np.int64)
 
     def total_sum(values: Int64) -> Int64:
-        return groups.sum(np.where(once, values[some], 0))
+        return groups.sum(np.where(once, values[some], 0)) if values.any() else np.zeros(len(groups), np.int64)
 
     data = {
         "calls": groups.count(),

@@ -48,6 +48,17 @@ def measure(ranges: Ranges) -> int:
     return int((ranges.end - ranges.start).sum())
 
 
+def contains(ranges: Ranges, times: Int64) -> Bool:
+    """Whether each time lies in the set."""
+    inside: Bool
+    if len(ranges) == 1:
+        inside = (times >= ranges.start[0]) & (times < ranges.end[0])
+    else:
+        index = np.searchsorted(ranges.start, times, side="right")
+        inside = times < np.append(np.iinfo(np.int64).min, ranges.end)[index]  # before the first: never
+    return inside
+
+
 def covered_before(ranges: Ranges, times: Int64) -> Int64:
     """For each time t, how much of the set lies before t, nanoseconds."""
     lengths = np.concatenate(([0], np.cumsum(ranges.end - ranges.start))).astype(np.int64)

@@ -174,8 +174,8 @@ def _at(values: Int64, position: Int64) -> Int64:
 def _owner_names(scene: Scene, event: Int64, known: Bool) -> pa.Array:
     """Names of the allocating operators; of blocks without a recorded allocation, that they are older."""
     names = scene.trace.strings.take(np.where(known, scene.owners.names(scene.trace, event), MISSING))
-    absent = np.where(known, NO_OPERATOR, BEFORE).astype(object)
-    return pc.coalesce(names, pa.array(absent, pa.large_string()))
+    nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
+    return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))
 
 
 def module_names(scene: Scene, name: Int32) -> pa.Array:
