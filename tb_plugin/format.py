@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Scalar, Table, Unit, View
+from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Scalar, Table, Unit, View, WindowInfo
 
 DASH = "–"
 _TIME = ((1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"))
@@ -136,7 +136,9 @@ class Printer(ABC):
         coverage = view.coverage
         if coverage.steps is not None:
             self.line(f"Steps: {', '.join(coverage.steps)}")
-        if not coverage.complete:
+        if coverage.window is not None:
+            self.line(_window_line(coverage.window))
+        elif not coverage.complete:
             self.line(f"Incomplete: {format_value(coverage.fraction_read, 'ratio')} of the file was read.")
         for payload in view.payloads.values():
             self.payload(payload)
@@ -256,6 +258,17 @@ def printable(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", printable(text))
+
+
+def _window_line(window: WindowInfo) -> str:
+    """What part of a trace was opened, and how to open the rest."""
+    start, end, whole = (format_value(time, "ns") for time in (window.start_ns, window.end_ns, window.trace_ns))
+    steps = f"steps {window.first_step} to {window.last_step} of {window.trace_steps}, " if window.steps else ""
+    need, budget = (format_value(size, "bytes") for size in (window.need_bytes, window.budget_bytes))
+    return (
+        f"Only a window was opened: {steps}{start} to {end} of {whole}. All of it would take about {need} of memory; "
+        f"{budget} are allowed (TORCH_TRACE_MEMORY_MB)."
+    )
 
 
 def _note(note: str) -> str:

@@ -347,6 +347,37 @@ METRICS: dict[str, Metric] = {
             "sm_count": ("Multiprocessors", "Streaming multiprocessors (compute units on AMD)."),
             "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
             "affected": ("Affected", "Events that the notice speaks of."),
+            "window_events": ("Events opened", "Events of the window that was opened."),
+            "trace_events": ("Events of the trace", "Events of the window and outside it."),
+            "trace_steps": ("Steps of the trace", "Recorded steps, also outside the window that was opened."),
+        },
+    ),
+    **_metrics(
+        WHOLE,
+        "ns",
+        {
+            "window_start_ns": ("Window from", "Where the window that was opened begins, from the start of the trace."),
+            "window_end_ns": ("Window to", "Where the window that was opened ends, from the start of the trace."),
+            "trace_ns": (
+                "Length of the trace",
+                "From its first event to the end of its last, also outside the window.",
+            ),
+        },
+    ),
+    **_metrics(
+        "",
+        "bytes",
+        {
+            "need_bytes": ("Memory needed", "Estimated from the size of the file: what opening all of it takes."),
+            "budget_bytes": ("Memory allowed", "TORCH_TRACE_MEMORY_MB, by default half of the machine's memory."),
+        },
+    ),
+    **_metrics(
+        "",
+        "text",
+        {
+            "first_step": ("First step", "Of those wholly inside the window that was opened."),
+            "last_step": ("Last step", "Of those wholly inside the window that was opened."),
         },
     ),
     **_metrics(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import CoverageInfo
+from tb_plugin.payloads import CoverageInfo, WindowInfo
 from tb_plugin.trace.intervals import contains, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -47,9 +47,10 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
     """Host rows that begin in the chosen steps on the host, and the device rows that were launched there.
 
-    A device row without a recorded launch belongs to the step in whose window it begins. ``steps`` None = all rows.
+    A device row without a recorded launch belongs to the step in whose window it begins. ``steps`` None = all rows; of
+    a trace that was opened as a window all its whole steps, so that rows that cross its edge are in no sum.
     """
-    if steps is None:
+    if steps is None and trace.coverage.whole is None:
         window = trace.coverage.end_ns - trace.coverage.start_ns
         everything = np.ones(len(trace), np.bool_)
         return Selection(everything, _coverage(trace, window, None), None)
@@ -63,8 +64,30 @@ def select_rows(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
     alone = on_device & ~launched
     rows[alone] = contains(windows, trace.start_ns[alone])
     window = int((trace.steps.end_ns[indices] - trace.steps.start_ns[indices]).sum())
-    return Selection(rows, _coverage(trace, window, [trace.steps.label[i] for i in indices]), steps)
+    labels = [trace.steps.label[i] for i in indices] if trace.steps.recorded or steps is not None else None
+    return Selection(rows, _coverage(trace, window, labels), steps)
 
 
 def _coverage(trace: TraceTable, window_ns: int, steps: list[str] | None) -> CoverageInfo:
-    return CoverageInfo(window_ns, trace.coverage.fraction_read, trace.coverage.complete, steps)
+    return CoverageInfo(window_ns, trace.coverage.fraction_read, trace.coverage.complete, steps, window_info(trace))
+
+
+def window_info(trace: TraceTable) -> WindowInfo | None:
+    """What to tell about a trace that was opened as a window; None when all of it was."""
+    covered, whole, report = trace.coverage, trace.coverage.whole, trace.report
+    if whole is None:
+        return None
+    labels = trace.steps.label if trace.steps.recorded else ()
+    return WindowInfo(
+        start_ns=covered.start_ns,
+        end_ns=covered.end_ns,
+        trace_ns=whole.end_ns,
+        first_step=labels[0] if labels else None,
+        last_step=labels[-1] if labels else None,
+        steps=len(labels),
+        trace_steps=len(whole.steps),
+        events=report.events_kept,
+        trace_events=report.events_kept + report.events_outside,
+        need_bytes=whole.need_bytes,
+        budget_bytes=whole.budget_bytes,
+    )

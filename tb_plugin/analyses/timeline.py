@@ -92,8 +92,8 @@ def _number(params: Params, key: str, default: int, low: int, high: int) -> int:
 
 def _window(trace: TraceTable, params: Params) -> tuple[int, int]:
     """The window asked for, else the chosen steps, else the first step, else everything."""
-    last = trace.coverage.end_ns
-    start, end = 0, last
+    first, last = trace.coverage.start_ns, trace.coverage.end_ns
+    start, end = first, last
     steps = trace.steps
     if params.steps is not None:
         indices = chosen_steps(trace, params.steps)
@@ -101,8 +101,8 @@ def _window(trace: TraceTable, params: Params) -> tuple[int, int]:
             start, end = int(steps.start_ns[indices].min()), int(steps.end_ns[indices].max())
     elif steps.recorded and len(steps.label):
         start, end = int(steps.start_ns[0]), int(steps.end_ns[0])
-    start = _number(params, "start_ns", start, 0, last)
-    end = _number(params, "end_ns", end, 0, last)
+    start = _number(params, "start_ns", start, first, last)
+    end = _number(params, "end_ns", end, first, last)
     if end < start:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
     return start, max(end, start + 1)
@@ -125,7 +125,7 @@ def draw(trace: TraceTable, start: int, end: int, resolution_ns: int) -> Timelin
     return Timeline(
         start_ns=start,
         end_ns=end,
-        window_start_ns=0,
+        window_start_ns=trace.coverage.start_ns,
         window_end_ns=trace.coverage.end_ns,
         resolution_ns=resolution_ns,
         tracks=lanes,

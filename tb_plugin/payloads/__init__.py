@@ -1,6 +1,6 @@
 """What goes on the wire. One file a kind; TypeScript types are generated from these classes (``make types``)."""
 
-from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit
+from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo
 from tb_plugin.payloads.breakdown import Breakdown, Part
 from tb_plugin.payloads.catalog import (
     Catalog,
@@ -62,5 +62,6 @@ __all__ = [
     "Unit",
     "View",
     "ViewInfo",
+    "WindowInfo",
     "WorkerInfo",
 ]

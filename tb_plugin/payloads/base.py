@@ -42,6 +42,30 @@ class Link(Struct, frozen=True):
     text: str
 
 
+class WindowInfo(Struct, frozen=True):
+    """The part of a trace that was opened, because all of it does not fit into the memory.
+
+    Times are nanoseconds from the start of the trace, also of what was not opened.
+    """
+
+    start_ns: int
+    end_ns: int
+    trace_ns: int
+    """Length of the whole trace."""
+    first_step: str | None
+    """Label of the first step wholly inside, None when there is none."""
+    last_step: str | None
+    steps: int
+    """Number of steps wholly inside."""
+    trace_steps: int
+    events: int
+    trace_events: int
+    need_bytes: int
+    """Memory that opening the whole trace would take, estimated."""
+    budget_bytes: int
+    """Memory that the readers may take (TORCH_TRACE_MEMORY_MB)."""
+
+
 class CoverageInfo(Struct, frozen=True):
     """How much of the file stands behind the numbers."""
 
@@ -49,4 +73,6 @@ class CoverageInfo(Struct, frozen=True):
     fraction_read: float
     complete: bool
     steps: list[str] | None
-    """Labels of the chosen steps, None = the whole trace."""
+    """Labels of the chosen steps, None = the whole trace (or the whole window)."""
+    window: WindowInfo | None = None
+    """None when all of the file was opened."""

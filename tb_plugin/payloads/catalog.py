@@ -6,12 +6,13 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tb_plugin.payloads.base import WindowInfo
 from tb_plugin.payloads.view import ViewInfo
 
 State = Literal["found", "loading", "ready", "failed"]
-Stage = Literal["waiting", "copying", "reading", "assembling", "writing", "summarising"]
-"""Of loading, in order: for a free worker or a turn to copy, a remote file into the cache, the file, the model, the
-column file, what ``Profile`` says once it is ready."""
+Stage = Literal["waiting", "copying", "surveying", "reading", "assembling", "writing", "summarising"]
+"""Of loading, in order: for a free worker or a turn to copy, a remote file into the cache, what is when in a file that is
+too large to be opened whole, the file, the model, the column file, what ``Profile`` says once it is ready."""
 
 
 class Problem(Struct, frozen=True):
@@ -94,6 +95,8 @@ class ReadInfo(Struct, frozen=True):
     events_quarantined: int
     events_unknown: int
     events_other: int
+    events_outside: int
+    """Outside the window that was opened."""
     complete: bool
     issues: list[IssueInfo]
 
@@ -140,3 +143,7 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """Notices about the trace itself (the count beside the (i))."""
     loading: Loading | None = None
     """Of one profile while its state is ``loading``."""
+    window: WindowInfo | None = None
+    """Of a profile that was opened as a window, once ready."""
+    trace_steps: list[str] = []
+    """Labels of all recorded steps of such a trace: where another window may begin."""

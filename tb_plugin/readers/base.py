@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from tb_plugin.trace.table import RawTrace
+from tb_plugin.trace.table import RawTrace, Window
+from tb_plugin.trace.window import Survey
 
 
 class Source(Protocol):
@@ -53,9 +54,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """``chunk_bytes`` bounds the text decoded at once; the result must not depend on it."""
+    """``chunk_bytes`` bounds the text decoded at once; the result must not depend on it.
+
+    ``window`` is the part of the trace to keep, None = all. Files are not in order of time: all of the file is looked
+    through, and what lies outside is let go at once, so that the memory is that of the window.
+    """
 
     chunk_bytes: int = 512 * 1024
+    window: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -93,5 +99,9 @@ class Reader(Protocol):
         ...
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """All of the source. Raises UnreadableTrace when there is no event list at all."""
+        """The source, or the window of it. Raises UnreadableTrace when there is no event list at all."""
+        ...
+
+    def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
+        """What is when in the source, in a fraction of the memory and time of a ``read``. Raises UnreadableTrace."""
         ...

@@ -1,4 +1,4 @@
-"""How much memory the workers may take together, and how much reading a file will need."""
+"""How much memory the workers may take together, how much reading a file will need, and how much of it fits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 log = logging.getLogger("torch_trace")
@@ -21,6 +21,8 @@ PROCESS_BYTES = 150_000_000
 """An interpreter with its libraries and the buffers of a read."""
 PER_TEXT_BYTE = 2.0
 """Memory at the peak of a read per byte of text: 0.65 to 2.1 were measured (V100 with stacks, MI300, torch 2.13)."""
+_LEAST_ROOM = 1_000_000
+"""Text that is kept whatever the budget: a few thousand events."""
 _PACKED = 15
 """Text bytes per stored byte of a gzip file whose trailer says nothing: real traces pack 10 to 30 times."""
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -40,6 +42,17 @@ def budget_bytes() -> int:
 def need_bytes(paths: Iterable[str]) -> int:
     """What reading local files will take at its peak, estimated from their sizes."""
     return PROCESS_BYTES + int(PER_TEXT_BYTE * sum(_text_bytes(Path(path)) for path in paths))
+
+
+def need_unseen_bytes(sizes: Mapping[str, int]) -> int:
+    """The same for files that are not here: stored size by name."""
+    text = sum(size * (_PACKED if name.endswith(".gz") else 1) for name, size in sizes.items())
+    return PROCESS_BYTES + int(PER_TEXT_BYTE * text)
+
+
+def room_bytes(budget: int) -> int:
+    """How much text a read may keep within a budget."""
+    return max(_LEAST_ROOM, int((budget - PROCESS_BYTES) / PER_TEXT_BYTE))
 
 
 def _text_bytes(path: Path) -> int:

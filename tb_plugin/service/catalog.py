@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
@@ -15,6 +15,7 @@ from tb_plugin.service.discovery import Discovery, Found, Root, Scanner
 from tb_plugin.service.pool import WAITING, Job
 from tb_plugin.service.summary import Summary
 from tb_plugin.service.worker import Progress
+from tb_plugin.trace.window import parse_window
 
 log = logging.getLogger("torch_trace")
 
@@ -22,16 +23,23 @@ SCAN_SECONDS = 5.0
 """Pause between scans; with the time of a scan itself a change shows within ten seconds."""
 _LONGEST_PAUSE_SECONDS = 8.0
 _MAX_SKIPPED = 1000
+MAX_WINDOWS = 8
+"""Windows of one profile whose state is kept."""
 
 _NUMBERS = re.compile(r"([0-9]{1,300})")
-_PARTS = ("run", "worker", "span")
+PARTS = ("run", "worker", "span")
+"""Of the name of a profile."""
 
 
 class Entry:
-    """One profile and its state. All fields but ``found`` belong to the loader and its lock."""
+    """One profile, or one window of it, and its state. All fields but ``found`` belong to the loader and its lock."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, window: str = "") -> None:
         self.found = found
+        self.window = window
+        """Which window was asked for; empty: all of the trace, or what fits of it."""
+        self.windows: dict[str, Entry] = {}
+        """Windows that were asked for, each loaded on its own."""
         self.state: State = "found"
         self.problem: UserError | None = None
         self.summary: Summary | None = None
@@ -40,6 +48,10 @@ class Entry:
         self.job: Job | None = None
         self.copy: Progress | None = None
         """How far a remote profile is copied into the local cache; None when nothing has to be copied."""
+        self.need_bytes = 0
+        """Memory that reading all of the profile takes, estimated; 0 before anybody asked."""
+        self.is_part = False
+        """A window is read, not all of the file."""
         self.load: object = None
         """Identity of the load under way; what comes back from an earlier one is ignored."""
         self.gone = False
@@ -60,7 +72,11 @@ class Entry:
         if self.state == "ready":
             return 1.0
         job, copy = self.job, self.copy
-        parsed = job.fraction if job is not None else 0.0
+        parsed = 0.0
+        if job is not None:
+            parsed = job.fraction
+            if self.is_part:  # looked through once to find the window, then read
+                parsed = (parsed if job.progress.stage in (WAITING, "surveying") else 1 + parsed) / 2
         return parsed if copy is None else (copy.fraction + parsed) / 2
 
     @property
@@ -68,6 +84,21 @@ class Entry:
         """Of the stage that loading is in."""
         job = self.job
         return job.progress if job is not None else self.copy or Progress(WAITING, since=self.polled)
+
+    def at(self, window: str) -> Entry:
+        """The entry of a window; the profile's own for none. Of many windows the first that rest are forgotten."""
+        if not window:
+            return self
+        if window not in self.windows:
+            resting = [text for text, entry in list(self.windows.items()) if entry.state != "loading"]
+            for old in resting[: 1 - MAX_WINDOWS]:
+                self.windows.pop(old, None)
+        # Two requests at once must get the same one.
+        return self.windows.setdefault(window, Entry(self.found, window))
+
+    def all(self) -> list[Entry]:
+        """The entry itself and those of its windows."""
+        return [self, *list(self.windows.values())]
 
 
 @dataclass(frozen=True)
@@ -77,6 +108,8 @@ class Place:
     run: str | None = None
     worker: str | None = None
     span: str | None = None
+    window: str = ""
+    """Of a trace that is too large to be opened whole (``trace/window.py``); empty: what fits."""
 
 
 class ProfileCatalog:
@@ -129,7 +162,9 @@ class ProfileCatalog:
             for key, entry in list(self._entries.items()):
                 found = fresh.get(key)
                 if found is not None and _same(found, entry.found) and not entry.gone:
-                    entry.found, entry.vanished = found, False
+                    entry.vanished = False
+                    for each in entry.all():
+                        each.found = found
                 elif found is None and entry.found.root.folder.url in unread and self._entries:
                     # The storage failed for a moment; what was known stays until it answers again.
                     continue
@@ -144,7 +179,8 @@ class ProfileCatalog:
             self._discovery = discovery
             self._last_scan_unix_ms = time.time_ns() // 1_000_000
         for entry in gone:
-            self.dropped(entry)
+            for each in entry.all():
+                self.dropped(each)
         self._first.set()
 
     def rescan(self) -> None:
@@ -188,19 +224,20 @@ class ProfileCatalog:
             if self.problems():
                 raise self.problems()[0]
             raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
-        if place == Place() and not strict:
-            return entries[0]
+        parse_window(place.window)
+        if replace(place, window="") == Place() and not strict:
+            return entries[0].at(place.window)
         entries = self.matching(place)
-        for which in _PARTS:
+        for which in PARTS:
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
             if len(names) > 1:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
-        return entries[0]
+        return entries[0].at(place.window)
 
     def matching(self, place: Place) -> list[Entry]:
         """All profiles that a request fits. Raises NotFound when there is none."""
         entries = self.entries()
-        for which in _PARTS:
+        for which in PARTS:
             wanted = getattr(place, which)
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
             if wanted is not None and wanted not in names:
@@ -213,8 +250,9 @@ class ProfileCatalog:
 
         What is left out is the first profile's, or must leave no choice. Raises NotFound, BadRequest.
         """
-        if place == Place():
-            place = Place(*self.find(place).key)
+        if replace(place, window="") == Place():
+            place = Place(*self.find(place).key, place.window)
+        parse_window(place.window)
         entries = self.matching(Place(place.run, None, place.span))
         for which in ("run", "span"):
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
@@ -222,7 +260,7 @@ class ProfileCatalog:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         if not entries:
             raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
-        return entries
+        return [entry.at(place.window) for entry in entries]
 
     def payload(self) -> Catalog:
         """Answer of ``GET runs``."""

@@ -18,11 +18,11 @@ import msgspec
 
 from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
-from tb_plugin.service.budget import need_bytes
+from tb_plugin.service.budget import need_bytes, need_unseen_bytes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
 from tb_plugin.service.pool import WAITING, Job, Workers
-from tb_plugin.service.summary import Summary
+from tb_plugin.service.summary import Limits, Summary
 from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
@@ -41,6 +41,7 @@ _CHECK_SECONDS = 0.5
 """How long a request waits for the checksum of a kept column file: 80 MB take 10 ms from memory."""
 _COLUMNS = ".arrow"
 _SUMMARY = ".summary.json"
+_SURVEY = ".survey.json"
 
 
 class Loader:
@@ -124,7 +125,8 @@ class Loader:
         """Stops parses that nobody asked about for LEASE_SECONDS."""
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
-            late = [e for e in self._catalog.entries() if e.state == "loading" and e.polled < oldest]
+            known = [entry for profile in self._catalog.entries() for entry in profile.all()]
+            late = [entry for entry in known if entry.state == "loading" and entry.polled < oldest]
             jobs = [self._abandon(entry) for entry in late]
         for job in filter(None, jobs):
             self._workers.cancel(job)
@@ -147,7 +149,7 @@ class Loader:
 
     def _kept(self, entry: Entry) -> tuple[Path, Path] | None:
         """The column file and summary that an earlier load left in the cache."""
-        key = cache_key(entry)
+        key = self.key(entry)
         columns, summary = self._store.get(key, _COLUMNS), self._store.get(key, _SUMMARY)
         return None if columns is None or summary is None else (columns, summary)
 
@@ -213,7 +215,7 @@ class Loader:
 
     def _parse(self, entry: Entry, paths: dict[str, str], held: ExitStack) -> None:
         """Has a worker parse local files; ``held`` is closed when it is done with them."""
-        key = cache_key(entry)
+        key, need, limits = self.key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
             f"{self._tasks}:parse",
@@ -221,14 +223,37 @@ class Loader:
             paths,
             target,
             summary,
+            limits,
             key=target,
             heavy=True,
-            need_bytes=need_bytes(paths.values()),
+            need_bytes=need if limits is None else min(need, limits.budget_bytes),
         )
-        entry.job, entry.path = job, target
+        entry.job, entry.path, entry.is_part = job, target, limits is not None
         load = entry.load
         job.future.add_done_callback(lambda future: held.close())
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
+
+    def key(self, entry: Entry) -> str:
+        """Names what of an entry is kept: all of the profile, or a window for this budget."""
+        limits, key = self._limits(entry), cache_key(entry.found)
+        return key if limits is None else f"{key}|window {limits.window}|{limits.budget_bytes}"
+
+    def _limits(self, entry: Entry) -> Limits | None:
+        """What a read has to keep to: None when all of the profile fits and nobody asked for less."""
+        need, budget = self._need_bytes(entry), self._workers.budget
+        if not entry.window and need <= budget:
+            return None
+        return Limits(entry.window, need, budget, str(self._store.path(cache_key(entry.found), _SURVEY)))
+
+    def _need_bytes(self, entry: Entry) -> int:
+        """What reading all of a profile will take, the same before and after it was copied."""
+        found, folder = entry.found, entry.found.root.folder
+        if not entry.need_bytes:
+            if folder.is_local:
+                entry.need_bytes = need_bytes(folder.locate(name) for name in found.names)
+            else:
+                entry.need_bytes = need_unseen_bytes({file.path: file.size for file in found.files})
+        return entry.need_bytes
 
     def _finish(self, entry: Entry, load: object, future: Future[Any]) -> None:
         error = future.exception()
@@ -273,9 +298,8 @@ def code_stamp() -> str:
     return stamp.hexdigest()
 
 
-def cache_key(entry: Entry) -> str:
+def cache_key(found: Found) -> str:
     """Names a version of a profile and of this code: what stands in the cache under it never changes."""
-    found = entry.found
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
     return "|".join([code_stamp(), str(SCHEMA_VERSION), found.reader.id, *where, found.fingerprint])

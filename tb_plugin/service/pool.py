@@ -73,6 +73,9 @@ class Job:
 class Workers(Protocol):
     """Whatever runs tasks: a Pool, or the calling process itself (InlineWorkers)."""
 
+    budget: int
+    """Bytes that parses may take together; one that needs more is asked for a window."""
+
     def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:
         """Starts ``module:function`` with ``args``.
 
@@ -92,7 +95,8 @@ class Workers(Protocol):
 class InlineWorkers:
     """Runs every task at once in the calling thread: for one profile in a short-lived process."""
 
-    def __init__(self, report: worker.Report = lambda progress: None) -> None:
+    def __init__(self, report: worker.Report = lambda progress: None, budget: int | None = None) -> None:
+        self.budget = budget or budget_bytes()
         self._report = report
 
     def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:

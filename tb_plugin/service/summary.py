@@ -1,11 +1,24 @@
-"""What the parent process keeps of a parsed profile: enough to answer ``profile`` without opening its columns."""
+"""What the parent process tells a parse, and keeps of it: enough to answer ``profile`` without opening its columns."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
-from tb_plugin.payloads import ReadInfo, StepInfo, ViewInfo
+from tb_plugin.payloads import ReadInfo, StepInfo, ViewInfo, WindowInfo
 from tb_plugin.storage.seal import Seal
+
+
+class Limits(NamedTuple):
+    """Asks a parse for a window: where it begins (``trace/window.py``), and what it has to fit into."""
+
+    window: str
+    need_bytes: int
+    """Of all of the trace."""
+    budget_bytes: int
+    survey_target: str
+    """File that keeps the survey, so that the next window needs none."""
 
 
 class Summary(Struct, frozen=True):
@@ -17,3 +30,6 @@ class Summary(Struct, frozen=True):
     data_notices: int
     columns: Seal
     """Of the column file."""
+    window: WindowInfo | None = None
+    trace_steps: list[str] = []
+    """Of a window: labels of all steps of the trace."""

@@ -14,27 +14,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, select
+from tb_plugin.analyses.selection import window_info
 from tb_plugin.errors import KeptLost, NotFound, UnreadableTrace
 from tb_plugin.payloads import Column, IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers import READERS
-from tb_plugin.readers.base import ReadOptions, ReadState
+from tb_plugin.readers.base import Reader, ReadOptions, ReadState
 from tb_plugin.service import parts
+from tb_plugin.service.budget import room_bytes
 from tb_plugin.service.chrome import write_window
 from tb_plugin.service.selection import chosen_steps
-from tb_plugin.service.summary import Summary
+from tb_plugin.service.summary import Limits, Summary
 from tb_plugin.service.worker import Progress, Report
 from tb_plugin.storage.cache import refused, write_whole
 from tb_plugin.storage.files import FileSource
-from tb_plugin.storage.seal import Seal, seal_of, sealed
+from tb_plugin.storage.seal import Seal, seal_of, sealed, unsealed
 from tb_plugin.trace import arrow
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.report import ReadReport
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.table import TraceTable, Window
+from tb_plugin.trace.window import Survey, choose, parse_window
 
 Value = TypeVar("Value")
 
@@ -50,9 +54,20 @@ def ready(*, report: Report) -> None:
     """Nothing: whoever asks for it wants a worker that has this module, and all that it needs, imported."""
 
 
-def parse(reader_id: str, paths: Mapping[str, str], target: str, summary_target: str, *, report: Report) -> Summary:
-    """Reads local files into the column file ``target`` and a Summary beside it. Raises UserError."""
-    seal, progress = _write_columns(reader_id, paths, target, report)
+def parse(
+    reader_id: str,
+    paths: Mapping[str, str],
+    target: str,
+    summary_target: str,
+    limits: Limits | None = None,
+    *,
+    report: Report,
+) -> Summary:
+    """Reads local files, or the window that fits ``limits``, into the column file ``target`` and a Summary beside it.
+
+    Raises UserError.
+    """
+    seal, progress = _write_columns(reader_id, paths, target, limits, report)
     report(progress._replace(stage="summarising"))
     summary = _summarise(target, seal)
     _replace(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
@@ -61,9 +76,12 @@ def parse(reader_id: str, paths: Mapping[str, str], target: str, summary_target:
     return summary
 
 
-def _write_columns(reader_id: str, paths: Mapping[str, str], target: str, report: Report) -> tuple[Seal, Progress]:
+def _write_columns(
+    reader_id: str, paths: Mapping[str, str], target: str, limits: Limits | None, report: Report
+) -> tuple[Seal, Progress]:
     """The seal of the column file, and how much was read. Raises UserError."""
     reader = next(reader for reader in READERS if reader.id == reader_id)
+    window = None if limits is None else _window(reader, paths, limits, report)
     progress = Progress("reading")
 
     def reading(state: ReadState) -> None:
@@ -72,7 +90,7 @@ def _write_columns(reader_id: str, paths: Mapping[str, str], target: str, report
         report(progress)
 
     try:
-        raw = reader.read(FileSource(paths), ReadOptions(), reading)
+        raw = reader.read(FileSource(paths), ReadOptions(window=window), reading)
     except RecursionError as error:
         raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
     report(progress._replace(stage="assembling"))
@@ -88,6 +106,29 @@ def _write_columns(reader_id: str, paths: Mapping[str, str], target: str, report
     return _replace(target, write), progress
 
 
+def _window(reader: Reader, paths: Mapping[str, str], limits: Limits, report: Report) -> Window:
+    """The window that was asked for, as much of it as fits. Raises UserError."""
+    asked = parse_window(limits.window)
+    survey = _kept_survey(limits.survey_target)
+    if survey is None:
+        found = reader.survey(
+            FileSource(paths),
+            ReadOptions(),
+            lambda state: report(Progress("surveying", state.fraction, state.events, state.counts)),
+        )
+        _replace(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
+        survey = found
+    return choose(survey, asked, room_bytes(limits.budget_bytes), limits.need_bytes, limits.budget_bytes)
+
+
+def _kept_survey(path: str) -> Survey | None:
+    """What an earlier window found out about the same file."""
+    try:
+        return msgspec.json.decode(unsealed(Path(path).read_bytes()), type=Survey)
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors
+        return None
+
+
 def _summarise(path: str, seal: Seal) -> Summary:
     """What ``profile`` answers about a column file."""
     trace = _table(path)
@@ -99,7 +140,16 @@ def _summarise(path: str, seal: Seal) -> Summary:
         for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
         if found.recorded
     ]
-    return Summary(steps, views, read_info(trace.report), _count_data_notices(path), seal)
+    whole = trace.coverage.whole
+    return Summary(
+        steps,
+        views,
+        read_info(trace.report),
+        _count_data_notices(path),
+        seal,
+        window_info(trace),
+        [] if whole is None else list(whole.steps),
+    )
 
 
 def view(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:

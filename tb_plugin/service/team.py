@@ -14,7 +14,7 @@ from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Entry
-from tb_plugin.service.loader import Loader, cache_key
+from tb_plugin.service.loader import Loader
 from tb_plugin.service.pool import Job, Workers
 from tb_plugin.storage.cache import FileStore
 
@@ -61,7 +61,7 @@ class Team:
 
     def _advance(self, entry: Entry, analysis: Analysis, params: Params, state: _State, wait: bool) -> None:
         params = replace(params, table=None)
-        key = f"part|{cache_key(entry)}|{analysis.id}|{analysis.part_key(params)!r}"
+        key = f"part|{self._loader.key(entry)}|{analysis.id}|{analysis.part_key(params)!r}"
         try:
             path = self._store.get(key, _SUFFIX)
             if path is None:

@@ -17,7 +17,7 @@ from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.readers import READERS
-from tb_plugin.service.catalog import Entry, Place, ProfileCatalog, problem_of
+from tb_plugin.service.catalog import PARTS, Entry, Place, ProfileCatalog, problem_of
 from tb_plugin.service.discovery import Root, Scanner
 from tb_plugin.service.loader import TASKS, Loader
 from tb_plugin.service.pool import Workers
@@ -32,7 +32,7 @@ DETAIL_VIEWS = ("events",)
 CHANGES = 10
 """How often what is read may change or vanish under way before a caller that waits gives up."""
 _CHUNK_BYTES = 1024 * 1024
-_MEASURED = ("copying", "reading")
+_MEASURED = ("copying", "surveying", "reading")
 """Stages whose end is known: so many bytes."""
 _PAUSE_SECONDS = 0.3
 
@@ -277,9 +277,12 @@ def _of_several(view_id: str) -> Analysis | None:
 
 
 def _baseline(exp: Entry, params: Params) -> Place:
-    """The profile that ``base_run``, ``base_worker`` and ``base_span`` name; what they leave out is the experiment's."""
-    given = (params.get(f"base_{which}") for which in ("run", "worker", "span"))
-    return Place(*(name or own for name, own in zip(given, exp.key, strict=True)))
+    """The profile that ``base_run``, ``base_worker`` and ``base_span`` name; what they leave out is the experiment's.
+
+    ``base_window`` is not: steps of one trace say nothing about another.
+    """
+    run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
+    return Place(run, worker, span, params.get("base_window"))
 
 
 def navigation(entry: Entry) -> list[ViewInfo]:
@@ -304,6 +307,8 @@ def _payload(entry: Entry) -> Profile:
         read=summary.read if summary else None,
         data_notices=summary.data_notices if summary else 0,
         loading=_loading(progress) if entry.state == "loading" else None,
+        window=summary.window if summary else None,
+        trace_steps=summary.trace_steps if summary else [],
     )
 
 

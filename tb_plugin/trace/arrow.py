@@ -26,9 +26,10 @@ from tb_plugin.trace.table import (
     Steps,
     TraceTable,
     Track,
+    Whole,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -115,7 +116,7 @@ def _read(path: str) -> TraceTable:
         devices=tuple(DeviceInfo(**device) for device in header["devices"]),
         metadata=header["metadata"],
         report=_report(header["report"]),
-        coverage=Coverage(**header["coverage"]),
+        coverage=_coverage(header["coverage"]),
         origin_ns=header["origin_ns"],
         base_time_ns=header["base_time_ns"],
         external_disagreements=header["external_disagreements"],
@@ -125,6 +126,13 @@ def _read(path: str) -> TraceTable:
 def _bools(values: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Arrow packs booleans into bits, so these few columns are unpacked."""
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _coverage(header: dict[str, Any]) -> Coverage:
+    whole = header.pop("whole")
+    if whole is not None:
+        whole = Whole(**{**whole, "steps": tuple(whole["steps"])})
+    return Coverage(**header, whole=whole)
 
 
 def _report(header: dict[str, Any]) -> ReadReport:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from tb_plugin.trace import links, tree
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.numbering import firsts, numbered
-from tb_plugin.trace.order import kinds, plausible, sort
+from tb_plugin.trace.order import kinds, plausible, sort, touching
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
-from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
+from tb_plugin.trace.steps import STEP_NAME, WHOLE_TRACE, DeviceWork, find_steps, whole_trace
 from tb_plugin.trace.table import (
     CollectiveArgs,
     Coverage,
@@ -26,6 +26,7 @@ from tb_plugin.trace.table import (
     Steps,
     TraceTable,
     Track,
+    Window,
 )
 
 Int64 = npt.NDArray[np.int64]
@@ -86,6 +87,7 @@ class _Nests:
 def assemble(raw: RawTrace) -> TraceTable:
     """The model of a raw trace. Times become relative to the first kept event; n log n in the number of rows."""
     kept, quarantined = plausible(raw)
+    kept, outside = _in_window(raw, kept)
     order = kept[sort(raw, kept)]
     origin = _origin(raw, order)
     tracks, track = _tracks(raw, order)
@@ -107,11 +109,12 @@ def assemble(raw: RawTrace) -> TraceTable:
 
     nests = _Nests(rows)
     drawn = _drawn(rows, nests)
-    parent, self_ns, overlaps = _op_tree(rows, nests)
+    parent, self_ns, overlaps = _op_tree(rows, nests, raw.window)
     operator, op_parent = _operators(rows, nests)
     launch, operator, disagreements = _device_links(rows, operator, op_parent)
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
+    report = _without_outside(_with_quarantine(raw.report, quarantined), outside)
     return TraceTable(
         start_ns=rows.start,
         dur_ns=rows.end - rows.start,
@@ -143,16 +146,36 @@ def assemble(raw: RawTrace) -> TraceTable:
         memory=_memory(raw.memory, origin),
         steps=_steps(raw, rows, launch),
         metadata=raw.metadata,
-        report=_with_quarantine(raw.report, quarantined),
-        coverage=_coverage(rows, raw.report),
+        report=report,
+        coverage=_coverage(rows, report, raw.window),
         origin_ns=origin,
         base_time_ns=raw.base_time_ns,
         external_disagreements=disagreements,
     )
 
 
+def _in_window(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
+    """The rows of a window among those that a reader kept around it, and the number of the others.
+
+    What touches the window stays, and so do the launches of its device work and the device work of its launches.
+    """
+    window = raw.window
+    if window is None:
+        return kept, 0
+    start, kind, correlation = raw.start_ns[kept], raw.kind[kept], raw.correlation[kept]
+    begin, end = window.origin_ns + window.begin_ns, window.origin_ns + window.end_ns
+    inside = touching(start, start + raw.dur_ns[kept], begin, end)
+    call, work = kind == EventKind.RUNTIME, of_kind(kind, *DEVICE_WORK)
+    wanted = call & np.isin(correlation, correlation[inside & work])
+    wanted |= work & np.isin(correlation, correlation[inside & call])
+    chosen = inside | wanted & (correlation > 0)
+    return kept[chosen], int((~chosen).sum())
+
+
 def _origin(raw: RawTrace, order: Int64) -> int:
-    """File time of the first event."""
+    """File time of the first event, also of those outside a window."""
+    if raw.window is not None:
+        return raw.window.origin_ns
     times = [int(raw.start_ns[order[0]])] if len(order) else []
     if not times and len(raw.memory.time_ns):
         times = [int(raw.memory.time_ns.min())]
@@ -209,14 +232,20 @@ def _moved(section: Section, position: Int32) -> Section:
     return replace(section, row=row[order], **columns)
 
 
-def _op_tree(rows: _Rows, nests: _Nests) -> tuple[Int32, Int64, Bool]:
-    """Parents and self time among operators, modules and runtime calls, for all rows."""
+def _op_tree(rows: _Rows, nests: _Nests, window: Window | None) -> tuple[Int32, Int64, Bool]:
+    """Parents and self time among operators, modules and runtime calls, for all rows.
+
+    Of a row that crosses the edge of a window only the time inside is its own: its children outside were not read.
+    """
     parent = np.full(len(rows.start), MISSING, np.int32)
     self_ns = rows.end - rows.start
     overlaps = np.zeros(len(rows.start), np.bool_)
     members, among, crossing = nests.parents(*OP_TREE)
     parent[members] = _globally(among, members)
-    self_ns[members] = tree.self_time(rows.start[members], rows.end[members], among, crossing)
+    start, end = rows.start[members], rows.end[members]
+    if window is not None:
+        start, end = (np.clip(times, window.begin_ns, window.end_ns) for times in (start, end))
+    self_ns[members] = tree.self_time(start, end, among, crossing)
     overlaps[members] = crossing
     return parent, self_ns, overlaps
 
@@ -357,6 +386,8 @@ def _memory(memory: MemoryEvents, origin: int) -> MemoryEvents:
 
 
 def _steps(raw: RawTrace, rows: _Rows, launch: Int32) -> Steps:
+    if raw.window is not None:
+        return raw.window.steps if raw.window.steps.recorded else _one_step(raw.window)
     work = rows.of(*DEVICE_WORK)
     has_launch = launch[work] != MISSING
     device_work = DeviceWork(
@@ -377,6 +408,17 @@ def _steps(raw: RawTrace, rows: _Rows, launch: Int32) -> Steps:
         if len(members):
             return whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
     return Steps()
+
+
+def _one_step(window: Window) -> Steps:
+    """All of a window that holds no whole step."""
+    begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
+    return Steps((WHOLE_TRACE,), begin, end, begin, end, recorded=False)
+
+
+def _end(window: Window) -> int:
+    """Where a window ends, no later than the trace."""
+    return min(window.end_ns, window.whole.end_ns)
 
 
 def _label(name: str) -> str:
@@ -401,6 +443,14 @@ def _with_quarantine(report: ReadReport, quarantined: Int64) -> ReadReport:
     )
 
 
-def _coverage(rows: _Rows, report: ReadReport) -> Coverage:
-    end = int(rows.end.max()) if len(rows.end) else 0
-    return Coverage(start_ns=0, end_ns=end, fraction_read=1.0, complete=report.complete)
+def _without_outside(report: ReadReport, outside: int) -> ReadReport:
+    """The report once ``outside`` of the kept events turned out not to belong to the window."""
+    return replace(report, events_kept=report.events_kept - outside, events_outside=report.events_outside + outside)
+
+
+def _coverage(rows: _Rows, report: ReadReport, window: Window | None) -> Coverage:
+    if window is None:
+        end = int(rows.end.max()) if len(rows.end) else 0
+        return Coverage(start_ns=0, end_ns=end, fraction_read=1.0, complete=report.complete)
+    fraction = report.events_kept / max(1, report.events_kept + report.events_outside)
+    return Coverage(window.begin_ns, _end(window), fraction, complete=False, whole=window.whole)

@@ -12,6 +12,7 @@ from tb_plugin.trace.table import RawTrace
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
 
 FAR = 2**62
 """A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
@@ -57,6 +58,11 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
         end = (raw.start_ns.view(np.uint64) - first.view(np.uint64)) + np.maximum(raw.dur_ns, 0).view(np.uint64)
         bad |= ~bad & (end > np.iinfo(np.int64).max)
     return np.flatnonzero(~bad), np.flatnonzero(bad)
+
+
+def touching(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
+    """Whether events lie in ``[begin, end)`` at least in part; one without a duration does where it begins."""
+    return (start_ns < end) & ((end_ns > begin) | (start_ns >= begin))
 
 
 def sort(raw: RawTrace, kept: Int64) -> Int64:

@@ -40,6 +40,8 @@ class ReadReport:
     events_unknown: int = 0
     events_other: int = 0
     """Valid events that carry no duration: metadata rows, flows, counters."""
+    events_outside: int = 0
+    """Events outside the window that was opened; 0 where all of the file was."""
     complete: bool = True
     """False when the text ended before its closing bracket."""
     issues: tuple[Issue, ...] = field(default=())

@@ -173,6 +173,8 @@ class RawTrace:
     """Top-level keys of the file other than the event list; JSON values."""
     base_time_ns: int | None = None
     """Epoch nanoseconds to add to a file time to get wall time (baseTimeNanoseconds), None when unknown."""
+    window: Window | None = None
+    """The part of the file that was read, None = all of it."""
 
 
 @dataclass(frozen=True)
@@ -202,13 +204,50 @@ class Steps:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """The trace of which only a window was opened, because all of it does not fit into the memory."""
+
+    end_ns: int
+    steps: tuple[str, ...]
+    """Labels of all its recorded steps."""
+    need_bytes: int
+    """Memory that opening all of it would take, estimated."""
+    budget_bytes: int
+    """Memory that the readers may take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Which part of a trace to keep: what touches ``[begin_ns, end_ns)``, counted from the trace's start.
+
+    Kept as well, wherever they lie: the launch of device work inside, and what a call inside launched. Both are no
+    further away than ``lag_ns``.
+    """
+
+    origin_ns: int
+    """File time of the trace's start."""
+    begin_ns: int
+    end_ns: int
+    lag_ns: int
+    steps: Steps
+    """Recorded steps wholly inside, measured in the whole trace; none when not even one fits."""
+    whole: Whole
+
+
+@dataclass(frozen=True)
 class Coverage:
-    """How much of the file stands behind the numbers. Every payload repeats it."""
+    """How much of the file stands behind the numbers. Every payload repeats it.
+
+    ``start_ns`` and ``end_ns`` bound what was opened, ``fraction_read`` is its share of the events.
+    """
 
     start_ns: int
     end_ns: int
     fraction_read: float
     complete: bool
+    """The file has its end, and all of it was opened."""
+    whole: Whole | None = None
+    """None: all of the file was opened."""
 
 
 @dataclass(frozen=True, eq=False)

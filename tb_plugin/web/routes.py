@@ -16,7 +16,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads import Profile
 from tb_plugin.payloads.export import to_json
-from tb_plugin.service.catalog import Place
+from tb_plugin.service.catalog import PARTS, Place
 from tb_plugin.service.workspace import Download, Workspace
 from tb_plugin.web.problem import MethodNotAllowed, problem_json
 from tb_plugin.web.static import find_asset
@@ -28,7 +28,8 @@ _FIRST_SCAN_SECONDS = 5.0
 """How long a request waits for the first scan, so that the first answer of a small log directory is not empty."""
 _GZIP_FROM_BYTES = 1024
 _MAX_ROW = 2**63 - 1
-_KNOWN = frozenset(("run", "worker", "span", "steps", "sort", "desc", "search", "where", "offset", "limit", "format"))
+_OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
+_KNOWN = frozenset((*PARTS, "window", "steps", *_OF_TABLES))
 _JSON = "application/json"
 
 Environ = dict[str, object]
@@ -110,7 +111,8 @@ class Routes:
 
 
 def _place(request: Request) -> Place:
-    return Place(*(request.args.get(name) for name in ("run", "worker", "span")))
+    run, worker, span = (request.args.get(name) for name in PARTS)
+    return Place(run, worker, span, _arg(request, "window"))
 
 
 def _params(request: Request, table: str | None) -> Params:

@@ -103,7 +103,7 @@ def die_times(marks: str, times: int, *, report: Any) -> str:
     return f"after {died}"
 
 
-def parse(reader_id: str, paths: dict[str, str], target: str, summary_target: str, *, report: Any) -> Any:
+def parse(reader_id: str, paths: dict[str, str], target: str, summary_target: str, limits: Any, *, report: Any) -> Any:
     """The real parse, slowed down and counted: one line in ``parses.log`` beside the first file."""
     from tb_plugin.service import tasks
 
@@ -115,7 +115,7 @@ def parse(reader_id: str, paths: dict[str, str], target: str, summary_target: st
     for step in range(200 if "slow" in first.name else 10):
         report(Progress("reading", step / 200, step * 10, {"operator": step * 10}))
         time.sleep(0.05)
-    return tasks.parse(reader_id, paths, target, summary_target, report=report)
+    return tasks.parse(reader_id, paths, target, summary_target, limits, report=report)
 
 
 def view(*args: Any, report: Any) -> bytes:

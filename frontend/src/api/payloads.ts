@@ -76,7 +76,9 @@ export interface Profile {
   span: string
   state: 'failed' | 'found' | 'loading' | 'ready'
   steps: StepInfo[]
+  trace_steps: string[]
   views: ViewInfo[]
+  window: WindowInfo | null
   worker: string
 }
 /**
@@ -90,7 +92,7 @@ export interface Loading {
   }
   fraction: number | null
   seconds: number
-  stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'waiting' | 'writing'
+  stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'surveying' | 'waiting' | 'writing'
 }
 /**
  * How the file was read; counts are events.
@@ -100,6 +102,7 @@ export interface ReadInfo {
   events_dropped: number
   events_kept: number
   events_other: number
+  events_outside: number
   events_quarantined: number
   events_repaired: number
   events_seen: number
@@ -139,6 +142,24 @@ export interface ViewInfo {
   id: string
   title: string
   why: string
+}
+/**
+ * The part of a trace that was opened, because all of it does not fit into the memory.
+ *
+ *     Times are nanoseconds from the start of the trace, also of what was not opened.
+ */
+export interface WindowInfo {
+  budget_bytes: number
+  end_ns: number
+  events: number
+  first_step: string | null
+  last_step: string | null
+  need_bytes: number
+  start_ns: number
+  steps: number
+  trace_events: number
+  trace_ns: number
+  trace_steps: number
 }
 /**
  * One page of a table. ``rows`` have a value per column key; ``totals`` are sums over all rows, unfiltered.
@@ -209,6 +230,7 @@ export interface CoverageInfo {
   complete: boolean
   fraction_read: number
   steps: string[] | null
+  window: WindowInfo | null
   window_ns: number
 }
 /**

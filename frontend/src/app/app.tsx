@@ -1,5 +1,5 @@
 // The frame: what is open, in which state, and the view inside.
-import { Alert, MantineProvider } from '@mantine/core'
+import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo } from '../api/payloads'
@@ -10,6 +10,7 @@ import { viewOf } from '../views'
 import { Bones } from '../widgets/basics'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
+import { WindowBar } from '../widgets/windowBar'
 import { Boundary } from './boundary'
 import { HelpModal } from './help'
 import { Nav } from './nav'
@@ -36,7 +37,8 @@ function Frame() {
   const troubles = !catalog ? [] : offline ? [offline] : catalog.runs.length > 0 ? catalog.problems : []
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
   const span = spanOf(catalog, address)
-  const { profile, problem, reload } = useProfile(address, span?.state ?? '')
+  const part = route.window ?? ''
+  const { profile, problem, reload } = useProfile(address, span?.state ?? '', part)
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
   useShortcuts(profile, () => setHelp(true))
@@ -50,7 +52,7 @@ function Frame() {
   }, [refresh])
   const view = route.view ?? DEFAULT_VIEW
   const steps = route.steps ?? ''
-  const key = address ? JSON.stringify(address) : ''
+  const key = address ? JSON.stringify({ ...address, window: part }) : ''
   const base = useMemo<Query>(() => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps }), [key, steps])
   useEffect(() => {
     const title = profile?.views.find((item) => item.id === view)?.title ?? view
@@ -67,6 +69,7 @@ function Frame() {
         catalog={catalog}
         address={address}
         profile={profile}
+        base={base}
         steps={steps}
         onQuality={() => setQuality(true)}
         onHelp={() => setHelp(true)}
@@ -84,6 +87,7 @@ function Frame() {
             {trouble.what} {trouble.do}
           </Alert>
         ))}
+        {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next })} />}
         <Boundary key={`${key} ${view}`}>
           {catalog === null ? (
             offline ? (
@@ -130,8 +134,14 @@ function Body(props: {
   reload: () => void
 }) {
   const { view, profile, problem, span, catalog, base, reload } = props
-  if (!profile) return problem ? <ProblemPanel problem={problem} /> : <LoadingPanel profile={null} span={span} />
-  if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} />
+  const elsewhere = base.window ? (
+    <Button size="xs" onClick={() => openProfile({ window: '' })}>
+      Open from its beginning
+    </Button>
+  ) : undefined
+  if (!profile)
+    return problem ? <ProblemPanel problem={problem} action={elsewhere} /> : <LoadingPanel profile={null} span={span} />
+  if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} action={elsewhere} />
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
   const info = profile.views.find((item) => item.id === view)
   if (info && !info.available) {

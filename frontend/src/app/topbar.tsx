@@ -15,11 +15,13 @@ export function TopBar(props: {
   catalog: Catalog | null
   address: Address | null
   profile: Profile | null
+  /** run, worker, span, window and steps. */
+  base: Query
   steps: string
   onQuality: () => void
   onHelp: () => void
 }) {
-  const { catalog, address, profile, steps, onQuality, onHelp } = props
+  const { catalog, address, profile, base, steps, onQuality, onHelp } = props
   const notices = profile?.data_notices ?? 0
   return (
     <div className="tt-top" role="region" aria-label="Profile">
@@ -29,7 +31,7 @@ export function TopBar(props: {
           <StepsPicker
             all={profile.steps}
             value={steps}
-            none="Whole trace"
+            none={profile.window ? 'Whole window' : 'Whole trace'}
             onChange={(next) => setRoute({ steps: next }, true)}
           />
         )}
@@ -51,7 +53,14 @@ export function TopBar(props: {
           </Tooltip>
         )}
         <CopyLink />
-        {address && <ExportMenu base={{ ...address }} steps={steps} ready={profile?.state === 'ready'} />}
+        {address && (
+          <ExportMenu
+            base={base}
+            steps={steps}
+            ready={profile?.state === 'ready'}
+            whole={profile?.window ? 'window' : 'trace'}
+          />
+        )}
         <Tooltip label="Keyboard shortcuts (?)">
           <Button size="sm" variant="subtle" color="gray" px={6} aria-label="Keyboard shortcuts" onClick={onHelp}>
             <HelpIcon />
@@ -71,14 +80,15 @@ function CopyLink() {
   )
 }
 
-function ExportMenu({ base, steps, ready }: { base: Query; steps: string; ready: boolean }) {
+function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 'trace' | 'window' }) {
+  const { base, steps, ready, whole } = props
   const { csv, window: shown } = useCurrent()
   const chosen = shown ? { start_ns: shown.start, end_ns: shown.end } : { steps }
   const what = shown
     ? `Window in sight, ${format(shown.end - shown.start, 'ns')}`
     : steps
       ? `Steps ${steps}`
-      : 'Whole trace'
+      : `Whole ${whole}`
   return (
     <Menu position="bottom-end" transitionProps={{ duration: 100 }} width={290}>
       <Menu.Target>

@@ -4,6 +4,7 @@ import type { Loading, Profile } from '../api/payloads'
 export const STAGES: Record<Loading['stage'], string> = {
   waiting: 'Waiting for its turn',
   copying: 'Copying the file from its store',
+  surveying: 'Looking the trace through: it is too large to be opened whole',
   reading: 'Reading the trace',
   assembling: 'Assembling: nesting, launches, steps',
   writing: 'Writing the columns',
@@ -26,6 +27,7 @@ const KINDS: Record<string, string> = {
   window: 'record windows',
   memory: 'allocator events',
   other: 'names, arrows and marks',
+  outside: 'outside the window',
 }
 
 /** Before that, one late report would make a senseless rate. */

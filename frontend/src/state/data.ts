@@ -64,7 +64,7 @@ export interface ProfileState {
   reload: () => void
 }
 
-export function useProfile(address: Address | null, catalogState: string): ProfileState {
+export function useProfile(address: Address | null, catalogState: string, part = ''): ProfileState {
   const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
     profile: null,
@@ -73,7 +73,7 @@ export function useProfile(address: Address | null, catalogState: string): Profi
   const [round, setRound] = useState(0)
   // Only a person's wish loads again what failed, and only once.
   const again = useRef(false)
-  const key = address ? JSON.stringify(address) : ''
+  const key = address ? JSON.stringify({ ...address, window: part }) : ''
   // biome-ignore lint/correctness/useExhaustiveDependencies: asks again when the catalog says the state changed
   useEffect(() => {
     if (key === '') return

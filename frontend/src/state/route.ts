@@ -2,7 +2,7 @@
 import { useSyncExternalStore } from 'react'
 import { isOtherTab, mergeHash, readHash, type Values } from './hash'
 
-const PROFILE = ['run', 'worker', 'span', 'steps']
+const PROFILE = ['run', 'worker', 'span', 'window', 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
 const SHARED = new Set(['view', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
@@ -71,12 +71,12 @@ export function openView(view: string, params?: Values): void {
   write({ ...shared(current), ...state, view }, true)
 }
 
-/** Another run, worker or span: what was chosen inside the old profile means nothing there. */
+/** Another run, worker, span or window: what was chosen inside the old one means nothing there. */
 export function openProfile(change: Values): void {
   remembered.clear()
   const kept: Values = {}
   for (const key of KEPT) if (current[key]) kept[key] = current[key]
-  write({ ...shared(current), ...kept, steps: '', ...change }, true)
+  write({ ...shared(current), ...kept, window: '', steps: '', ...change }, true)
 }
 
 /** Opens a view of another profile. The one that is left comes back with the profiles that it was about. */

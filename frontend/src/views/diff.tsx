@@ -18,6 +18,7 @@ import { SmallTable } from '../widgets/payload'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { Waterfall, WaterfallTable } from '../widgets/waterfall'
+import { WindowBar } from '../widgets/windowBar'
 import { BothSides, type Side } from './parts/bothSides'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './parts/compareBar'
 import { ViewFrame } from './parts/frame'
@@ -53,14 +54,16 @@ export function Diff({ catalog, profile, base }: ViewProps) {
   const { run, worker, span } = profile
   const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
-  const ask = useProfile(baseline, spanOf(catalog, baseline)?.state ?? '')
+  const baseWindow = route.base_window ?? ''
+  const ask = useProfile(baseline, spanOf(catalog, baseline)?.state ?? '', baseWindow)
   const steps = String(base.steps ?? '')
+  const window = String(base.window ?? '')
   const baseSteps = route.base_steps ?? ''
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
   // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
   useEffect(() => {
-    if (baseline && !named) setRoute(baselineState(baseline, baseSteps))
-  }, [baseline, named, baseSteps])
+    if (baseline && !named) setRoute(baselineState(baseline, baseSteps, baseWindow))
+  }, [baseline, named, baseSteps, baseWindow])
   if (!baseline && !named) return <Alone profile={profile} exp={exp} catalog={catalog} />
   return (
     <div className="tt-diff">
@@ -72,6 +75,9 @@ export function Diff({ catalog, profile, base }: ViewProps) {
         profile={ask.profile}
         {...measureOf(route, profile, ask.profile)}
       />
+      {baseline && ask.profile && (
+        <WindowBar profile={ask.profile} side="Baseline" onWindow={(next) => setBaseline(baseline, '', next)} />
+      )}
       {!baseline ? (
         <Unknown catalog={catalog} route={route} exp={exp} />
       ) : ask.problem ? (
@@ -81,8 +87,8 @@ export function Diff({ catalog, profile, base }: ViewProps) {
       ) : ask.profile?.state === 'ready' ? (
         <Compared
           catalog={catalog}
-          exp={{ ...exp, steps }}
-          base={{ ...baseline, steps: baseSteps }}
+          exp={{ ...exp, window, steps }}
+          base={{ ...baseline, window: baseWindow, steps: baseSteps }}
           expProfile={profile}
           baseProfile={ask.profile}
         />
@@ -142,7 +148,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
   const { measure } = measureOf(route, expProfile, baseProfile)
   const per = route.per === 'total' ? 'total' : ''
   const query = useMemo<Query>(
-    () => ({ ...exp, ...baselineState(base, base.steps), measure, per }),
+    () => ({ ...exp, ...baselineState(base, base.steps, base.window), measure, per }),
     [exp, base, measure, per],
   )
   const labels = baseProfile.steps.map((step) => step.label)
@@ -169,7 +175,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
   const other = defaultBaseline(catalog, exp)
   return (
     <>
-      {sameAddress(base, exp) && base.steps === exp.steps && (
+      {sameAddress(base, exp) && base.steps === exp.steps && base.window === exp.window && (
         <p className="tt-none" role="status">
           Baseline and experiment are the same profile and steps: no change anywhere.{' '}
           {other && (

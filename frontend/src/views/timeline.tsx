@@ -47,7 +47,7 @@ export function TimelineView({ base }: ViewProps) {
   const data = timelineOf(resource.data)
   const first = useView(
     'timeline',
-    { ...profile, start_ns: 0, end_ns: data?.window_end_ns ?? 0, width: STRIP_WIDTH },
+    { ...profile, start_ns: data?.window_start_ns ?? 0, end_ns: data?.window_end_ns ?? 0, width: STRIP_WIDTH },
     data !== null,
   )
   const whole = timelineOf(first.data)

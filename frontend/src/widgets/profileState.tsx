@@ -1,5 +1,6 @@
 // A profile that is being read, or that could not be.
 import { Button, Progress } from '@mantine/core'
+import type { ReactNode } from 'react'
 import type { Profile, SpanInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { countsByKind, eventsPerSecond, STAGES, secondsLeft } from '../lib/loading'
@@ -56,7 +57,8 @@ function timeLeft(exact: number): string {
   return seconds < 90 ? `${seconds} s` : `${Math.round(seconds / 60)} min`
 }
 
-export function FailedPanel({ profile, onRetry, side }: { profile: Profile; onRetry: () => void; side?: string }) {
+export function FailedPanel(props: { profile: Profile; onRetry: () => void; side?: string; action?: ReactNode }) {
+  const { profile, onRetry, side, action } = props
   const problem = profile.problem ?? {
     what: 'The trace could not be read.',
     where: addressText(profile),
@@ -67,9 +69,12 @@ export function FailedPanel({ profile, onRetry, side }: { profile: Profile; onRe
       problem={problem}
       title={[side, addressText(profile)].filter(Boolean).join(': ')}
       action={
-        <Button size="xs" onClick={onRetry}>
-          Try again
-        </Button>
+        <>
+          {action}
+          <Button size="xs" variant={action ? 'default' : 'filled'} onClick={onRetry}>
+            Try again
+          </Button>
+        </>
       }
     />
   )

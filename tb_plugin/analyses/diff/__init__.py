@@ -150,6 +150,7 @@ def _coverage(sides: _Sides) -> CoverageInfo:
         fraction_read=min(one.fraction_read, other.fraction_read),
         complete=one.complete and other.complete,
         steps=other.steps,
+        window=other.window or one.window,
     )
 
 

@@ -78,7 +78,12 @@ def _unlike(base: Part, exp: Part) -> list[Notice]:
     if bool(base.steps) != bool(exp.steps):
         text = "Only one side has profiler steps: its mean step is compared with the whole recording of the other."
         notices.append(Notice("steps_on_one_side", "medium", text, "Call prof.step() after every step on both.", []))
-    if not (base.coverage.complete and exp.coverage.complete):
+    windows = [part.coverage.window for part in (base, exp)]
+    if any(windows):
+        text = "Of a trace that does not fit into the memory only a window is compared."
+        todo = "Choose the window above, that of the baseline beside it; the (i) says what was opened."
+        notices.append(Notice("window", "medium", text, todo, []))
+    if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
         text = "A file ends before its last bracket: what is missing there looks like time saved."
         notices.append(Notice("incomplete_side", "medium", text, "Record it again, or choose complete steps.", []))
     ours, theirs = _settings(base), _settings(exp)

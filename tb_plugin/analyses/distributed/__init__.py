@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Params, Part, Scope, answer_view
@@ -10,6 +11,7 @@ from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.metrics import figure, metric
+from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 
@@ -50,6 +52,7 @@ class Distributed:
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """The view of all parts together, or one page of one table."""
+        params = replace(params, steps=_steps(parts, params))
         data = together(parts, params.steps)
         tables = frames(data)
         payloads = _payloads(data, worker_rows(data), params)
@@ -62,6 +65,18 @@ class Distributed:
         return answer_view(self, whole, params)
 
 
+def _steps(parts: Sequence[Part], params: Params) -> tuple[str, ...] | None:
+    """The chosen steps; where workers were opened as windows, those that all of them hold. Raises BadRequest."""
+    if params.steps is not None or all(part.coverage.window is None for part in parts):
+        return params.steps
+    common = tuple(label for label in parts[0].steps if all(label in part.steps for part in parts))
+    if not common and any(part.steps for part in parts):
+        raise BadRequest(
+            "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
+        )
+    return common or None
+
+
 def _coverage(parts: Sequence[Part], params: Params) -> CoverageInfo:
     every = [part.coverage for part in parts]
     return CoverageInfo(
@@ -69,6 +84,7 @@ def _coverage(parts: Sequence[Part], params: Params) -> CoverageInfo:
         fraction_read=min(c.fraction_read for c in every),
         complete=all(c.complete for c in every),
         steps=None if params.steps is None else list(params.steps),
+        window=next((c.window for c in every if c.window is not None), None),
     )
 
 

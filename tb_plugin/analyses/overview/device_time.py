@@ -42,7 +42,9 @@ class DeviceTime:
 
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     """The partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
-    rows = np.flatnonzero((trace.device == device) & of_kind(trace.kind, *DEVICE_WORK))
+    # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
+    covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
+    rows = np.flatnonzero((trace.device == device) & of_kind(trace.kind, *DEVICE_WORK) & covered)
     if not len(rows):
         return None
     kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.end_ns[rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import figure
+from tb_plugin.analyses.selection import window_info
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.report import Issue
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -11,7 +12,14 @@ from tb_plugin.trace.table import TraceTable
 
 def data_notices(trace: TraceTable) -> list[Notice]:
     """What to know about the trace itself, most consequential first."""
-    notices = [*_reading(trace), *_device_events(trace), *_steps(trace), *_options(trace), *_structure(trace)]
+    notices = [
+        *_window(trace),
+        *_reading(trace),
+        *_device_events(trace),
+        *_steps(trace),
+        *_options(trace),
+        *_structure(trace),
+    ]
     order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
     return sorted(notices, key=lambda notice: order[notice.severity])
 
@@ -51,6 +59,33 @@ def _reading(trace: TraceTable) -> list[Notice]:
             )
         )
     return notices
+
+
+def _window(trace: TraceTable) -> list[Notice]:
+    window = window_info(trace)
+    if window is None:
+        return []
+    figures = [
+        figure("window_start_ns", window.start_ns),
+        figure("window_end_ns", window.end_ns),
+        figure("trace_ns", window.trace_ns),
+        figure("window_events", window.events),
+        figure("trace_events", window.trace_events),
+    ]
+    what, why = "Only a part of the trace was opened", ""
+    if window.steps:
+        what = "Only the steps {first_step} to {last_step} of {trace_steps} were opened"
+        figures += [figure("first_step", window.first_step), figure("last_step", window.last_step)]
+        figures.append(figure("trace_steps", window.trace_steps))
+    if window.need_bytes > window.budget_bytes:
+        why = " All of it would take about {need_bytes} of memory, and {budget_bytes} are allowed."
+        figures += [figure("need_bytes", window.need_bytes), figure("budget_bytes", window.budget_bytes)]
+    times = "from {window_start_ns} to {window_end_ns} of {trace_ns}, {window_events} of {trace_events} events."
+    todo = (
+        "No number is about anything outside. Choose another window above the view, or raise TORCH_TRACE_MEMORY_MB and "
+        "start again to open all of it."
+    )
+    return [_notice("window", "high", f"{what}: {times}{why}", todo, *figures)]
 
 
 def _issue(issue: Issue) -> Notice:
@@ -115,7 +150,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
 
 def _steps(trace: TraceTable) -> list[Notice]:
     notices = []
-    if not trace.steps.recorded:
+    if not trace.steps.recorded and not (trace.coverage.whole and trace.coverage.whole.steps):
         notices.append(
             _notice(
                 "steps_missing",

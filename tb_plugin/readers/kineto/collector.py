@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.readers.kineto.cut import Cut
 from tb_plugin.readers.kineto.events import ABSENT, Event
 from tb_plugin.readers.kineto.extras import Arrows, Marks, Memory, Names
 from tb_plugin.readers.kineto.interning import Interner
@@ -15,6 +16,7 @@ from tb_plugin.readers.kineto.issues import IssueLog
 from tb_plugin.readers.kineto.rows import Rows
 from tb_plugin.readers.kineto.times import from_digits, from_numbers, is_time
 from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
 
@@ -27,7 +29,7 @@ _ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
 class Collector:
     """Everything a trace holds, growing by chunks. ``add`` changes nothing when it raises NeedsDigits."""
 
-    def __init__(self, log: IssueLog) -> None:
+    def __init__(self, log: IssueLog, window: Window | None = None) -> None:
         self.interner = Interner()
         self.rows = Rows(self.interner)
         self.memory = Memory(self.interner)
@@ -35,6 +37,7 @@ class Collector:
         self.names = Names()
         self.marks = Marks()
         self.seen = 0
+        self.cut = None if window is None else Cut(window)
         self._log = log
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
@@ -50,7 +53,7 @@ class Collector:
         memory: Sequence[Event] = []
         if MEMORY_NAME in names or INSTANT_CATEGORY in categories:
             memory = [event for event in rows if event.name == MEMORY_NAME]
-            rows = [event for event in rows if not _is_instant(event)]
+            rows = [event for event in rows if not is_instant(event)]
         kinds = set(phases)  # most chunks hold one or two kinds of events: look only for those
         if not kinds.isdisjoint(_INSTANTS):
             instants = [event for event in others if event.name == MEMORY_NAME and event.ph in _INSTANTS]
@@ -61,7 +64,7 @@ class Collector:
         marks: Sequence[Event] = []
         if "B" in kinds or "E" in kinds:
             marks = [event for event in others if event.ph in ("B", "E")]
-        tally = _Times(digits)
+        tally = Times(digits)
         rows, starts = tally.starts(rows)
         durations = tally.durations(rows)
         memory, memory_ns = tally.starts(memory)
@@ -70,6 +73,10 @@ class Collector:
         # From here on nothing raises NeedsDigits.
         tally.report(self._log)
         self.seen += len(events)
+        if self.cut is not None:
+            rows, starts, durations = self.cut.rows(rows, starts, durations)
+            memory, memory_ns = self.cut.moments(memory, memory_ns)
+            arrows, arrows_ns = self.cut.moments(arrows, arrows_ns)
         self.rows.add(rows, starts, durations)
         self.memory.add(memory, memory_ns)
         self.arrows.add(arrows, arrows_ns)
@@ -83,18 +90,22 @@ class Collector:
         """How many events of each kind came so far; see ReadState."""
         counts = dict(zip((kind.name.lower() for kind in EventKind), self.rows.by_kind.tolist(), strict=True))
         counts["memory"] = self.memory.count
-        counts["other"] = self.seen - self.rows.count - self.memory.count
+        counts["outside"] = 0 if self.cut is None else self.cut.outside
+        counts["other"] = self.seen - self.rows.count - self.memory.count - counts["outside"]
         return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:
         """Turn begin and end marks into rows; call once, when all events are in."""
+        events: Sequence[Event]
         events, starts, durations, lonely = self.marks.take()
+        if self.cut is not None:
+            events, starts, durations = self.cut.rows(events, starts, durations)
         self.rows.add(events, starts, durations)
         if lonely:
             self._log.add("unmatched_begin", "dropped", count=lonely)
 
 
-class _Times:
+class Times:
     """Reads the times of one chunk and remembers what was wrong with them."""
 
     def __init__(self, digits: bool) -> None:
@@ -143,6 +154,6 @@ class _Times:
             log.add("time_out_of_range", "note", count=self._clamped)
 
 
-def _is_instant(event: Event) -> bool:
+def is_instant(event: Event) -> bool:
     """Duration events that are none: PyTorch's Python exporter and one release of Kineto wrote instants as X."""
     return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME

@@ -27,6 +27,7 @@ TEXTS = {
     "missing_duration": "events without a duration count as 0 ns",
     "time_out_of_range": "times beyond the 64-bit nanosecond range were clamped",
     "unmatched_begin": "begin and end events without partner were left out",
+    "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
     "unpaired_flow": "forward-backward arrows with one end missing were left out",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from tb_plugin.readers.kineto.issues import IssueLog
 from tb_plugin.readers.kineto.rows import name_flags
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.stream import TextStream
+from tb_plugin.readers.kineto.survey import Surveying
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.strings import StringTable
-from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, RawTrace
+from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, RawTrace, Window
+from tb_plugin.trace.window import Survey
 
 
 class KinetoReader:
@@ -40,19 +42,60 @@ class KinetoReader:
         return looks_like_trace(head)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """All of the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        name = source.names()[0]
-        with source.open(name) as raw, _no_garbage_collection():
-            reading = _Reading()
-            stream = TextStream(raw, source.size(name), lambda done: progress(reading.state(done)), reading.log)
-            document = Document(stream, options.chunk_bytes, reading.take, reading.restart, reading.log)
-            try:
-                document.read()
-                reading.check(document.is_bare_list)
-            except UnreadableTrace as error:
-                raise UnreadableTrace(error.what, name, error.do) from None
-            progress(reading.state(1.0))
+        """The source's one file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        reading = _Reading(options.window)
+        with _passed(source, options, reading, progress) as (document, stream):
             return reading.finish(document, stream)
+
+    def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
+        """What is when in the source's one file. Raises what ``read`` raises."""
+        surveying = Surveying()
+        with _passed(source, options, surveying, progress):
+            return surveying.finish()
+
+
+class _Pass(Protocol):
+    """What one pass over the events of a file is for."""
+
+    log: IssueLog
+
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
+        """Sink of the document; ``text_bytes`` were read of the file so far."""
+        ...
+
+    def restart(self) -> None:
+        """Forget everything: a later event list replaces the one read so far."""
+        ...
+
+    def state(self, fraction: float) -> ReadState:
+        """What was read so far, with ``fraction`` of the stored bytes."""
+        ...
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raise UnreadableTrace when what was read is JSON but no trace."""
+        ...
+
+
+@contextmanager
+def _passed(
+    source: Source, options: ReadOptions, reading: _Pass, progress: Progress
+) -> Iterator[tuple[Document, TextStream]]:
+    """The file after one pass over it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+    name = source.names()[0]
+    with source.open(name) as raw, _no_garbage_collection():
+        stream = TextStream(raw, source.size(name), lambda done: progress(reading.state(done)), reading.log)
+
+        def take(events: Sequence[Event], digits: bool) -> None:
+            reading.take(events, digits, stream.text_bytes)
+
+        document = Document(stream, options.chunk_bytes, take, reading.restart, reading.log)
+        try:
+            document.read()
+            reading.check(document.is_bare_list)
+        except UnreadableTrace as error:
+            raise UnreadableTrace(error.what, name, error.do) from None
+        progress(reading.state(1.0))
+        yield document, stream
 
 
 @contextmanager
@@ -70,19 +113,20 @@ def _no_garbage_collection() -> Iterator[None]:
 class _Reading:
     """One read in progress."""
 
-    def __init__(self) -> None:
+    def __init__(self, window: Window | None) -> None:
         self.log = IssueLog()
-        self._collector = Collector(self.log)
+        self._window = window
+        self._collector = Collector(self.log, window)
         self._phases_seen = False
 
-    def take(self, events: Sequence[Event], digits: bool) -> None:
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
         """Sink of the document."""
         self._collector.add(events, digits)
         self._phases_seen = self._phases_seen or any(event.ph for event in events)
 
     def restart(self) -> None:
         """Forget everything: a later event list replaces the one read so far."""
-        self._collector = Collector(self.log)
+        self._collector = Collector(self.log, self._window)
 
     def state(self, fraction: float) -> ReadState:
         """What was read so far, with ``fraction`` of the stored bytes."""
@@ -99,7 +143,7 @@ class _Reading:
         collector.close_marks()
         flows, lonely = collector.arrows.take()
         if lonely:
-            self.log.add("unpaired_flow", "note", count=lonely)
+            self.log.add("unpaired_flow" if collector.cut is None else "cut_flow", "note", count=lonely)
         if collector.interner.replaced:
             self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
         memory = collector.memory.take()
@@ -123,6 +167,7 @@ class _Reading:
             thread_names=collector.names.threads(),
             metadata=document.metadata,
             base_time_ns=_base_time_ns(document.metadata),
+            window=self._window,
         )
 
     def _report(self, document: Document, stream: TextStream, kept: int) -> ReadReport:
@@ -132,6 +177,7 @@ class _Reading:
             self.log.add("unknown_category", "unknown", count=count, text=text)
         issues = self.log.issues()
         dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
+        outside = 0 if self._collector.cut is None else self._collector.cut.outside
         undecoded = ("unreadable_event", "truncated_tail", "event_too_large")
         seen = self._collector.seen + sum(issue.count for issue in issues if issue.code in undecoded)
         return ReadReport(
@@ -143,7 +189,8 @@ class _Reading:
             events_repaired=document.repaired,
             events_dropped=dropped,
             events_unknown=sum(unknown.values()),
-            events_other=max(0, seen - kept - dropped),
+            events_other=max(0, seen - kept - dropped - outside),
+            events_outside=outside,
             complete=document.complete and not any(issue.code.startswith("gzip_") for issue in issues),
             issues=issues,
         )

@@ -13,8 +13,9 @@ import { Bones, useCopied, Value } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { rowText } from '../../widgets/table'
 
-/** A profile and the steps chosen of it. */
+/** A profile, and the window and steps chosen of it. */
 export interface Side extends Address {
+  window: string
   steps: string
 }
 

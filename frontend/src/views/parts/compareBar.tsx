@@ -16,17 +16,19 @@ export const MEASURES = [
   { value: 'host_total_ns', label: 'Host total time' },
 ]
 
-export function baselineState(baseline: Address | null, steps = ''): Values {
+export function baselineState(baseline: Address | null, steps = '', window = ''): Values {
   const { run, worker, span } = baseline ?? { run: '', worker: '', span: '' }
-  return { base_run: run, base_worker: worker, base_span: span, base_steps: steps }
+  return { base_run: run, base_worker: worker, base_span: span, base_window: window, base_steps: steps }
 }
 
 /** null: the page chooses. */
-export const setBaseline = (baseline: Address | null, steps = '') => setRoute(baselineState(baseline, steps), true)
+export const setBaseline = (baseline: Address | null, steps = '', window = '') =>
+  setRoute(baselineState(baseline, steps, window), true)
 
-/** Baseline and experiment change places, with their steps. */
-function swap(baseline: Address, exp: Address, steps: string, baseSteps: string): void {
-  openProfile({ ...baseline, steps: baseSteps, ...baselineState(exp, steps) })
+/** Baseline and experiment change places, with their windows and steps. */
+function swap(baseline: Address, exp: Address, route: Values): void {
+  const { window = '', steps = '', base_window = '', base_steps = '' } = route
+  openProfile({ ...baseline, window: base_window, steps: base_steps, ...baselineState(exp, steps, window) })
 }
 
 export function CompareBar(props: {
@@ -43,7 +45,8 @@ export function CompareBar(props: {
   const route = useRoute()
   const baseSteps = route.base_steps ?? ''
   const wanted = { run: route.base_run ?? '', worker: route.base_worker ?? '', span: route.base_span ?? '' }
-  const same = sameAddress(baseline, exp) && baseSteps === steps
+  const baseWindow = route.base_window ?? ''
+  const same = sameAddress(baseline, exp) && baseSteps === steps && baseWindow === (route.window ?? '')
   return (
     <section className="tt-compare" aria-label="Comparison">
       <div className="tt-compare-side">
@@ -57,7 +60,7 @@ export function CompareBar(props: {
             all={profile.steps}
             value={baseSteps}
             none="All steps"
-            onChange={(next) => baseline && setBaseline(baseline, next)}
+            onChange={(next) => baseline && setBaseline(baseline, next, baseWindow)}
           />
         )}
       </div>
@@ -67,7 +70,7 @@ export function CompareBar(props: {
           variant="default"
           leftSection={<SwapIcon />}
           disabled={!baseline || same}
-          onClick={() => baseline && swap(baseline, exp, steps, baseSteps)}
+          onClick={() => baseline && swap(baseline, exp, route)}
         >
           Swap
         </Button>

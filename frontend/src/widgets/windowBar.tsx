@@ -1,0 +1,51 @@
+// A trace that is too large to be opened whole: which part is open, why, and the way to the others.
+import { Button, NativeSelect } from '@mantine/core'
+import type { Profile, WindowInfo } from '../api/payloads'
+import { format } from '../lib/format'
+import { beginOf, begins, earlier, later } from '../lib/window'
+
+/** Nothing for a profile that is open whole. `side` says which of several profiles it is. */
+export function WindowBar(props: { profile: Profile; side?: string; onWindow: (window: string) => void }) {
+  const { profile, side, onWindow } = props
+  const { window, trace_steps: steps } = profile
+  if (!window) return null
+  const [before, after] = [earlier(window, steps), later(window, steps)]
+  const name = [side, 'Window of the trace'].filter(Boolean).join(': ')
+  return (
+    <section className="tt-window" aria-label={name}>
+      <p role="status">
+        {side && <b>{side}: </b>}
+        <b>{shownText(window)}</b> {reasonText(window)}
+      </p>
+      <Button size="xs" variant="default" disabled={before === null} onClick={() => onWindow(before ?? '')}>
+        Earlier
+      </Button>
+      <NativeSelect
+        size="xs"
+        aria-label={`${name}: begins at`}
+        value={beginOf(window)}
+        onChange={(event) => onWindow(event.currentTarget.value)}
+        data={begins(window, steps)}
+      />
+      <Button size="xs" variant="default" disabled={after === null} onClick={() => onWindow(after ?? '')}>
+        Later
+      </Button>
+    </section>
+  )
+}
+
+function shownText(window: WindowInfo): string {
+  const [first, last] = [window.first_step, window.last_step]
+  const steps = first === last ? `Step ${first}` : `Steps ${first} to ${last}`
+  const times = `${format(window.start_ns, 'ns')} to ${format(window.end_ns, 'ns')} of ${format(window.trace_ns, 'ns')}`
+  return window.steps > 0 ? `${steps} of ${window.trace_steps} open (${times}).` : `${times} open.`
+}
+
+function reasonText({ events, trace_events, need_bytes, budget_bytes }: WindowInfo): string {
+  const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events; no number is about the others.`
+  if (need_bytes <= budget_bytes) return counts
+  return (
+    `${counts} All of it needs about ${format(need_bytes, 'bytes')} of memory, ${format(budget_bytes, 'bytes')} are ` +
+    'allowed: raise TORCH_TRACE_MEMORY_MB to open it whole.'
+  )
+}

@@ -1,0 +1,60 @@
+"""Reading a window: which events of a chunk are kept. What is outside is counted and let go before it costs memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.devices import kind_of
+from tb_plugin.readers.kineto.events import Event
+from tb_plugin.readers.kineto.interning import Ids
+from tb_plugin.trace.order import FAR, touching
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.trace.table import Window
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+class Cut:
+    """Keeps what touches a window, and the launches and device work that may belong to it.
+
+    Which of those do is known only when all of the file was read: ``assemble`` drops the others.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self.outside = 0
+        """Events that were let go."""
+        self._begin = window.origin_ns + window.begin_ns
+        self._end = window.origin_ns + window.end_ns
+        self._lag = window.lag_ns
+        self._kinds = kind_ids()
+
+    def rows(self, events: Sequence[Event], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Event], Int64, Int64]:
+        """The duration events to keep, with their times."""
+        end_ns = start_ns + np.clip(dur_ns, 0, FAR)
+        keep = touching(start_ns, end_ns, self._begin, self._end)
+        before = (end_ns <= self._begin) & (start_ns >= self._begin - self._lag)
+        after = (start_ns >= self._end) & (start_ns < self._end + self._lag)
+        near = np.flatnonzero((before | after) & ~keep)
+        if len(near):
+            kinds = np.array([self._kinds[events[i].cat] for i in near.tolist()])
+            keep[near] = np.where(before[near], kinds == EventKind.RUNTIME, of_kind(kinds, *DEVICE_WORK))
+        return self._chosen(events, keep), start_ns[keep], dur_ns[keep]
+
+    def moments(self, events: Sequence[Event], time_ns: Int64) -> tuple[Sequence[Event], Int64]:
+        """The events without a duration to keep, with their times."""
+        keep = (time_ns >= self._begin) & (time_ns < self._end)
+        return self._chosen(events, keep), time_ns[keep]
+
+    def _chosen(self, events: Sequence[Event], keep: Bool) -> Sequence[Event]:
+        kept = np.flatnonzero(keep).tolist()
+        self.outside += len(events) - len(kept)
+        return events if len(kept) == len(events) else [events[i] for i in kept]
+
+
+def kind_ids() -> Ids:
+    """Category of an event -> its EventKind as a number."""
+    return Ids(lambda category: int(kind_of(category or "")))
