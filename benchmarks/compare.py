@@ -56,7 +56,7 @@ def _options() -> argparse.Namespace:
 def _measured(source: str, events: int, options: argparse.Namespace) -> Result:
     _say(f"Preparing {source} {events:,} ...")
     options.folder.mkdir(parents=True, exist_ok=True)
-    run = corpus.make(options.folder, events, source)
+    run = corpus.made(options.folder, events, source)
     traces = corpus.files(run)
     result = Result(
         source,

@@ -31,11 +31,25 @@ def available() -> list[str]:
     return [source for source in SOURCES if source == RANKS or (DATA / REAL[source]).is_file()]
 
 
+def made(folder: Path, events: int, source: str) -> Path:
+    """The folder of a run of about ``events`` events in all its files, made once, in a process of its own.
+
+    Making it takes gigabytes, and Linux counts what a process has taken against the programs that it starts.
+    """
+    run = _folder(folder, events, source)
+    if not run.is_dir():
+        command = [sys.executable, "-m", "benchmarks.corpus", str(folder), str(events), source]
+        subprocess.run(command, check=True, cwd=ROOT)
+    return run
+
+
+def _folder(folder: Path, events: int, source: str) -> Path:
+    return folder / (source if source == START else f"{source}_{events}")
+
+
 def make(folder: Path, events: int, source: str) -> Path:
-    """The folder of a run of about ``events`` events in all its files, made once."""
-    run = folder / (source if source == START else f"{source}_{events}")
-    if run.is_dir():
-        return run
+    """What ``made`` does, in this process, whether it is there or not."""
+    run = _folder(folder, events, source)
     work = folder / f"{run.name}.unfinished"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -80,3 +94,7 @@ def _handful() -> str:
         {**common, **device, "cat": "kernel", "name": "gemm", "ts": 130, "dur": 20},
     ]
     return json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "none"}], "traceEvents": events})
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -229,7 +229,11 @@ def test_every_event_is_collected_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 REQUESTS = (
     *(f"view/{view}" for view in VIEWS),
-    *(f"table/{view}/{view}?{query}" for view in ("operators", "kernels") for query in ("offset=1", "sort=name&desc=0")),
+    *(
+        f"table/{view}/{view}?{query}"
+        for view in ("operators", "kernels")
+        for query in ("offset=1", "sort=name&desc=0")
+    ),
     "table/operators/stacks?where=name:aten::add",
     "table/modules/modules?search=a",
     "table/memory/memory_events?sort=block_bytes&limit=1000",
@@ -255,15 +259,17 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
 
         return call
 
-    monkeypatch.setattr(tasks, "assemble", counted("parse", assemble))
-    monkeypatch.setattr(arrow, "read", counted("open", arrow.read))
-    for analysis in ANALYSES:
-
-        def compute(self: Any, trace: Any, params: Any, real: Any = type(analysis).part) -> Any:
+    def computed(real: Callable[..., Any]) -> Callable[..., Any]:
+        def compute(self: Any, trace: Any, params: Any) -> Any:
             done[self.id, self.part_key(params)] += 1
             return real(self, trace, params)
 
-        monkeypatch.setattr(type(analysis), "part", compute)
+        return compute
+
+    monkeypatch.setattr(tasks, "assemble", counted("parse", assemble))
+    monkeypatch.setattr(arrow, "read", counted("open", arrow.read))
+    for analysis in ANALYSES:
+        monkeypatch.setattr(type(analysis), "part", computed(type(analysis).part))
     workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))
     try:
         client = Client(Routes(lambda: workspace))
