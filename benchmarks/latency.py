@@ -37,10 +37,14 @@ TABLES = {
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")
 """Columns by which an opened row asks for its events."""
+WITH_STACKS = ("operators", "operators_by_shape", "memory_operators")
+WITH_EVENTS = (*WITH_STACKS, "kernels", "kernels_by_launch", "copies", "modules")
+"""Tables whose rows show these when they are opened."""
 REPEATED = 3
 OPENED = 8
 WINDOWS = 12
 STARTS = 3
+POLL_SECONDS = 0.02
 SMALL = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
 _Query = dict[str, Any]
 
@@ -56,15 +60,12 @@ class Page:
         """View, kind of request, route, milliseconds."""
 
     def get(self, route: str, query: _Query | None = None, note: tuple[str, str] | None = None) -> Any:
-        """The answer, waited for while the profile loads. Only what was answered at once counts as ``note``."""
+        """The answer, waited for while a profile loads or parts of several are computed."""
         url = f"{BASE}{route}?{urlencode({**self.place, **(query or {})}, doseq=True)}"
-        while True:
-            begin = time.perf_counter()
-            response = self._client.get(url, headers={"Accept-Encoding": "gzip"})
-            took = time.perf_counter() - begin
-            if response.status_code != 202:
-                break
-            time.sleep(0.05)
+        begin = time.perf_counter()
+        while (response := self._client.get(url, headers={"Accept-Encoding": "gzip"})).status_code == 202:
+            time.sleep(POLL_SECONDS)
+        took = time.perf_counter() - begin
         content = response.get_data()
         if response.status_code == 404 and note is None:
             return None
@@ -165,10 +166,10 @@ def _ask_table(page: Page, view: str, name: str) -> None:
         page.get(route, query, note=(view, "table"))
     for row in rows[:OPENED]:
         where = _where(table, row)
-        if where and view not in ("diff", "distributed", "overview"):
+        if where and name in WITH_EVENTS:
             page.get("view/events", {"where": where}, note=(view, "row opened"))
         names = [item for item in where if item.startswith(("name:", "input_shape:"))]
-        if names and view in ("operators", "memory"):
+        if names and name in WITH_STACKS:
             page.get("table/operators/stacks", {"where": names}, note=(view, "row opened"))
         if view == "diff" and where:
             page.get(route, {"where": where, "measure": "all"}, note=(view, "row opened"))
