@@ -22,6 +22,7 @@ from werkzeug.test import Client
 
 from benchmarks.repeat import repeat
 from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Params
 from tb_plugin.readers.kineto import collector, document
 from tb_plugin.service import tasks
 from tb_plugin.service.pool import InlineWorkers
@@ -31,7 +32,7 @@ from tb_plugin.trace import arrow
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace, TraceTable
 from tb_plugin.web.routes import BASE, Routes
-from tests.builders import part, read
+from tests.builders import analysis, part, read
 from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of
 
@@ -175,6 +176,20 @@ def test_memory_per_event_is_bounded(stage: str) -> None:
     assert more(lambda events: peak(lambda: STAGES[stage](events)), rows) < BYTES_PER_ROW[stage]
 
 
+@pytest.mark.parametrize("table", ["operators/operators", "kernels/kernels", "memory/memory_events"])
+def test_a_page_of_a_table_costs_the_same_however_long_the_table(table: str) -> None:
+    """Searching, sorting and counting run over columns; Python sees the rows of the page."""
+    view, _, name = table.partition("/")
+    found = {events: part(table_of(events), view) for events in (FEW, MANY)}
+    frames = {events: found[events].frames[name] for events in found}
+    params = Params(table=name, sort=frames[FEW].columns[1].metric.key, search="a", limit=10)
+    answer = analysis(view).answer
+    answer([found[FEW]], params)
+    work = {events: lines(lambda events=events: answer([found[events]], params)) for events in found}  # type: ignore[misc]
+    assert work[MANY] <= work[FEW] + 10
+    assert work[FEW] < 2000
+
+
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bytes of each call of a decoder of events."""
@@ -268,8 +283,8 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(tasks, "assemble", counted("parse", assemble))
     monkeypatch.setattr(arrow, "read", counted("open", arrow.read))
-    for analysis in ANALYSES:
-        monkeypatch.setattr(type(analysis), "part", computed(type(analysis).part))
+    for each in ANALYSES:
+        monkeypatch.setattr(type(each), "part", computed(type(each).part))
     workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))
     try:
         client = Client(Routes(lambda: workspace))
