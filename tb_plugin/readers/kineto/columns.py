@@ -94,14 +94,15 @@ class Section:
         present = np.zeros(len(rows), np.bool_)
         for column in columns.values():
             present |= ~np.isnan(column) if column.dtype.kind == "f" else column != -1
-        kept = rows[present]
-        if not len(kept):
+        if not present.all():
+            rows = rows[present]
+            columns = {name: column[present] for name, column in columns.items()}
+        if not len(rows):
             return
-        self._columns["row"].add(kept)
+        self._columns["row"].add(rows)
         for name, dtype in self._dtypes.items():
             absent = np.nan if dtype is np.float64 else -1
-            values = columns[name][present] if name in columns else np.full(len(kept), absent, dtype)
-            self._columns[name].add(values)
+            self._columns[name].add(columns[name] if name in columns else np.full(len(rows), absent, dtype))
 
     def take(self) -> dict[str, npt.NDArray[Any]]:
         """The whole columns by name, ``row`` among them."""
