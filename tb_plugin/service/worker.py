@@ -69,6 +69,8 @@ def resolve(task: str) -> Task:
 
 def main() -> None:
     """Serves tasks until the parent closes the pipe or dies."""
+    # pyarrow imports pandas, if it can, when the first array is made: 0.3 s and 50 MB that no task has a use for.
+    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
     # Ctrl-C reaches the whole process group: the parent decides what happens then.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")

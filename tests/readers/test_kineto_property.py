@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers.kineto import times
 from tb_plugin.readers.kineto.times import NeedsDigits, from_digits, from_numbers
 
 from .sources import names, op, plain, read, read_events
@@ -94,6 +95,25 @@ def test_floats_below_2_to_43_keep_every_nanosecond(values):
 def test_digits_are_exact_everywhere(values):
     expected = [int(value * 1000) for value in values]
     assert from_digits([str(value).encode() for value in values])[0].tolist() == expected
+
+
+# What Kineto writes since 2024: microseconds since 1970 and three digits. int64 ends in 2262, at 9_223_372_036_854_775.807.
+epochs = st.decimals(min_value=10**15, max_value=9_999_999_999_999_999, places=3)
+rim = st.decimals(min_value=9_223_372_036_854_775, max_value=9_223_372_036_854_776, places=3)
+
+
+@given(st.lists(st.one_of(epochs, rim), min_size=1, max_size=20))
+def test_digits_of_epoch_times_are_exact_to_the_end_of_64_bits(values):
+    expected = [int(value * 1000) for value in values]
+    limit = 2**63 - 1
+    got, clamped = from_digits([str(value).encode() for value in values])
+    assert got.tolist() == [min(value, limit) for value in expected]
+    assert clamped == sum(value > limit for value in expected)
+
+
+def test_kinetos_epoch_times_are_read_at_once(monkeypatch):
+    monkeypatch.setattr(times, "_one_by_one", None)  # which takes 20 times as long
+    assert from_digits([b"1712195495505582.988", b"0.001"])[0].tolist() == [1712195495505582988, 1]
 
 
 @given(st.lists(st.one_of(st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False)), max_size=10))

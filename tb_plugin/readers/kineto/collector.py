@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
+from operator import not_
 from typing import Any
 
 import numpy as np
@@ -42,19 +44,19 @@ class Collector:
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
         """Take in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
-        phases = [event.ph for event in events]
+        is_row = [event.ph == "X" for event in events]
         rows: Sequence[Event] = events
         others: list[Event] = []
-        if phases.count("X") != len(phases):
-            rows = [event for event in events if event.ph == "X"]
-            others = [event for event in events if event.ph != "X"]
+        if not all(is_row):
+            rows = list(compress(events, is_row))
+            others = list(compress(events, map(not_, is_row)))
         names = [event.name for event in rows]
         categories = [event.cat for event in rows]
         memory: Sequence[Event] = []
         if MEMORY_NAME in names or INSTANT_CATEGORY in categories:
             memory = [event for event in rows if event.name == MEMORY_NAME]
             rows = [event for event in rows if not is_instant(event)]
-        kinds = set(phases)  # most chunks hold one or two kinds of events: look only for those
+        kinds = {event.ph for event in others}  # most chunks hold one or two kinds of events: look only for those
         if not kinds.isdisjoint(_INSTANTS):
             instants = [event for event in others if event.name == MEMORY_NAME and event.ph in _INSTANTS]
             memory = [*memory, *instants]

@@ -64,20 +64,24 @@ def _number(value: Any) -> float:
 
 
 class Column:
-    """A column growing by chunks; ``take`` gives it whole and lets go of the chunks."""
+    """A column growing by chunks; ``take`` gives it whole, once.
+
+    One growing buffer instead of a list of chunks: large ones grow in place (the system moves pages, not bytes), and
+    nothing has to be joined, which would touch new memory for every column.
+    """
 
     def __init__(self, dtype: type[Any]) -> None:
         self._dtype = dtype
-        self._parts: list[npt.NDArray[Any]] = []
+        self._data = bytearray()
 
     def add(self, part: npt.NDArray[Any]) -> None:
         """Append one chunk, converted to the column's type."""
-        self._parts.append(np.asarray(part, self._dtype))
+        self._data.extend(np.ascontiguousarray(part, self._dtype).data)
 
     def take(self) -> npt.NDArray[Any]:
-        """The whole column."""
-        parts, self._parts = self._parts, []
-        return np.concatenate(parts) if parts else np.empty(0, self._dtype)
+        """The whole column; a new one begins empty."""
+        data, self._data = self._data, bytearray()
+        return np.frombuffer(data, self._dtype)
 
 
 class Section:
@@ -94,14 +98,15 @@ class Section:
         present = np.zeros(len(rows), np.bool_)
         for column in columns.values():
             present |= ~np.isnan(column) if column.dtype.kind == "f" else column != -1
-        kept = rows[present]
-        if not len(kept):
+        if not present.all():
+            rows = rows[present]
+            columns = {name: column[present] for name, column in columns.items()}
+        if not len(rows):
             return
-        self._columns["row"].add(kept)
+        self._columns["row"].add(rows)
         for name, dtype in self._dtypes.items():
             absent = np.nan if dtype is np.float64 else -1
-            values = columns[name][present] if name in columns else np.full(len(kept), absent, dtype)
-            self._columns[name].add(values)
+            self._columns[name].add(columns[name] if name in columns else np.full(len(rows), absent, dtype))
 
     def take(self) -> dict[str, npt.NDArray[Any]]:
         """The whole columns by name, ``row`` among them."""

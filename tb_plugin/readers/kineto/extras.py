@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.kineto.columns import Column, int32s, int64s
+from tb_plugin.readers.kineto.columns import Column, int64s
 from tb_plugin.readers.kineto.events import ABSENT, NO_ARGS, Args, Event
 from tb_plugin.readers.kineto.interning import Interner, as_text
 from tb_plugin.trace.table import Flows, MemoryEvents
@@ -42,8 +42,8 @@ class Memory:
         columns["total_reserved"].add(int64s([a.total_reserved for a in args]))
         columns["device_type"].add(int64s([a.device_type for a in args]))
         columns["device_id"].add(int64s([a.device_id for a in args]))
-        columns["pid"].add(int32s(keys.of([event.pid for event in events])))
-        columns["tid"].add(int32s(keys.of([event.tid for event in events])))
+        columns["pid"].add(keys.of([event.pid for event in events]))
+        columns["tid"].add(keys.of([event.tid for event in events]))
         self.count += len(events)
 
     def take(self) -> MemoryEvents:
@@ -63,10 +63,12 @@ class Arrows:
 
     def add(self, events: Sequence[Event], time_ns: Int64) -> None:
         """Append flow events of the forward-backward category."""
-        for event, time in zip(events, time_ns.tolist(), strict=True):
+        if not events:
+            return
+        keys = self._keys.of([key for event in events for key in (event.pid, event.tid)]).tolist()
+        for event, time, pid, tid in zip(events, time_ns.tolist(), keys[::2], keys[1::2], strict=True):
             side = self._starts if event.ph == "s" else self._ends
-            end = (time, self._keys.of([event.pid])[0], self._keys.of([event.tid])[0])
-            side[as_text(event.id)].append(end)
+            side[as_text(event.id)].append((time, pid, tid))
 
     def take(self) -> tuple[Flows, int]:
         """The pairs, by id and within an id in file order, and the number of ends left without partner."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.readers.kineto.columns import int32s
 from tb_plugin.trace.schema import MISSING
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -27,13 +29,15 @@ class Ids(dict[Any, int]):
         made = self[value] = self._make(value)
         return made
 
-    def of(self, values: Sequence[Any]) -> list[int]:
+    def of(self, values: Sequence[Any]) -> Int32:
         """Ids of a column. Plain ``get`` first, because a chunk rarely brings a new text."""
         try:
-            found = list(map(self.get, values))
-            return found if None not in found else list(map(self.__getitem__, values))  # type: ignore[return-value]
+            return int32s(tuple(map(self.get, values)))  # type: ignore[arg-type]
+        except struct.error:  # the None of a new text; looking for it would cost more than the lookups
+            return int32s(tuple(map(self.__getitem__, values)))
         except TypeError:  # an unhashable value, such as a list where a word belongs
-            return [self[value] if isinstance(value, Hashable) else self[as_text(value)] for value in values]
+            ids = [self[value] if isinstance(value, Hashable) else self[as_text(value)] for value in values]
+            return int32s(ids)
 
 
 class Interner:

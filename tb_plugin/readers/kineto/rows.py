@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,17 @@ from tb_plugin.devices import (
     kind_of,
     uses_matrix_unit,
 )
-from tb_plugin.readers.kineto.columns import Column, int32s, int64s
+from tb_plugin.readers.kineto.columns import Column, int64s
 from tb_plugin.readers.kineto.events import NO_ARGS, Event
 from tb_plugin.readers.kineto.interning import Ids, Interner, as_text
 from tb_plugin.readers.kineto.sections import Sections
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 
 _KINDS = len(EventKind)
+_UNASKED = 255
 
 
 def _flags(*kinds: EventKind) -> npt.NDArray[np.bool_]:
@@ -76,7 +79,8 @@ class Rows:
         self.unknown: dict[str, int] = {}
         """Category no device family knows -> number of its events."""
         self._interner = interner
-        self._kinds = Ids(lambda category: int(kind_of(interner.texts[category])))
+        self._kinds = np.empty(0, np.uint8)
+        """By string id of a category; _UNASKED where nobody has asked."""
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
 
@@ -88,15 +92,15 @@ class Rows:
         args = [event.args or NO_ARGS for event in events]
         categories = [event.cat for event in events]
         category_ids = interner.names.of(categories)
-        kinds = np.array(list(map(self._kinds.__getitem__, category_ids)), np.uint8)
+        kinds = self._kind_column(category_ids)
         pids = [event.pid for event in events]
         self._count_unknown(events, kinds)
         columns["start_ns"].add(start_ns)
         columns["dur_ns"].add(dur_ns)
-        columns["name"].add(int32s(interner.names.of([event.name for event in events])))
-        columns["category"].add(int32s(category_ids))
-        columns["pid"].add(int32s(interner.keys.of(pids)))
-        columns["tid"].add(int32s(interner.keys.of([event.tid for event in events])))
+        columns["name"].add(interner.names.of([event.name for event in events]))
+        columns["category"].add(category_ids)
+        columns["pid"].add(interner.keys.of(pids))
+        columns["tid"].add(interner.keys.of([event.tid for event in events]))
         columns["correlation"].add(int64s([a.correlation for a in args]))
         columns["external_id"].add(_external_ids(args))
         columns["device"].add(self._device_column(kinds, pids, args))
@@ -113,6 +117,17 @@ class Rows:
         core.kind[modules] = EventKind.MODULE
         return core
 
+    def _kind_column(self, categories: Int32) -> npt.NDArray[np.uint8]:
+        missing = int(categories.max()) + 1 - len(self._kinds)
+        if missing > 0:
+            self._kinds = np.append(self._kinds, np.full(missing, _UNASKED, np.uint8))
+        kinds = self._kinds[categories]
+        if (kinds == _UNASKED).any():
+            for category in set(categories[kinds == _UNASKED].tolist()):
+                self._kinds[category] = kind_of(self._interner.texts[category])
+            kinds = self._kinds[categories]
+        return kinds
+
     def _count_unknown(self, events: Sequence[Event], kinds: npt.NDArray[np.uint8]) -> None:
         """Count events of unknown kind, after giving those of the EventList export, which has no categories, theirs."""
         for position in np.flatnonzero(kinds == EventKind.UNKNOWN).tolist():
@@ -125,11 +140,11 @@ class Rows:
 
     def _device_column(self, kinds: npt.NDArray[np.uint8], pids: Sequence[Any], args: Sequence[Any]) -> Any:
         column = np.full(len(kinds), -1, np.int16)
-        rows = np.flatnonzero(_ON_DEVICE[kinds])
-        if len(rows):
-            chosen = rows.tolist()
-            devices = [pids[i] if args[i].device is None else args[i].device for i in chosen]
-            column[rows] = self._devices.of(devices)
+        on_device = _ON_DEVICE[kinds]
+        if on_device.any():
+            chosen = on_device.tolist()
+            pairs = zip(compress(args, chosen), compress(pids, chosen), strict=True)
+            column[on_device] = self._devices.of([pid if a.device is None else a.device for a, pid in pairs])
         return column
 
     def _device_position(self, device: Any) -> int:
@@ -146,11 +161,12 @@ class Rows:
         rows, chosen = self._chosen(_WITH_DEVICE_ARGS, kinds, args)
         if chosen:
             sections.add_device(rows, chosen)
-        rows, chosen = self._chosen(_WITH_COLLECTIVE_ARGS, kinds, args)
-        if chosen:
+        collectives = [a.collective for a in args]
+        if collectives.count(None) != len(args):
+            rows, chosen = self._chosen(_WITH_COLLECTIVE_ARGS, kinds, args)
             stated = [a.collective is not None for a in chosen]
             if any(stated):
-                sections.add_collectives(rows[stated], [a for a in chosen if a.collective is not None])
+                sections.add_collectives(rows[stated], list(compress(chosen, stated)))
         rows, chosen = self._chosen(_WITH_PYTHON_ARGS, kinds, args)
         if chosen:
             modules = sections.add_python(rows, chosen)
@@ -159,8 +175,9 @@ class Rows:
     def _chosen(
         self, flags: npt.NDArray[np.bool_], kinds: npt.NDArray[np.uint8], args: list[Any]
     ) -> tuple[Int64, list[Any]]:
-        rows = np.flatnonzero(flags[kinds])
-        chosen = args if len(rows) == len(args) else [args[i] for i in rows.tolist()]
+        flagged = flags[kinds]
+        rows = np.flatnonzero(flagged)
+        chosen = args if len(rows) == len(args) else list(compress(args, flagged.tolist()))
         return rows + self.count, chosen
 
 

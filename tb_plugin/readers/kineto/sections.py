@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.kineto.columns import Section, float64s, int32s, int64s
+from tb_plugin.readers.kineto.columns import Section, float64s, int64s
 from tb_plugin.readers.kineto.events import ABSENT, Args
 from tb_plugin.readers.kineto.interning import Ids, Interner
 
 Columns = dict[str, npt.NDArray[Any]]
 Int64 = npt.NDArray[np.int64]
+
+_SEPARATOR = b"\0"
+"""JSON has it nowhere; damaged text may."""
 
 
 class Sections:
@@ -96,8 +99,13 @@ class Sections:
         self.collectives.add(rows, columns)
 
 
+def _nobody_has(values: list[Any], absent: Any) -> bool:
+    # Counting is cheap where a value is the absent one itself; where it is not, the first one tells that.
+    return values[0] is absent and values.count(absent) == len(values)
+
+
 def _whole(columns: Columns, name: str, values: list[Any]) -> None:
-    if values.count(-1) != len(values):
+    if not _nobody_has(values, -1):
         columns[name] = int64s(values)
 
 
@@ -108,11 +116,16 @@ def _floats(columns: Columns, name: str, values: list[Any]) -> None:
 
 
 def _words(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:
-    if values.count(None) != len(values):
-        columns[name] = int32s(ids.of(values))
+    if not _nobody_has(values, None):
+        columns[name] = ids.of(values)
 
 
 def _raw(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:
-    if values.count(ABSENT) != len(values):
-        # The bytes must be copied: a Raw is a view of a buffer that is about to be overwritten.
-        columns[name] = int32s(ids.of(list(map(bytes, values))))
+    if not _nobody_has(values, ABSENT):
+        columns[name] = ids.of(_copied(values))
+
+
+def _copied(values: list[Any]) -> list[bytes]:
+    """The bytes of raw values, copied: a Raw is a view of a buffer that is about to be overwritten."""
+    copies = _SEPARATOR.join(values).split(_SEPARATOR)  # twice as fast as a call of bytes for each
+    return copies if len(copies) == len(values) else list(map(bytes, values))

@@ -34,6 +34,14 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
     """Nanoseconds of JSON numbers (or number strings), and how many were clamped to 64 bits. Raises NeedsDigits."""
     if not values:
         return np.empty(0, np.int64), 0
+    if isinstance(values[0], int):  # whole microseconds, as most traces before 2024 have them
+        try:
+            whole = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
+        except struct.error:
+            pass
+        else:
+            within = max(int(whole.max()), -int(whole.min())) < _WHOLE_BELOW_US
+            return (whole * 1000, 0) if within else _one_by_one(values)
     try:
         floats = np.frombuffer(struct.pack(f"{len(values)}d", *values), np.float64)
     except (struct.error, OverflowError, TypeError):
@@ -41,12 +49,6 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
     if np.abs(floats).max() < EXACT_BELOW_US:  # False for NaN as well
         whole_us = np.floor(floats)
         return whole_us.astype(np.int64) * 1000 + np.rint((floats - whole_us) * 1000.0).astype(np.int64), 0
-    try:
-        whole = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
-    except struct.error:
-        return _one_by_one(values)
-    if max(int(whole.max()), -int(whole.min())) < _WHOLE_BELOW_US:
-        return whole * 1000, 0
     return _one_by_one(values)
 
 
@@ -60,9 +62,12 @@ def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
     dots = np.flatnonzero(letters == _DOT)
     digits = np.count_nonzero((letters >= _ZERO) & (letters <= _NINE))
     plain = len(dots) == len(ends) == len(texts) and len(joined) == digits + 2 * len(texts)
-    # Kineto's own form, three digits after the point and at most 18 in all, is read at once.
-    if plain and np.all(ends - dots == 4) and int(np.diff(ends, prepend=-1).max()) <= 20:
-        return np.fromstring(joined.replace(b".", b"").decode(), dtype=np.int64, sep=" "), 0
+    # Kineto's own form, three digits after the point, is read at once. Epoch times have 19 digits in all, which always
+    # fit 64 bits, and 63 until the year 2262.
+    if plain and np.all(ends - dots == 4) and int(np.diff(ends, prepend=-1).max()) <= 21:
+        whole = np.fromstring(joined.replace(b".", b"").decode(), dtype=np.uint64, sep=" ")
+        if int(whole.max()) <= INT64_MAX:
+            return whole.astype(np.int64), 0
     return _one_by_one([bytes(text).strip(b'"').decode("utf-8", "replace") for text in texts])
 
 
