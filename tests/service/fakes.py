@@ -5,9 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
@@ -54,6 +58,11 @@ def until(condition: Any, seconds: float = 20.0) -> bool:
 
 def echo(value: Any, *, report: Any) -> Any:
     return value
+
+
+def arrays(*, report: Any) -> tuple[list[int], bool]:
+    """What pyarrow makes of a column, and whether it brought pandas along."""
+    return pa.array(np.arange(3)).to_pylist(), "pandas" in sys.modules
 
 
 def pid(*, report: Any) -> int:

@@ -31,6 +31,10 @@ def test_result_comes_back(pool):
     assert pool.submit(task("echo"), {"a": [1, 2]}).future.result(20) == {"a": [1, 2]}
 
 
+def test_a_worker_makes_arrays_without_pandas(pool):
+    assert pool.submit(task("arrays")).future.result(60) == ([0, 1, 2], False)
+
+
 def test_large_result_comes_back(pool):
     data = os.urandom(3_000_000)
     assert pool.submit(task("echo"), data).future.result(20) == data
