@@ -347,6 +347,8 @@ def _view_info(analysis: Analysis, trace: TraceTable) -> ViewInfo:
     missing = analysis.missing(trace)
     if missing is None:
         return ViewInfo(analysis.id, analysis.title, True)
+    if trace.coverage.whole is not None:
+        return ViewInfo(analysis.id, analysis.title, False, f"In the window that was opened: {missing.why}")
     return ViewInfo(analysis.id, analysis.title, False, missing.why, missing.enable)
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import tb_plugin
 from tb_plugin.analyses.base import Params
+from tb_plugin.cli import main
 from tb_plugin.errors import BadRequest
 from tb_plugin.service import loader
 from tb_plugin.service.budget import PER_TEXT_BYTE, PROCESS_BYTES, need_bytes
@@ -97,7 +99,16 @@ def test_every_view_says_that_it_is_about_a_window(part):
         (notices[0]["text"] + notices[0]["todo"]).replace("{", " {").replace("}", "} ").split()
     )
     assert "TORCH_TRACE_MEMORY_MB" in notices[0]["todo"]
-    assert not {"steps_missing", "reading_note"} & {notice["rule"] for notice in notices}
+
+
+def test_nothing_is_said_about_the_trace_that_the_window_cannot_know(part):
+    window = "100000000ns-110000000ns"
+    part.load(Place(window=window))
+    rules = {notice["rule"] for notice in ask(part, "overview", window=window)["payloads"]["data_quality"]["notices"]}
+    assert "window" in rules
+    assert not {"steps_missing", "memory_missing", "no_operator", "device_events_missing", "shapes_missing"} & rules
+    views = {view.id: view for view in part.profile(Place(window=window)).views}
+    assert views["memory"].why.startswith("In the window") and not views["memory"].enable
 
 
 def numbers(view: dict) -> dict:
@@ -232,3 +243,25 @@ def test_a_window_is_compared_with_another(part):
     params = Params(extra=(("base_window", "3"),))
     answer = json.loads(part.group(Place(window="0"), "diff", params))
     assert [rule["rule"] for rule in answer["payloads"]["findings"]["notices"]].count("window") == 1
+
+
+def test_the_log_and_the_python_api_tell_as_well(logs, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+    profile = tb_plugin.open(str(logs))
+    assert "only a window of it was opened" in caplog.text and "TORCH_TRACE_MEMORY_MB" in caplog.text
+    assert profile.window.steps == 3 and profile.read.events_outside > 0
+    chosen = tb_plugin.open(str(logs), window="4")
+    assert chosen.window.first_step == "4"
+    assert caplog.text.count("was opened") == 1, "who asks for a window knows"
+
+
+def test_the_command_tells_as_well(logs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+    assert main(["report", str(logs), "--view", "operators"]) == 0
+    assert "Only a window was opened: steps 0 to 2 of 6" in capsys.readouterr().out
+    assert main(["report", str(logs), "--view", "overview", "--window", "4-5", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["profiles"]
+    assert found["window"]["first_step"] == "4" and found["facts"]["overview.steps"] == found["window"]["steps"]
+    assert main(["report", str(logs), "--window", "x"]) == 2

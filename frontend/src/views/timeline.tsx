@@ -165,7 +165,7 @@ function Page(props: {
             −
           </Button>
           <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>
-            Whole trace
+            {resource.data?.coverage.window ? 'Whole window' : 'Whole trace'}
           </Button>
         </Button.Group>
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
