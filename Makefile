@@ -65,7 +65,7 @@ format: preflight $(DEV) $(MODULES) ## Let the formatters rewrite the code
 	$(BIN)/ruff format .
 	cd frontend && npm run --silent format
 
-bench: preflight $(DEV) ## Speed and memory beside other tools (ARGS="--events 100000 1000000 --source v100 h100 --rounds 3")
+bench: preflight $(DEV) ## Speed and memory beside other tools, three hours (ARGS="--events 1000000 --source v100 h100" for a part)
 	@$(BIN)/python -m benchmarks.compare $(ARGS)
 
 types: preflight $(DEV) $(MODULES) ## Write the TypeScript types of the payloads

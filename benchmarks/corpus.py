@@ -1,4 +1,4 @@
-"""Large traces from small ones."""
+"""The traces that are measured: real ones repeated to a size, and a made-up run of eight ranks."""
 
 from __future__ import annotations
 
@@ -9,56 +9,92 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.repeat import repeat
+
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = ROOT.parent / "shared"
-SCALER = SHARED / "tools" / "scale_trace.py"
-DATA = SHARED / "data"
+DATA = ROOT.parent / "shared" / "data"
 REAL = {
-    "v100": DATA / "kineto" / "resnet50_num_workers_0" / "worker0.1623143089861.pt.trace.json.gz",
-    "h100": DATA / "hta" / "ns_resolution_trace" / "rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
-    "cpu": DATA / "torch213" / "compile_cold_stack.pt.trace.json.gz",
-    "rocm": DATA / "tracelens" / "mi300" / "resnet_act_checkpoint.json.gz",
+    "v100": "kineto/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
+    "h100": "tracelens/h100/Falconsai_nsfw_image_detection__1016002.json.gz",
+    "cpu": "torch213/compile_cold_stack.pt.trace.json.gz",
+    "rocm": "tracelens/mi300/resnet_act_checkpoint.json.gz",
 }
-"""Real traces to repeat: V100 of 2021; H100 with nanoseconds; PyTorch 2.13 on CPU with stacks; MI300X."""
-SOURCES = (*REAL, "synthetic")
-SYNTHETIC_EVENTS_PER_STEP = 65_000
-SYNTHETIC_SCALE = 40
+"""See README.md for what each of them is."""
+RANKS = "ranks"
+SOURCES = (*REAL, RANKS)
+START = "start"
+"""A handful of events: what a tool costs before it has anything to do."""
+
+
+def available() -> list[str]:
+    """Sources that can be made here: the real ones lie outside of the repository."""
+    return [source for source in SOURCES if source == RANKS or (DATA / REAL[source]).is_file()]
+
+
+def made(folder: Path, events: int, source: str) -> Path:
+    """The folder of a run of about ``events`` events in all its files, made once, in a process of its own.
+
+    Making it takes gigabytes, and Linux counts what a process has taken against the programs that it starts.
+    """
+    run = _folder(folder, events, source)
+    if not run.is_dir():
+        command = [sys.executable, "-m", "benchmarks.corpus", str(folder), str(events), source]
+        subprocess.run(command, check=True, cwd=ROOT)
+    return run
+
+
+def _folder(folder: Path, events: int, source: str) -> Path:
+    return folder / (source if source == START else f"{source}_{events}")
 
 
 def make(folder: Path, events: int, source: str) -> Path:
-    """The file of about ``events`` events, made once. ``source`` is one of SOURCES, or auto (the first there is)."""
-    if source == "auto":
-        source = "v100" if REAL["v100"].exists() and SCALER.exists() else "synthetic"
-    run = folder / f"{source}_{events}"
-    finished = sorted(run.glob("*.pt.trace.json.gz"))
-    if finished:
-        return finished[0]
-    shutil.rmtree(run, ignore_errors=True)
-    work = folder / "unfinished"
+    """What ``made`` does, in this process, whether it is there or not."""
+    run = _folder(folder, events, source)
+    work = folder / f"{run.name}.unfinished"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    if source in REAL:
-        _repeat(REAL[source], work, events)
+    if source == START:
+        with gzip.open(work / "worker0.1700000000000.pt.trace.json.gz", "wt") as target:
+            target.write(_handful())
+    elif source == RANKS:
+        small = folder / "ranks"
+        if not small.is_dir():
+            command = [sys.executable, str(ROOT / "samples" / "synthetic.py"), f"{small}.unfinished", "--ranks", "8"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            Path(f"{small}.unfinished").rename(small)
+        repeat(sorted(small.glob("*.gz")), work, events)
     else:
-        _generate(work, events)
+        (path,) = repeat([DATA / REAL[source]], work, events)
+        # A name that every tool takes.
+        path.rename(work / "worker0.1700000000000.pt.trace.json.gz")
     work.rename(run)
-    return next(run.glob("*.pt.trace.json.gz"))
+    return run
 
 
-def _repeat(trace: Path, work: Path, events: int) -> None:
-    with gzip.open(trace) as stream:
-        per_copy = len(json.load(stream)["traceEvents"])
-    # A name that the old plugin takes as well.
-    plain = work / f"worker0.{1_700_000_000_000}.pt.trace.json"
-    copies = max(1, round(events / per_copy))
-    subprocess.run([sys.executable, SCALER, trace, plain, str(copies)], check=True, stdout=subprocess.DEVNULL)
-    with plain.open("rb") as source, gzip.open(f"{plain}.gz", "wb", compresslevel=6) as target:
-        shutil.copyfileobj(source, target, 1 << 22)
-    plain.unlink()
+def files(run: Path) -> list[Path]:
+    """Its traces."""
+    return sorted(run.glob("*.pt.trace.json.gz"))
 
 
-def _generate(work: Path, events: int) -> None:
-    steps = max(2, round(events / SYNTHETIC_EVENTS_PER_STEP))
-    script = ROOT / "samples" / "synthetic.py"
-    command = [sys.executable, script, work, "--steps", str(steps), "--scale", str(SYNTHETIC_SCALE)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+def _handful() -> str:
+    """One step with an operator that launches a kernel."""
+    common = {"ph": "X", "pid": 1, "tid": 1}
+    device = {"pid": 0, "tid": 7, "args": {"device": 0, "stream": 7, "correlation": 1, "External id": 1}}
+    events = [
+        {
+            **common,
+            "cat": "user_annotation",
+            "name": "ProfilerStep#1",
+            "ts": 100,
+            "dur": 100,
+            "args": {"External id": 2},
+        },
+        {**common, "cat": "cpu_op", "name": "aten::mm", "ts": 110, "dur": 50, "args": {"External id": 1}},
+        {**common, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 120, "dur": 5, "args": {"correlation": 1}},
+        {**common, **device, "cat": "kernel", "name": "gemm", "ts": 130, "dur": 20},
+    ]
+    return json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "none"}], "traceEvents": events})
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -11,24 +11,35 @@ from tb_plugin.service.pool import Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "memory")
+PAGES = ("overview", "timeline", "operators", "kernels", "modules", "memory")
+"""What the pages of one profile ask for at first."""
 
 
 def main(folder: str, what: str) -> None:
-    """``all``: every default payload; ``overview``: the first page alone."""
+    """``pages``: the default payloads of a profile, or of a run of several ranks; ``overview``: the first page alone."""
     workspace = Workspace(open_catalog([("", folder)]), Pool(), open_store())
     try:
         workspace.catalog.scan()
-        entry = workspace.load(Place())
-        sizes = {}
-        for view in VIEWS if what == "all" else ("overview",):
-            answer = workspace.view(Place(), view, Params())
-            assert isinstance(answer, bytes)
-            sizes[view] = len(answer)
-        if what == "all":
-            sizes["diff"] = len(workspace.group(Place(), "diff", Params()))
-        assert entry.summary is not None
-        print(json.dumps({"events": entry.summary.read.events_seen, "bytes": sizes}))
+        places = [Place(*entry.key) for entry in workspace.catalog.entries()]
+        sizes: dict[str, int] = {}
+        views: tuple[str, ...] = ("overview",)
+        if what == "pages" and len(places) == 1:
+            views = PAGES
+        elif what == "pages":
+            # First: it has all ranks loaded side by side.
+            sizes["distributed"] = len(workspace.group(places[0], "distributed", Params()))
+        else:
+            places = places[:1]
+        events = 0
+        for place in places:
+            read = workspace.load(place).summary
+            assert read is not None
+            events += read.read.events_seen
+            for view in views:
+                answer = workspace.view(place, view, Params())
+                assert isinstance(answer, bytes)
+                sizes[view] = sizes.get(view, 0) + len(answer)
+        print(json.dumps({"events": events, "bytes": sizes}))
     finally:
         workspace.close()
 

@@ -1,16 +1,17 @@
-"""One run of a peer on one trace, in the peer's own environment: ``python peers.py NAME FOLDER`` prints JSON.
+"""One run of a peer on the traces of a folder, in the peer's own environment: ``python peers.py NAME FOLDER``.
 
-This file imports nothing of ours. Each function does what the peer does before it can answer anything.
+This file imports nothing of ours. Each function does what the peer does before it can answer anything, and returns
+what it found.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import tempfile
 from pathlib import Path
 
-OVERVIEW = ("overview",)
 OPERATORS = (
     "operation_pie_by_name",
     "operation_table_by_name",
@@ -18,40 +19,74 @@ OPERATORS = (
     "operation_table_by_name_input",
 )
 KERNELS = ("kernel_pie", "kernel_table", "kernel_op_table", "tc_pie")
+DISTRIBUTED = ("gpu_info", "steps_to_overlap", "steps_to_wait", "comm_ops")
+Found = dict[str, object]
 
 
-def orjson(trace: Path) -> dict[str, int]:
-    """Unpack and decode, nothing else, garbage collector off: what any JSON library has to spend at least."""
-    import gc
-
-    import isal.igzip
+def orjson(traces: list[Path]) -> Found:
+    """Unpack and decode to Python objects, garbage collector off: what any such JSON library spends at least."""
     import orjson as library
 
     gc.disable()
-    with isal.igzip.open(trace) as stream:
-        return {"events": len(library.loads(stream.read())["traceEvents"])}
+    return {"events": sum(len(library.loads(_unpacked(trace))["traceEvents"]) for trace in traces)}
 
 
-def torch_tb_profiler(trace: Path) -> dict[str, int]:
-    """Load a run and encode what its pages ask for at first."""
+def simdjson(traces: list[Path]) -> Found:
+    """The same with simdjson."""
+    import simdjson as library
+
+    gc.disable()
+    return {"events": sum(len(library.loads(_unpacked(trace))["traceEvents"]) for trace in traces)}
+
+
+def simdjson_parse(traces: list[Path]) -> Found:
+    """Unpack and parse into simdjson's own document; no Python object is made."""
+    import simdjson as library
+
+    return {"events": sum(len(library.Parser().parse(_unpacked(trace))["traceEvents"]) for trace in traces)}
+
+
+def _unpacked(trace: Path) -> bytes:
+    import isal.igzip
+
+    with isal.igzip.open(trace) as stream:  # type: ignore[no-untyped-call]
+        return stream.read()  # type: ignore[no-any-return]
+
+
+def torch_tb_profiler(traces: list[Path]) -> Found:
+    """Load a run with its own loader and encode what its pages ask for at first; its Trace page left out."""
     from torch_tb_profiler import io
     from torch_tb_profiler.profiler import RunLoader
 
-    run = RunLoader("run", str(trace.parent), io.Cache(tempfile.mkdtemp())).load()
-    # A distributed job gets a second profile over all workers.
-    profile = next(found for (worker, _), found in run.profiles.items() if worker != "All")
-    names = (*OVERVIEW, *OPERATORS, *KERNELS)
-    found = [getattr(profile, name, None) for name in names]
-    return {"bytes": sum(len(json.dumps(value)) for value in found) + len(json.dumps(profile.get_module_view()))}
+    run = RunLoader("run", str(traces[0].parent), io.Cache(tempfile.mkdtemp())).load()
+    # The job as a whole gets a profile of its own.
+    ranks = [profile for (worker, _), profile in run.profiles.items() if worker != "All"]
+    if len(ranks) < len(traces):
+        raise SystemExit(f"only {len(ranks)} of {len(traces)} files were read")
+    pages: list[object] = [profile.overview for profile in ranks]
+    if len(ranks) == 1:
+        (only,) = ranks
+        pages += [getattr(only, name, None) for name in (*OPERATORS, *KERNELS)]
+        pages.append(only.get_module_view())
+        if only.memory_snapshot:
+            # With the units that its page sends.
+            pages.append(only.get_memory_curve(time_metric="ms", memory_metric="MB"))
+            pages.append(only.get_memory_stats(memory_metric="KB"))
+            pages.append(only.get_memory_events(time_metric="ms", memory_metric="KB"))
+    else:
+        whole = [profile for (worker, _), profile in run.profiles.items() if worker == "All"]
+        pages += [getattr(profile, name, None) for profile in whole for name in DISTRIBUTED]
+    return {"pages": len(pages), "bytes": sum(len(json.dumps(page)) for page in pages)}
 
 
-def hta(trace: Path) -> dict[str, int]:
+def hta(traces: list[Path]) -> Found:
     """Load only: its analyses are asked one by one."""
     from hta.trace_analysis import TraceAnalysis
 
-    analysis = TraceAnalysis(trace_files={0: str(trace)})
-    return {"events": len(analysis.t.get_trace(0))}
+    ranks = range(len(traces))
+    analysis = TraceAnalysis(trace_files={rank: str(trace) for rank, trace in zip(ranks, traces, strict=True)})
+    return {"events": sum(len(analysis.t.get_trace(rank)) for rank in ranks)}
 
 
 if __name__ == "__main__":
-    print(json.dumps(globals()[sys.argv[1]](next(Path(sys.argv[2]).glob("*.pt.trace.json.gz")))))
+    print(json.dumps(globals()[sys.argv[1]](sorted(Path(sys.argv[2]).glob("*.pt.trace.json.gz")))))

@@ -6,15 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.tree import segments
+from tb_plugin.trace.tree import side_by_side, stable_order
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
+
+_EXACT = 2.0**52
+"""Sums of integers that stay below it, whatever the order, are exact as floats (2**53, less what rounding may hide)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,9 @@ class Groups:
 
     def sum(self, values: npt.NDArray[np.integer]) -> Int64:
         """Exact integer sums (int64)."""
+        size = float(np.abs(values, dtype=np.float64).sum()) if len(values) else 0.0
+        if size < _EXACT:
+            return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.int64)
         total = np.zeros(len(self), np.int64)
         np.add.at(total, self.of, values)
         return total
@@ -75,20 +81,12 @@ class Groups:
 
 def group(*keys: npt.NDArray[np.integer]) -> Groups:
     """Groups of rows that agree in all keys, numbered by the first row's position. By hashing: n, not n log n."""
-    of, count = _numbered(keys[0])
+    of, count = numbered(keys[0])
     for key in keys[1:]:
         # One small number per key and row, then one number for the row: no key may overflow the product.
-        other, distinct = _numbered(key)
-        of, count = _numbered(of * distinct + other)
-    first = np.empty(count, np.int64)
-    first[of[::-1]] = np.arange(len(of))[::-1]  # of several rows the last that is written stays: the first one
-    return Groups(of, first)
-
-
-def _numbered(values: npt.NDArray[np.integer]) -> tuple[Int64, int]:
-    """Distinct values as numbers in order of their first appearance, and how many there are."""
-    encoded = pa.array(values).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+        other, distinct = numbered(key)
+        of, count = numbered(of * distinct + other)
+    return Groups(of, firsts(of, count))
 
 
 def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float64:
@@ -97,23 +95,69 @@ def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float6
     return shares
 
 
-def subtree_sums(own: Int64, parent: Int32) -> Int64:
-    """Own value plus those of all descendants. ``parent`` -1 = root; parents stand before their children."""
-    total = own.copy()
-    for rows in reversed(levels(parent)[1:]):
-        np.add.at(total, parent[rows], total[rows])
-    return total
+class Forest:
+    """n rows under their parents (positions among them, -1 = root); parents stand before their children."""
+
+    def __init__(self, parent: Int32) -> None:
+        self.parent = parent
+        self.depth = _depths(parent)
+        order = stable_order(self.depth)
+        bounds = np.searchsorted(self.depth[order], np.arange(1, self.depth.max(initial=0) + 1))
+        self.levels = np.split(order, bounds)
+        """Positions by distance from their root."""
+
+    def sums(self, own: Int64) -> Int64:
+        """Own value plus those of all descendants."""
+        total = own.copy()
+        if own.any():
+            for rows in reversed(self.levels[1:]):
+                np.add.at(total, self.parent[rows], total[rows])
+        return total
+
+    def any_below(self, own: Bool) -> Bool:
+        """Whether any descendant has the flag."""
+        below = np.zeros(len(own), np.bool_)
+        if own.any():
+            for rows in reversed(self.levels[1:]):
+                below[self.parent[rows[own[rows] | below[rows]]]] = True
+        return below
+
+    def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
+        """A number per row that rows share when their labels agree all the way up."""
+        # A path is the parent's path and a label: numbering level by level makes equal paths equal numbers.
+        path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
+        offset = 0
+        for rows in self.levels:
+            groups = group(path[self.parent[rows]], *(label[rows] for label in labels))
+            path[rows] = groups.of + offset
+            offset += len(groups)
+        return path[:-1]
 
 
-def levels(parent: Int32) -> list[Int64]:
-    """Positions by distance from their root. Pointer doubling: n log depth."""
-    depth = (parent != MISSING).astype(np.int64)
+def _depths(parent: Int32) -> Int32:
+    """Distance from the root. Pointer doubling: n log depth."""
+    depth: Int32 = (parent != MISSING).astype(np.int32)
     hop = parent.copy()
-    while (rows := np.flatnonzero(hop != MISSING)).size:
+    rows = np.flatnonzero(depth)
+    while rows.size:
         depth[rows] += depth[hop[rows]]
         hop[rows] = hop[hop[rows]]
-    order = np.argsort(depth, kind="stable")
-    return np.split(order, np.searchsorted(depth[order], np.arange(1, depth.max(initial=0) + 1)))
+        rows = rows[hop[rows] != MISSING]
+    return depth
+
+
+def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
+    """Positions (ascending) of some rows (-1 = none) and all around them, and their parents as positions among these."""
+    needed = np.zeros(len(parent) + 1, np.bool_)
+    level = np.unique(some[some != MISSING])
+    while len(level):
+        needed[level] = True
+        level = np.unique(parent[level])
+        level = level[(level != MISSING) & ~needed[level]]
+    rows = np.flatnonzero(needed)
+    position = np.full(len(parent) + 1, MISSING, np.int32)  # the last one answers for -1
+    position[rows] = np.arange(len(rows), dtype=np.int32)
+    return rows, position[parent[rows]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,24 +169,13 @@ class Spans:
     end: Int64
 
 
-_FITS = 2**62
-
-
 def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
     """Rows that no earlier row of the same key and track encloses: the calls that totals count."""
-    if not len(key):
-        return np.ones(0, np.bool_)
-    order, bounds = segments(group(key, spans.track).of.astype(np.int32))
-    # The furthest end so far, group by group: an offset keeps the groups apart in one running maximum.
-    low = int(spans.start.min())
-    width = int(spans.end.max()) - low + 2
-    ends, after_start = spans.end[order] - low, spans.start[order] - low + 1
-    if (len(bounds) - 1) * width >= _FITS:  # times of centuries: their ranks stand for them
-        values, ends = np.unique(ends, return_inverse=True)
-        after_start, width = np.searchsorted(values, after_start), len(values) + 1
-    base = np.repeat(np.arange(len(bounds) - 1) * width, np.diff(bounds))
-    reach = np.maximum.accumulate(base + ends + 1)
-    furthest = np.concatenate(([0], reach[:-1])) - base - 1  # negative: the first of its group
+    of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
+    order = stable_order(of)
+    start, end = (time[order] for time in side_by_side((of, spans.start), (of, spans.end)))
+    # The furthest end so far: that of another group lies before every start of this one.
+    furthest = np.concatenate(([MISSING], np.maximum.accumulate(end)[:-1]))[: len(key)]
     first: Bool = np.empty(len(key), np.bool_)
-    first[order] = (furthest < 0) | (furthest < ends) | (furthest < after_start)
+    first[order] = (furthest < end) | (furthest <= start)
     return first

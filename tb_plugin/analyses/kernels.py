@@ -16,7 +16,7 @@ from tb_plugin.analyses.metrics import columns, metric
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Breakdown, Column, Payload, Sort, Table, View
 from tb_plugin.payloads import Part as Slice
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ class Kernels:
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs device events."""
-        if np.isin(trace.kind, DEVICE_WORK).any():
+        if of_kind(trace.kind, *DEVICE_WORK).any():
             return None
         return Missing(
             "The trace holds no device events.",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
-from tb_plugin.analyses.grouping import Groups, Spans, group, levels, outermost, subtree_sums
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import Selection, select_rows
@@ -191,6 +191,7 @@ def _columns(calls: ModuleCalls) -> list[str]:
 def _aggregate(calls: ModuleCalls, groups: Groups) -> dict[str, Int64]:
     """Sums over groups of calls; totals count only calls that do not stand in a call of the same group."""
     once = outermost(groups.of, calls.spans)
+    forest = Forest(calls.parent)
 
     def total(values: Int64) -> Int64:
         return groups.sum(np.where(once, values, 0))
@@ -200,23 +201,17 @@ def _aggregate(calls: ModuleCalls, groups: Groups) -> dict[str, Int64]:
         "host_self_ns": groups.sum(calls.host_self_ns),
         "host_total_ns": total(calls.host_total_ns),
         "device_self_ns": groups.sum(calls.device),
-        "device_total_ns": total(subtree_sums(calls.device, calls.parent)),
+        "device_total_ns": total(forest.sums(calls.device)),
         "backward_device_self_ns": groups.sum(calls.backward_device),
-        "backward_device_total_ns": total(subtree_sums(calls.backward_device, calls.parent)),
-        "backward_host_total_ns": total(subtree_sums(calls.backward_host, calls.parent)),
+        "backward_device_total_ns": total(forest.sums(calls.backward_device)),
+        "backward_host_total_ns": total(forest.sums(calls.backward_host)),
         "operators": groups.sum(calls.operators),
     }
 
 
 def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
     """Calls at the same place (path of modules) are one node."""
-    place = np.full(len(calls.row) + 1, MISSING, np.int64)
-    offset = 0
-    for rows in levels(calls.parent):
-        groups = group(place[calls.parent[rows]], calls.module[rows])
-        place[rows] = groups.of + offset
-        offset += len(groups)
-    nodes = group(place[:-1])
+    nodes = group(Forest(calls.parent).paths(calls.module))
     data = _aggregate(calls, nodes)
     above = calls.parent[nodes.first]
     parent = np.where(above == MISSING, MISSING, nodes.of[above])

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
-from tb_plugin.analyses.grouping import Groups, Spans, group, levels, outermost, ratio, subtree_sums
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, ratio, with_ancestors
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Payload, Sort, Table, View
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ class Operators:
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs host operators, or device time that could have had one."""
-        if np.isin(trace.kind, (EventKind.OPERATOR, *DEVICE_WORK)).any():
+        if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any():
             return None
         return Missing("The trace holds no operators.", "Add ProfilerActivity.CPU to profile(activities=...).")
 
@@ -109,6 +109,8 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     shape = np.full(len(trace), MISSING, np.int32)
     shape[trace.operators.row] = trace.operators.shapes
     stack, stacks = _stacks(trace, rows)
+    forest = Forest(parent)
+    eligible = trace.matrix_eligible[rows] | (matrix_self > 0)
     return Calls(
         row=rows,
         spans=Spans(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]),
@@ -119,12 +121,13 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         host_self_ns=trace.self_ns[rows],
         host_total_ns=trace.dur_ns[rows],
         device_self_ns=device_self,
-        device_total_ns=subtree_sums(device_self, parent),
+        device_total_ns=forest.sums(device_self),
         matrix_self_ns=matrix_self,
-        matrix_total_ns=subtree_sums(matrix_self, parent),
+        matrix_total_ns=forest.sums(matrix_self),
         kernel_self_ns=kernel_self,
-        kernel_total_ns=subtree_sums(kernel_self, parent),
-        eligible=_eligible(trace.matrix_eligible[rows] | (matrix_self > 0), parent),
+        kernel_total_ns=forest.sums(kernel_self),
+        # By itself, by a kernel on a matrix unit, or by anything nested in it.
+        eligible=eligible | forest.any_below(eligible),
         stacks=stacks,
         no_operator_ns=int(trace.dur_ns[work[owner == MISSING]].sum()),
     )
@@ -135,14 +138,6 @@ def _owned(owner: Int32, dur: Int64, count: int) -> Int64:
     known = owner != MISSING
     np.add.at(total, owner[known], dur[known])
     return total
-
-
-def _eligible(own: Bool, parent: Int32) -> Bool:
-    """Eligible itself, by a kernel on a matrix unit, or by anything nested in it."""
-    eligible = own.copy()
-    for rows in reversed(levels(parent)[1:]):
-        np.logical_or.at(eligible, parent[rows], eligible[rows])
-    return eligible
 
 
 def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
@@ -167,18 +162,9 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
 
 def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
     """Distinct paths of names from each Python call outwards, as stack texts (innermost first)."""
-    members = np.flatnonzero(np.isin(trace.kind, (EventKind.PYTHON, EventKind.MODULE)))
-    position = np.full(len(trace) + 1, MISSING, np.int32)
-    position[members] = np.arange(len(members), dtype=np.int32)
-    parent, name = position[trace.python_parent[members]], trace.name[members]
-    # A path is its parent's path and a name: numbering level by level makes equal paths equal numbers.
-    path = np.full(len(members) + 1, MISSING, np.int64)
-    offset = 0
-    for rows in levels(parent):
-        groups = group(path[parent[rows]], name[rows])
-        path[rows] = groups.of + offset
-        offset += len(groups)
-    _, first, which = np.unique(path[position[leaves]], return_index=True, return_inverse=True)
+    members, parent = with_ancestors(trace.python_parent, leaves)
+    path = Forest(parent).paths(trace.name[members])
+    _, first, which = np.unique(path[np.searchsorted(members, leaves)], return_index=True, return_inverse=True)
     texts = []
     for leaf in first:
         frames, row = [], int(leaves[leaf])
@@ -232,14 +218,15 @@ def _columns(*names: str, has_device: bool) -> list[str]:
 
 def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
     """The numeric columns. ``counted`` marks calls whose totals count; ``chosen`` the calls that were grouped."""
-    some = np.ones(len(calls.row), np.bool_) if chosen is None else chosen
+    some: Bool | slice = slice(None) if chosen is None else chosen
     once = counted[some]
 
     def self_sum(values: Int64) -> Int64:
-        return groups.sum(values[some])
+        # Many columns are empty: what no device did, what ran on no matrix unit.
+        return groups.sum(values[some]) if values.any() else np.zeros(len(groups), np.int64)
 
     def total_sum(values: Int64) -> Int64:
-        return groups.sum(np.where(once, values[some], 0))
+        return groups.sum(np.where(once, values[some], 0)) if values.any() else np.zeros(len(groups), np.int64)
 
     data = {
         "calls": groups.count(),

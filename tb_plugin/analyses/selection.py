@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, WindowInfo
-from tb_plugin.trace.intervals import Ranges, covered_before, union
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.intervals import contains, union
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
@@ -29,7 +29,7 @@ class Selection:
 
     def of(self, trace: TraceTable, *kinds: EventKind) -> Int64:
         """Positions of the chosen rows of these kinds."""
-        return np.flatnonzero(self.rows & np.isin(trace.kind, kinds))
+        return np.flatnonzero(self.rows & of_kind(trace.kind, *kinds))
 
 
 def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
@@ -57,21 +57,15 @@ def select_rows(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
     indices = chosen_steps(trace, steps)
     host = union(trace.steps.host_start_ns[indices], trace.steps.host_end_ns[indices])
     windows = union(trace.steps.start_ns[indices], trace.steps.end_ns[indices])
-    rows = _within(host, trace.start_ns)
-    on_device = np.isin(trace.kind, ON_DEVICE)
+    rows = contains(host, trace.start_ns)
+    on_device = of_kind(trace.kind, *ON_DEVICE)
     launched = trace.launch != MISSING
     rows[launched] = rows[trace.launch[launched]]
     alone = on_device & ~launched
-    rows[alone] = _within(windows, trace.start_ns[alone])
+    rows[alone] = contains(windows, trace.start_ns[alone])
     window = int((trace.steps.end_ns[indices] - trace.steps.start_ns[indices]).sum())
     labels = [trace.steps.label[i] for i in indices] if trace.steps.recorded or steps is not None else None
     return Selection(rows, _coverage(trace, window, labels), steps)
-
-
-def _within(ranges: Ranges, times: Int64) -> Bool:
-    """Whether each time lies in the set: then the nanosecond that follows it is covered."""
-    inside: Bool = covered_before(ranges, times + 1) > covered_before(ranges, times)
-    return inside
 
 
 def _coverage(trace: TraceTable, window_ns: int, steps: list[str] | None) -> CoverageInfo:

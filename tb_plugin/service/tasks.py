@@ -51,6 +51,10 @@ _tables: OrderedDict[str, TraceTable] = OrderedDict()
 _parts: OrderedDict[tuple[object, ...], tuple[int, Part]] = OrderedDict()
 
 
+def ready(*, report: Report) -> None:
+    """Nothing: whoever asks for it wants a worker that has this module, and all that it needs, imported."""
+
+
 def parse(
     reader_id: str,
     paths: Mapping[str, str],

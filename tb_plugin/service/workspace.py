@@ -57,10 +57,17 @@ class Workspace:
         self._tasks = tasks
         self._loader = Loader(catalog, workers, store, tasks)
         self._team = Team(self._loader, workers, store, tasks)
+        self._warmed = False
 
     def runs(self) -> Catalog:
         """Everything the log directories hold."""
         return self.catalog.payload()
+
+    def warm(self) -> None:
+        """Starts a worker ahead of the first question, once: with its libraries loaded it answers at once."""
+        if not self._warmed:
+            self._warmed = True
+            self._workers.submit(f"{self._tasks}:ready")
 
     def profile(self, place: Place, start: bool = True, retry: bool = False) -> Profile:
         """The state of a profile; begins to load it when ``start``, also after a failure when ``retry``.

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from tb_plugin.trace import links, tree
 from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.order import kinds, plausible, sort, touching
 from tb_plugin.trace.report import Issue, ReadReport
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME, WHOLE_TRACE, DeviceWork, find_steps, whole_trace
 from tb_plugin.trace.table import (
     CollectiveArgs,
@@ -50,7 +51,37 @@ class _Rows:
 
     def of(self, *kinds: EventKind) -> Int64:
         """Positions of the rows of these kinds."""
-        return np.flatnonzero(np.isin(self.kind, kinds))
+        return np.flatnonzero(of_kind(self.kind, *kinds))
+
+
+class _Nests:
+    """How rows of some kinds nest among each other, each question answered once."""
+
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
+        self._present = frozenset(np.flatnonzero(np.bincount(rows.kind)).tolist())
+        self._found: dict[frozenset[int], tuple[Int64, tree.Nesting]] = {}
+
+    def of(self, *kinds: EventKind) -> tuple[Int64, tree.Nesting]:
+        """Positions of the rows of these kinds, and their nesting."""
+        key = self._present & frozenset(kinds)
+        if key not in self._found:
+            rows = self._rows
+            members = rows.of(*kinds)
+            self._found[key] = members, tree.nest(rows.track[members], rows.start[members], rows.end[members])
+        return self._found[key]
+
+    def parents(self, *kinds: EventKind) -> tuple[Int64, Int32, Bool]:
+        """Positions of the rows of these kinds, their parents among them, and which rows overlap another in part."""
+        key = self._present & frozenset(kinds)
+        for known, (everybody, nesting) in self._found.items():
+            # Nearly all traces nest cleanly: then fewer kinds nest as they do among more.
+            if key < known and not nesting.overlaps.any():
+                members = self._rows.of(*kinds)
+                parent = tree.parents_among(nesting.parent, np.searchsorted(everybody, members))
+                return members, parent, np.zeros(len(members), np.bool_)
+        members, nesting = self.of(*kinds)
+        return members, nesting.parent, nesting.overlaps
 
 
 def assemble(raw: RawTrace) -> TraceTable:
@@ -76,12 +107,13 @@ def assemble(raw: RawTrace) -> TraceTable:
     operators = _moved(raw.operators, position)
     python = _moved(raw.python, position)
 
-    parent, self_ns, overlaps = _op_tree(rows, raw.window)
-    operator, op_parent = _operators(rows)
+    nests = _Nests(rows)
+    drawn = _drawn(rows, nests)
+    parent, self_ns, overlaps = _op_tree(rows, nests, raw.window)
+    operator, op_parent = _operators(rows, nests)
     launch, operator, disagreements = _device_links(rows, operator, op_parent)
-    python_parent = _python(rows)
+    python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
-    drawn = _drawn(rows)
     report = _without_outside(_with_quarantine(raw.report, quarantined), outside)
     return TraceTable(
         start_ns=rows.start,
@@ -133,7 +165,7 @@ def _in_window(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
     start, kind, correlation = raw.start_ns[kept], raw.kind[kept], raw.correlation[kept]
     begin, end = window.origin_ns + window.begin_ns, window.origin_ns + window.end_ns
     inside = touching(start, start + raw.dur_ns[kept], begin, end)
-    call, work = kind == EventKind.RUNTIME, np.isin(kind, DEVICE_WORK)
+    call, work = kind == EventKind.RUNTIME, of_kind(kind, *DEVICE_WORK)
     wanted = call & np.isin(correlation, correlation[inside & work])
     wanted |= work & np.isin(correlation, correlation[inside & call])
     chosen = inside | wanted & (correlation > 0)
@@ -152,10 +184,11 @@ def _origin(raw: RawTrace, order: Int64) -> int:
 
 def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
     """Host threads, then device streams, by first event. The two never share a track, even where their ids collide."""
-    is_device = np.isin(raw.kind[order], (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC))
+    is_device = of_kind(raw.kind[order], *DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
     width = len(raw.strings) + 1
     key = (is_device * width + raw.pid[order].astype(np.int64) + 1) * width + raw.tid[order] + 1
-    _, first, track = np.unique(key, return_index=True, return_inverse=True)
+    track, count = numbered(key)
+    first = firsts(track, count)
     by_time = np.lexsort((first, is_device[first]))
     number = np.empty(len(by_time), np.int32)
     number[by_time] = np.arange(len(by_time), dtype=np.int32)
@@ -171,7 +204,7 @@ def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
                 is_device=bool(raw.kind[position] in (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)),
             )
         )
-    return tuple(tracks), number[track.ravel()]
+    return tuple(tracks), number[track]
 
 
 def _devices(raw: RawTrace) -> tuple[tuple[DeviceInfo, ...], Int16]:
@@ -191,12 +224,15 @@ def _moved(section: Section, position: Int32) -> Section:
     """A section with its rows renamed to their new positions, sorted; rows that were set aside leave."""
     row = position[section.row]
     kept = np.flatnonzero(row != MISSING)
-    order = kept[np.argsort(row[kept], kind="stable")]
+    # A row stands in a section once: writing each to its place sorts them.
+    place = np.full(len(position), MISSING, np.int32)
+    place[row[kept]] = kept
+    order = place[place != MISSING]
     columns = {f.name: getattr(section, f.name)[order] for f in fields(section) if f.name != "row"}
     return replace(section, row=row[order], **columns)
 
 
-def _op_tree(rows: _Rows, window: Window | None) -> tuple[Int32, Int64, Bool]:
+def _op_tree(rows: _Rows, nests: _Nests, window: Window | None) -> tuple[Int32, Int64, Bool]:
     """Parents and self time among operators, modules and runtime calls, for all rows.
 
     Of a row that crosses the edge of a window only the time inside is its own: its children outside were not read.
@@ -204,14 +240,13 @@ def _op_tree(rows: _Rows, window: Window | None) -> tuple[Int32, Int64, Bool]:
     parent = np.full(len(rows.start), MISSING, np.int32)
     self_ns = rows.end - rows.start
     overlaps = np.zeros(len(rows.start), np.bool_)
-    members = rows.of(*OP_TREE)
-    nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
-    parent[members] = _globally(nesting.parent, members)
+    members, among, crossing = nests.parents(*OP_TREE)
+    parent[members] = _globally(among, members)
     start, end = rows.start[members], rows.end[members]
     if window is not None:
         start, end = (np.clip(times, window.begin_ns, window.end_ns) for times in (start, end))
-    self_ns[members] = tree.self_time(start, end, nesting.parent)
-    overlaps[members] = nesting.overlaps
+    self_ns[members] = tree.self_time(start, end, among, crossing)
+    overlaps[members] = crossing
     return parent, self_ns, overlaps
 
 
@@ -222,15 +257,14 @@ def _globally(local: Int32, members: Int64) -> Int32:
     return np.where(local == MISSING, MISSING, members[local]).astype(np.int32)
 
 
-def _operators(rows: _Rows) -> tuple[Int32, Int32]:
+def _operators(rows: _Rows, nests: _Nests) -> tuple[Int32, Int32]:
     """For all rows: the innermost operator around a host row (itself excluded); and the operators' own parents."""
     operator = np.full(len(rows.start), MISSING, np.int32)
-    members = rows.of(EventKind.OPERATOR)
-    nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
-    op_parent = _globally(nesting.parent, members)
+    members, among, _ = nests.parents(EventKind.OPERATOR)
+    op_parent = _globally(among, members)
     operator[members] = op_parent
     others = rows.of(EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
-    operator[others] = _innermost(rows, members, nesting.parent, rows.track[others], rows.start[others])
+    operator[others] = _innermost(rows, members, among, rows.track[others], rows.start[others])
     return operator, op_parent
 
 
@@ -256,14 +290,13 @@ def _device_links(rows: _Rows, operator: Int32, op_parent: Int32) -> tuple[Int32
     return launch, operator, int((by_id[both] != operator[work[both]]).sum())
 
 
-def _python(rows: _Rows) -> Int32:
+def _python(rows: _Rows, nests: _Nests) -> Int32:
     """The innermost Python call around each Python call and each operator."""
     python_parent = np.full(len(rows.start), MISSING, np.int32)
-    members = rows.of(EventKind.PYTHON, EventKind.MODULE)
-    nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
-    python_parent[members] = _globally(nesting.parent, members)
+    members, among, _ = nests.parents(EventKind.PYTHON, EventKind.MODULE)
+    python_parent[members] = _globally(among, members)
     operators = rows.of(EventKind.OPERATOR, EventKind.RUNTIME)
-    python_parent[operators] = _innermost(rows, members, nesting.parent, rows.track[operators], rows.start[operators])
+    python_parent[operators] = _innermost(rows, members, among, rows.track[operators], rows.start[operators])
     return python_parent
 
 
@@ -301,8 +334,9 @@ def _forward(raw: RawTrace, rows: _Rows, operators: OperatorArgs, tracks: tuple[
 
         def ends(pid: Int32, tid: Int32, time: Int64) -> Int32:
             width = len(raw.strings) + 1
-            pairs, which = np.unique(pid.astype(np.int64) * width + tid, return_inverse=True)
-            texts = [(raw.strings[int(p) // width], raw.strings[int(p) % width]) for p in pairs]
+            which, count = numbered(pid.astype(np.int64) * width + tid)
+            first = firsts(which, count).tolist()
+            texts = [(raw.strings[int(pid[i])], raw.strings[int(tid[i])]) for i in first]
             track = np.array([by_ids.get(text, MISSING) for text in texts], np.int32)[which]
             return links.rows_starting_at(rows.track, rows.start, rows.of(EventKind.OPERATOR), track, time - origin)
 
@@ -321,7 +355,7 @@ class _Drawn:
     overlaps: Bool
 
 
-def _drawn(rows: _Rows) -> _Drawn:
+def _drawn(rows: _Rows, nests: _Nests) -> _Drawn:
     """Rows within the groups of the timeline: annotations with operators, Python calls, device work, the rest.
 
     Kernels of one stream may overlap by design (programmatic launches), so device rows are not flagged.
@@ -337,8 +371,7 @@ def _drawn(rows: _Rows) -> _Drawn:
         (EventKind.OVERHEAD, EventKind.UNKNOWN, EventKind.WINDOW),
     )
     for i, chosen in enumerate(groups):
-        members = rows.of(*chosen)
-        nesting = tree.nest(rows.track[members], rows.start[members], rows.end[members])
+        members, nesting = nests.of(*chosen)
         depth[members] = nesting.depth
         if i < 2:
             overlaps[members] = nesting.overlaps
@@ -364,7 +397,7 @@ def _steps(raw: RawTrace, rows: _Rows, launch: Int32) -> Steps:
         np.where(has_launch, rows.end[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
     )
     is_step = raw.strings.where(lambda text: STEP_NAME.match(text) is not None)[rows.name]
-    steps = np.flatnonzero(is_step & np.isin(rows.kind, (EventKind.ANNOTATION, EventKind.OPERATOR)))
+    steps = np.flatnonzero(is_step & of_kind(rows.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
     if len(steps):
         # Several threads may annotate the same steps: believe the one that has most.
         steps = steps[rows.track[steps] == np.bincount(rows.track[steps]).argmax()]

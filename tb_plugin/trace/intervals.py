@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +48,17 @@ def measure(ranges: Ranges) -> int:
     return int((ranges.end - ranges.start).sum())
 
 
+def contains(ranges: Ranges, times: Int64) -> Bool:
+    """Whether each time lies in the set."""
+    inside: Bool
+    if len(ranges) == 1:
+        inside = (times >= ranges.start[0]) & (times < ranges.end[0])
+    else:
+        index = np.searchsorted(ranges.start, times, side="right")
+        inside = times < np.append(np.iinfo(np.int64).min, ranges.end)[index]  # before the first: never
+    return inside
+
+
 def covered_before(ranges: Ranges, times: Int64) -> Int64:
     """For each time t, how much of the set lies before t, nanoseconds."""
     lengths = np.concatenate(([0], np.cumsum(ranges.end - ranges.start))).astype(np.int64)
@@ -67,29 +77,51 @@ def measure_within(ranges: Ranges, start: Int64, end: Int64) -> Int64:
 
 def intersect(a: Ranges, b: Ranges) -> Ranges:
     """What lies in both."""
-    return _combine(a, b, lambda in_a, in_b: in_a & in_b)
+    sweep = _Sweep(a, b)
+    return sweep.where(sweep.inside[0] & sweep.inside[1])
 
 
 def subtract(a: Ranges, b: Ranges) -> Ranges:
     """What lies in ``a`` and not in ``b``."""
-    return _combine(a, b, lambda in_a, in_b: in_a & ~in_b)
+    sweep = _Sweep(a, b)
+    return sweep.where(sweep.inside[0] & ~sweep.inside[1])
 
 
-def _combine(a: Ranges, b: Ranges, keep: Callable[[Bool, Bool], Bool]) -> Ranges:
-    """Sweep over all bounds: between two neighbouring bounds membership does not change."""
-    bounds = np.sort(np.concatenate((a.start, a.end, b.start, b.end)))  # equal bounds make empty pieces: harmless
-    if not len(bounds):
-        return EMPTY
-    left = bounds[:-1]
-    chosen = keep(_contains(a, left), _contains(b, left))
-    return union(left[chosen], bounds[1:][chosen])
+def first_in(*sets: Ranges) -> list[Ranges]:
+    """Of each set what lies in none of the sets before it."""
+    sweep = _Sweep(*sets)
+    found = []
+    taken = np.zeros(len(sweep.left), np.bool_)
+    for inside in sweep.inside:
+        found.append(sweep.where(inside & ~taken))
+        taken |= inside
+    return found
 
 
-def _contains(ranges: Ranges, times: Int64) -> Bool:
-    if not len(ranges):
-        return np.zeros(len(times), dtype=np.bool_)
-    index = np.searchsorted(ranges.start, times, side="right") - 1
-    return (index >= 0) & (times < ranges.end[np.maximum(index, 0)])
+class _Sweep:
+    """All bounds of some sets in order. Between two neighbouring ones (``left``, ``right``) membership does not change."""
+
+    def __init__(self, *sets: Ranges) -> None:
+        times = np.concatenate([bounds for ranges in sets for bounds in (ranges.start, ranges.end)])
+        order = np.argsort(times, kind="stable")  # merges sorted runs
+        ordered = times[order]
+        proper = np.flatnonzero(ordered[1:] > ordered[:-1])
+        self.left, self.right = ordered[proper], ordered[proper + 1]
+        self.inside: list[Bool] = []
+        offset = 0
+        for ranges in sets:
+            step = np.zeros(len(times), np.int8)
+            step[offset : offset + len(ranges)] = 1
+            step[offset + len(ranges) : offset + 2 * len(ranges)] = -1
+            offset += 2 * len(ranges)
+            # At one time a set both ends and begins only if its ranges touch, which they do not: never beyond 0..1.
+            self.inside.append(np.cumsum(step[order], dtype=np.int8)[proper] > 0)
+
+    def where(self, chosen: Bool) -> Ranges:
+        """The chosen pieces; neighbours become one range."""
+        edge = np.diff(np.concatenate(([False], chosen, [False])).astype(np.int8))
+        begins, ends = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1) - 1
+        return Ranges(self.left[begins], self.right[ends])
 
 
 def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:

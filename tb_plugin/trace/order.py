@@ -7,7 +7,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import RawTrace
 
 Int64 = npt.NDArray[np.int64]
@@ -42,11 +42,15 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
     """Positions of the rows to keep and of those whose times cannot be right."""
     if not len(raw.start_ns):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    # Quarters keep the difference of two int64 inside int64.
-    median = int(np.median(raw.start_ns // 4))
-    far = (np.abs(raw.start_ns // 4 - median) > FAR // 4) | (raw.dur_ns > FAR) | (raw.dur_ns < 0)
-    unset = (raw.start_ns == 0) & np.isin(raw.kind, DEVICE_WORK) & (raw.dur_ns == 0)
-    unset |= (raw.start_ns <= 0) & (median > LONG // 4)
+    start = raw.start_ns
+    far = (raw.dur_ns > FAR) | (raw.dur_ns < 0)
+    if int(start.max()) - int(start.min()) > FAR:
+        # Quarters keep the difference of two int64 inside int64.
+        far |= np.abs(start // 4 - int(np.median(start // 4))) > FAR // 4
+    unset = (start == 0) & (raw.dur_ns == 0) & of_kind(raw.kind, *DEVICE_WORK)
+    # Half of the starts say whether the trace counts from an epoch.
+    if np.count_nonzero(start > LONG) * 2 >= len(start):
+        unset |= start <= 0
     bad = far | unset
     if not bad.all():
         # Ends count from the first start and must fit as well; unsigned numbers hold what int64 does not.

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import numpy as np
+import numpy.typing as npt
+
 MISSING = -1
 """Stands in an integer column for "the trace does not say"."""
 
@@ -46,3 +49,12 @@ DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 
 OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 """Kinds that nest in the operator tree of a host thread."""
+
+
+def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.bool_]:
+    """Which rows of a ``kind`` column are of one of these kinds."""
+    flags = np.zeros(len(EventKind), np.bool_)
+    flags[list(wanted)] = True
+    # A look into 13 flags takes a tenth of the time of np.isin, which is asked so often that it showed in profiles.
+    found: npt.NDArray[np.bool_] = flags[kind]
+    return found

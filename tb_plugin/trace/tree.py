@@ -8,7 +8,6 @@ row that crosses it is flagged and drawn on a row of its own. Nothing is discard
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ Int16 = npt.NDArray[np.int16]
 Bool = npt.NDArray[np.bool_]
 
 _SMALL = 2**15
+_FITS = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,66 +36,82 @@ class Nesting:
     overlaps: Bool
 
 
-def segments(track: Int32) -> tuple[Int64, Int64]:
-    """A stable order that groups rows by track, and the bounds of the groups in it (len = groups + 1)."""
-    small = len(track) and track.min() >= -_SMALL and track.max() < _SMALL
+def stable_order(key: npt.NDArray[np.signedinteger]) -> Int64:
+    """Positions in ascending order of a key; equal ones keep their order."""
+    small = len(key) and key.min() >= -_SMALL and key.max() < _SMALL
     # numpy sorts 16-bit integers by their digits: linear, where a general sort is not.
-    order = np.argsort(track.astype(np.int16) if small else track, kind="stable")
-    grouped = track[order]
-    bounds = (
-        np.flatnonzero(np.concatenate(([True], grouped[1:] != grouped[:-1], [True]))) if len(track) else np.zeros(1)
-    )
-    return order, bounds.astype(np.int64)
+    order: Int64 = np.argsort(key.astype(np.int16) if small else key, kind="stable")
+    return order
+
+
+def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[Int64]:
+    """The times of (track, time) columns on one axis, on which a track lies wholly behind those with smaller numbers.
+
+    One sweep then serves all tracks. Only the order of two times of a track is kept, not always their distance.
+    """
+    low = min((int(time.min()) for _, time in columns if len(time)), default=0)
+    width = max((int(time.max()) for _, time in columns if len(time)), default=0) - low + 1
+    tracks = max((int(track.max()) for track, _ in columns if len(track)), default=0) + 2
+    if tracks * width < _FITS:
+        return [time - low + track.astype(np.int64) * width for track, time in columns]
+    # Times of centuries on many tracks: their ranks stand for them.
+    values, rank = np.unique(np.concatenate([time for _, time in columns]), return_inverse=True)
+    bounds = np.cumsum([len(time) for _, time in columns])[:-1]
+    ranks = np.split(rank.ravel(), bounds)
+    return [place + track.astype(np.int64) * len(values) for place, (track, _) in zip(ranks, columns, strict=True)]
 
 
 def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
     """Nesting of rows that are sorted by (start, longest first); rows of different tracks never nest."""
     n = len(start)
-    parent = np.full(n, MISSING, np.int32)
-    depth = np.zeros(n, np.int16)
-    overlaps = np.zeros(n, np.bool_)
-    order, bounds = segments(track)
-    for low, high in pairwise(bounds.tolist()):
-        rows = order[low:high]
-        nesting = _nest_one(start[rows], end[rows])
-        parent[rows] = np.where(nesting.parent == MISSING, MISSING, rows[nesting.parent])
-        depth[rows] = nesting.depth
-        overlaps[rows] = nesting.overlaps
-    return Nesting(parent, depth, overlaps)
-
-
-def _nest_one(start: Int64, end: Int64) -> Nesting:
-    """Nesting on one track: at once where events nest cleanly, one by one in the stretches where they do not."""
-    depth = _open_before(start, end)
-    parent = _parents_by_depth(depth)
-    overlaps = np.zeros(len(start), np.bool_)
-    crossing = (parent != MISSING) & (end > end[parent])
+    order = stable_order(track)
+    begin, finish = (time[order] for time in side_by_side((track, start), (track, end)))
+    level = _open_before(begin, finish)
+    above = _parents_by_depth(level)
+    crossed = np.zeros(n, np.bool_)
+    crossing = (above != MISSING) & (finish > finish[above])
     if crossing.any():
         # Where nothing is open, a new stretch begins; stretches are independent of each other.
-        stretch = np.cumsum(depth == 0)
+        stretch = np.cumsum(level == 0)
         firsts = np.searchsorted(stretch, np.unique(stretch[crossing]), side="left")
         lasts = np.searchsorted(stretch, np.unique(stretch[crossing]), side="right")
         for low, high in zip(firsts, lasts, strict=True):
-            _nest_crossing(int(low), start[low:high], end[low:high], parent, depth, overlaps)
-    return Nesting(parent.astype(np.int32), np.minimum(depth, 32767).astype(np.int16), overlaps)
+            _nest_crossing(int(low), begin[low:high], finish[low:high], above, level, crossed)
+    parent, depth, overlaps = np.empty(n, np.int32), np.empty(n, np.int16), np.empty(n, np.bool_)
+    parent[order] = np.where(above == MISSING, MISSING, order[above])
+    depth[order] = np.minimum(level, _SMALL - 1)
+    overlaps[order] = crossed
+    return Nesting(parent, depth, overlaps)
+
+
+def parents_among(parent: Int32, chosen: Int64) -> Int32:
+    """Parents among some of the rows of a nesting without overlaps: what ``nest`` of these rows alone would find.
+
+    ``parent`` is that of all rows, ``chosen`` are positions among them in ascending order.
+    """
+    position = np.full(len(parent) + 1, MISSING, np.int32)  # the last one answers for -1
+    position[chosen] = np.arange(len(chosen), dtype=np.int32)
+    hop = parent[chosen]
+    while (out := np.flatnonzero((hop != MISSING) & (position[hop] == MISSING))).size:
+        hop[out] = parent[hop[out]]
+    return position[hop]
 
 
 def _open_before(start: Int64, end: Int64) -> Int64:
     """For each row, how many earlier rows are still open when it starts (= depth where events nest cleanly)."""
-    n = len(start)
-    position = np.arange(n)
-    closed = np.searchsorted(np.sort(end), start, side="right")
-    # ``closed`` also counts empty rows at the same instant that stand at or after this row: take them out.
-    empty_until = np.concatenate(([0], np.cumsum(end == start)))
-    same_start_end = np.searchsorted(start, start, side="right")
-    depth: Int64 = position - (closed - (empty_until[same_start_end] - empty_until[position]))
+    depth: Int64 = np.arange(len(start)) - np.searchsorted(np.sort(end), start, side="right")
+    empty = end == start
+    if empty.any():
+        # Empty rows at the same instant that stand at or after a row are counted as closed before it: take them out.
+        until = np.concatenate(([0], np.cumsum(empty)))
+        depth += until[np.searchsorted(start, start, side="right")] - until[:-1]
     return depth
 
 
 def _parents_by_depth(depth: Int64) -> Int64:
     """The last earlier row one level up, level by level."""
     parent = np.full(len(depth), MISSING, np.int64)
-    by_depth = np.argsort(depth, kind="stable")
+    by_depth = stable_order(depth)
     levels = np.searchsorted(depth[by_depth], np.arange(depth.max(initial=0) + 2))
     for level in range(1, len(levels) - 1):
         above = by_depth[levels[level - 1] : levels[level]]
@@ -125,19 +141,14 @@ def innermost(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: I
     started last one climbs until an open one is met; no open row is skipped, because every row that is left out of an event's
     ancestors ends before that event does.
     """
-    found = np.full(len(at), MISSING, np.int32)
-    order, bounds = segments(track)
-    at_order, at_bounds = segments(at_track)
-    group_of = {int(track[order[low]]): (low, high) for low, high in pairwise(bounds.tolist())}
-    for low, high in pairwise(at_bounds.tolist()):
-        points = at_order[low:high]
-        group = group_of.get(int(at_track[points[0]]))
-        if group is None:
-            continue
-        rows = order[group[0] : group[1]]
-        index = np.searchsorted(start[rows], at[points], side="right") - 1
-        found[points] = np.where(index >= 0, rows[np.maximum(index, 0)], MISSING)
-    return climb_to_open(found, end, parent, at)
+    if not len(start):
+        return np.full(len(at), MISSING, np.int32)
+    begin, finish, when = side_by_side((track, start), (track, end), (at_track, at))
+    order = stable_order(track)
+    index = np.searchsorted(begin[order], when, side="right") - 1
+    last = np.where(index >= 0, order[np.maximum(index, 0)], MISSING).astype(np.int32)
+    # On a track without an earlier row this is the last one of another track, which is closed there.
+    return climb_to_open(last, finish, parent, when)
 
 
 def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
@@ -152,21 +163,25 @@ def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
         row[closed] = parent[row[closed]]
 
 
-def self_time(start: Int64, end: Int64, parent: Int32) -> Int64:
-    """Duration of each row less the time covered by its direct children, nanoseconds, never negative."""
+def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
+    """Duration of each row less the time covered by its direct children, nanoseconds, never negative.
+
+    ``parent`` and ``overlaps`` are those of the rows' ``Nesting``.
+    """
     own = end - start
     child = np.flatnonzero(parent != MISSING)
-    if not len(child):
-        return own
-    child = child[np.argsort(parent[child], kind="stable")]
-    over = parent[child]
-    crossing = np.concatenate(([False], (over[1:] == over[:-1]) & (start[child][1:] < end[child][:-1])))
-    mixed = np.unique(over[crossing])
-    simple = ~np.isin(over, mixed)
     # Sums stay below 2^53 ns (104 days), so float64 accumulates them exactly.
-    covered = np.bincount(over[simple], weights=(end - start)[child[simple]], minlength=len(own)).astype(np.int64)
-    for row in mixed:
-        covered[row] = _covered(start, end, child[over == row])
+    covered = np.bincount(parent[child], weights=own[child], minlength=len(own)).astype(np.int64)
+    crossing = child[overlaps[child]]
+    if len(crossing):
+        # Of two children that overlap the later one is flagged; time under both counts once.
+        mixed = np.zeros(len(own), np.bool_)
+        mixed[parent[crossing]] = True
+        child = child[mixed[parent[child]]]
+        child = child[np.argsort(parent[child], kind="stable")]
+        bounds = np.flatnonzero(np.diff(parent[child])) + 1
+        for rows in np.split(child, bounds):
+            covered[parent[rows[0]]] = _covered(start, end, rows)
     return own - covered
 
 

@@ -61,6 +61,7 @@ class Routes:
         route = request.path.partition("/torch_trace/")[2]
         head, _, rest = route.partition("/")
         if route == "runs":
+            self._workspace().warm()  # somebody opened the page
             return _json(request, to_json(self._workspace().runs()))
         if route == "profile":
             start = _choice(request, "start", "1", ("0", "1")) == "1"

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses import grouping
+from tb_plugin.trace import tree
 
 calls = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 40), st.integers(0, 20)), max_size=25)
 
@@ -28,7 +29,7 @@ def test_outermost_calls_by_definition(fits: int, found: list[tuple[int, int, in
         for i in range(len(found))
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_FITS", fits)
+        patch.setattr(tree, "_FITS", fits)
         spans = grouping.Spans(track.astype(np.int32), start, start + dur)
         assert grouping.outermost(key, spans).tolist() == expected
 

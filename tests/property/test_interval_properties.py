@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from tb_plugin.trace.intervals import (
     Ranges,
+    contains,
     covered_before,
+    first_in,
     intersect,
     join,
     measure,
@@ -64,6 +66,21 @@ def test_algebra(
     found = ours(make(a), make(b))
     assert_canonical(found)
     assert back(found) == theirs(bits(a), bits(b))
+
+
+@given(pairs, st.lists(st.integers(-5, 60), max_size=8))
+def test_contains(given_pairs: Pairs, times: list[int]) -> None:
+    inside = contains(make(given_pairs), np.array(times, np.int64)).tolist()
+    assert inside == [any(start <= time < end for start, end in given_pairs) for time in times]
+
+
+@given(st.lists(pairs, min_size=1, max_size=4))
+def test_first_in(sets: list[Pairs]) -> None:
+    taken: set[int] = set()
+    for given_pairs, found in zip(sets, first_in(*map(make, sets)), strict=True):
+        assert_canonical(found)
+        assert back(found) == bits(given_pairs) - taken
+        taken |= bits(given_pairs)
 
 
 @given(pairs, st.lists(st.integers(-5, WORLD + 5), min_size=1, max_size=8))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tb_plugin.trace.tree import _nest_crossing, inherit, innermost, nest, self_time
+from tb_plugin.trace.tree import _nest_crossing, inherit, innermost, nest, parents_among, self_time
 
 Event = tuple[int, int, int]
 """Track, start, end."""
@@ -83,6 +85,23 @@ def test_the_vectorised_path_equals_the_loop(drawn: list[Event]) -> None:
     assert not fast.overlaps.any() and not overlaps.any()
 
 
+@given(anywhere, st.randoms(use_true_random=False))
+def test_some_rows_of_a_clean_nesting_nest_as_they_do_alone(drawn: list[Event], random: Random) -> None:
+    events = clean(in_order(drawn))
+    track, start, end = columns(events)
+    chosen = np.flatnonzero([random.random() < 0.5 for _ in events])
+    alone = nest(track[chosen], start[chosen], end[chosen])
+    assert parents_among(nest(track, start, end).parent, chosen).tolist() == alone.parent.tolist()
+
+
+@given(anywhere)
+def test_times_of_centuries_change_nothing(drawn: list[Event]) -> None:
+    events = in_order(drawn)
+    near, far = columns(events), columns([(t, s * 2**56, e * 2**56) for t, s, e in events])
+    for column in ("parent", "depth", "overlaps"):
+        assert getattr(nest(*far), column).tolist() == getattr(nest(*near), column).tolist()
+
+
 @given(anywhere, st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 45)), max_size=10))
 def test_innermost_is_its_definition(drawn: list[Event], points: list[tuple[int, int]]) -> None:
     events = in_order(drawn)
@@ -98,8 +117,9 @@ def test_innermost_is_its_definition(drawn: list[Event], points: list[tuple[int,
 def test_self_time_is_what_no_child_covers(drawn: list[Event]) -> None:
     events = in_order(drawn)
     track, start, end = columns(events)
-    parent = nest(track, start, end).parent
-    own = self_time(start, end, parent).tolist()
+    nesting = nest(track, start, end)
+    parent = nesting.parent
+    own = self_time(start, end, parent, nesting.overlaps).tolist()
     for i, (_, begin, stop) in enumerate(events):
         children = [events[j] for j in range(len(events)) if parent[j] == i]
         assert own[i] == sum(not any(c[1] <= t < c[2] for c in children) for t in range(begin, stop))

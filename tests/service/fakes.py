@@ -81,6 +81,10 @@ def noisy(*, report: Any) -> str:
     return "quiet"
 
 
+def ready(*, report: Any) -> None:
+    """Nothing to import."""
+
+
 def refuse(*, report: Any) -> None:
     raise UnreadableTrace("It is no trace.", "x.json", "Record another.")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.trace.tree import inherit, innermost, nest, segments, self_time
+from tb_plugin.trace.tree import inherit, innermost, nest, self_time
 
 Events = list[tuple[int, int]]
 
@@ -51,7 +51,6 @@ def test_events_without_length_have_parents_and_no_children() -> None:
 
 def test_no_events() -> None:
     assert nested([]) == ([], [], [])
-    assert segments(np.empty(0, np.int32))[1].tolist() == [0]
 
 
 def test_siblings_that_overlap_in_part() -> None:
@@ -144,7 +143,8 @@ def test_innermost_on_a_track_without_rows() -> None:
 
 def self_times(events: Events) -> list[int]:
     track, start, end = columns(events)
-    return self_time(start, end, nest(track, start, end).parent).tolist()
+    nesting = nest(track, start, end)
+    return self_time(start, end, nesting.parent, nesting.overlaps).tolist()
 
 
 def test_self_time_leaves_out_direct_children_only() -> None:

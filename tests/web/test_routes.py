@@ -55,6 +55,21 @@ def test_runs(client):
     assert [run["name"] for run in body["runs"]] == ["a", "b"]
 
 
+def test_whoever_opens_the_page_gets_one_worker_ahead_of_the_first_question(tmp_path, logs):
+    pool = Pool(2)
+    workspace = Workspace(catalog_of(logs), pool, FileStore(tmp_path / "cache"))
+    try:
+        client = Client(Routes(lambda: workspace))
+        for _ in range(3):
+            get(client, "runs")
+        assert len(pool._seats) == 1
+        assert until(lambda: pool._seats[0].warm)  # it has done a job
+        ready = pool.submit("tests.service.fakes:pid").future.result(60)
+        assert [seat._process.pid for seat in pool._seats] == [ready]
+    finally:
+        workspace.close()
+
+
 def test_a_scan_that_finds_nothing_new_leaves_the_answer_as_it_is(tmp_path, logs):
     """The page asks every five seconds, and the list of a thousand workers is large."""
     workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.grouping import group, levels, subtree_sums
+from tb_plugin.analyses.grouping import Forest, group
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, OPTIMIZER, module_label
 from tb_plugin.analyses.selection import Selection
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import inherit, innermost, nest, self_time
 
@@ -55,13 +55,13 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     what belongs to another phase, such as a backward pass inside a module.
     """
     rows = _rows(trace, selection)
-    place = _places(rows)
-    nodes = group(place)
+    nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
     parent = rows.parent[nodes.first]
     parent = np.where(parent == MISSING, MISSING, nodes.of[parent])
     hop = parent.astype(np.int32)
-    host = subtree_sums(nodes.sum(rows.host_ns), hop)
-    device = subtree_sums(nodes.sum(rows.device_ns), hop)
+    forest = Forest(hop)
+    host = forest.sums(nodes.sum(rows.host_ns))
+    device = forest.sums(nodes.sum(rows.device_ns))
     calls = nodes.count()
     phase = rows.kind[nodes.first] == MISSING
     # A phase counts the calls that begin it, and is there only when something stands in it.
@@ -69,8 +69,8 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     below = parent != MISSING
     np.add.at(beneath, parent[below], calls[below])
     calls = np.where(phase, beneath, calls)
-    kept = _largest(calls > 0, host + device, hop)
-    order = kept[np.lexsort((rows.start_ns[nodes.first][kept], _depth(hop)[kept]))]
+    kept = _largest(calls > 0, host + device, forest.depth)
+    order = kept[np.lexsort((rows.start_ns[nodes.first][kept], forest.depth[kept]))]
     position = np.full(len(nodes) + 1, MISSING, np.int64)
     position[order] = np.arange(len(order))
     first = nodes.first[order]
@@ -94,11 +94,12 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
         _OPTIMIZER: trace.strings.where(lambda text: OPTIMIZER.match(text) is not None)[trace.name],
         _BACKWARD: trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name],
     }
-    plain = np.isin(trace.kind, (EventKind.OPERATOR, EventKind.MODULE))
+    plain = of_kind(trace.kind, EventKind.OPERATOR, EventKind.MODULE)
     marker = (trace.kind == EventKind.ANNOTATION) & (named[_LOADING] | named[_OPTIMIZER])
     host = np.flatnonzero(selection.rows & (plain | marker))
     start, end = trace.start_ns[host], trace.end_ns[host]
-    parent = nest(trace.track[host], start, end).parent
+    nesting = nest(trace.track[host], start, end)
+    parent = nesting.parent
     own = np.full(len(host), MISSING, np.int32)
     own[named[_BACKWARD][host] | (trace.forward[host] != MISSING)] = _BACKWARD
     own[named[_OPTIMIZER][host]] = _OPTIMIZER
@@ -123,35 +124,19 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
         kind=np.concatenate((np.full(len(PHASES), MISSING), trace.kind[host], trace.kind[work])).astype(np.int64),
         name=np.concatenate((phases, trace.name[host], trace.name[work])).astype(np.int64),
         start_ns=np.concatenate((phases, start, trace.start_ns[work])),
-        host_ns=np.concatenate((0 * phases, self_time(start, end, parent), np.zeros(len(work), np.int64))),
+        host_ns=np.concatenate(
+            (0 * phases, self_time(start, end, parent, nesting.overlaps), np.zeros(len(work), np.int64))
+        ),
         device_ns=np.concatenate((0 * phases, np.zeros(len(host), np.int64), trace.dur_ns[work])),
     )
 
 
-def _places(rows: _Rows) -> Int64:
-    """A number per row that rows share when they have equal names and kinds all the way up."""
-    place = np.full(len(rows.parent) + 1, MISSING, np.int64)
-    offset = 0
-    for here in levels(rows.parent.astype(np.int32)):
-        groups = group(place[rows.parent[here]], rows.kind[here], rows.name[here])
-        place[here] = groups.of + offset
-        offset += len(groups)
-    return place[:-1]
-
-
-def _depth(parent: Int32) -> Int64:
-    depth = np.zeros(len(parent), np.int64)
-    for level, here in enumerate(levels(parent)):
-        depth[here] = level
-    return depth
-
-
-def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, parent: Int32) -> Int64:
+def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:
     """Positions of the wanted nodes, the ones with most time when they are too many; never a node without its parent."""
     found = np.flatnonzero(wanted)
     if len(found) <= MAX_NODES:
         return found
-    ranked = found[np.lexsort((_depth(parent)[found], -time_ns[found]))]
+    ranked = found[np.lexsort((depth[found], -time_ns[found]))]
     return np.sort(ranked[:MAX_NODES])
 
 

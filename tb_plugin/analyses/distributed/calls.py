@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.dtypes import element_bytes
 from tb_plugin.analyses.distributed.names import BACKEND, NOT_COLLECTIVE, collective_name, moved_elements
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -74,7 +74,7 @@ def calls_of(trace: TraceTable) -> list[Call]:
     communication. Without such kernels the work of the process group on its own thread (``gloo:all_reduce``) is the call,
     and where even that is missing the dispatcher's operator (``c10d::allreduce_``).
     """
-    host = np.flatnonzero(trace.is_collective & np.isin(trace.kind, (EventKind.OPERATOR, EventKind.ANNOTATION)))
+    host = np.flatnonzero(trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION))
     kernels = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
     chains = _chains(trace, host)
     facts = _Facts(trace)

@@ -15,7 +15,7 @@ from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.trace.intervals import Ranges, intersect, measure_within, union
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 _NO_COMPUTE = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#|ProfilerStep#", re.DOTALL)
@@ -89,7 +89,7 @@ def _call_row(number: int, call: Call) -> dict[str, object]:
 
 def _step_rows(trace: TraceTable) -> list[dict[str, object]]:
     """Compute and communication of each step, as the Overview counts them, and where they overlap."""
-    host = np.isin(trace.kind, (EventKind.OPERATOR, EventKind.ANNOTATION))
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     kernel = trace.kind == EventKind.KERNEL
     compute = _covered(trace, kernel & ~trace.is_collective)
     if not len(compute):
@@ -160,7 +160,7 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
         "node": str(trace.metadata.get("host_name", "")),
         "process": "" if rank is None else f"rank {rank}",
     }
-    used = set(trace.device[np.isin(trace.kind, DEVICE_WORK)].tolist())
+    used = set(trace.device[of_kind(trace.kind, *DEVICE_WORK)].tolist())
     found = [device for i, device in enumerate(trace.devices) if i in used]
     if not found:
         nothing: dict[str, object] = {"device": "CPU", "device_name": None, "memory_bytes": None, "capability": None}

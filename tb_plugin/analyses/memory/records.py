@@ -170,19 +170,21 @@ class Owners:
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
         """Name ids of the operators of events."""
-        return _take(trace.name[self.operators], self.operator[events])
+        return _take(trace.name, _take(self.operators, self.operator[events]))
 
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
         """Name ids of the operators around those."""
-        return _take(trace.name[self.operators], _take(self.parent, self.operator[events]))
+        return _take(trace.name, _take(self.operators, _take(self.parent, self.operator[events])))
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
         """Name ids of the modules of events."""
         return _take(trace.name, self.module[events])
 
 
-def _take(values: Int32, at: Int32) -> Int32:
-    return np.append(values, np.int32(MISSING))[at]  # the last one answers for -1
+def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedinteger]) -> Int32:
+    """Values (ids or positions) at positions, -1 for -1."""
+    found = values[at] if len(values) else at
+    return np.where(at == MISSING, MISSING, found).astype(np.int32)
 
 
 def owners_of(trace: TraceTable) -> Owners:
@@ -191,16 +193,18 @@ def owners_of(trace: TraceTable) -> Owners:
     track = _tracks(trace)
     known = np.unique(track[track != MISSING])
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
-    nesting = nest(trace.track[operators], trace.start_ns[operators], trace.end_ns[operators])
+    position = np.full(len(trace) + 1, MISSING, np.int32)  # the last one answers for -1
+    position[operators] = np.arange(len(operators), dtype=np.int32)
+    parent = position[trace.operator[operators]]
     operator = innermost(
         trace.track[operators],
         trace.start_ns[operators],
-        trace.end_ns[operators],
-        nesting.parent,
+        trace.start_ns[operators] + trace.dur_ns[operators],
+        parent,
         track,
         memory.time_ns,
     )
-    return Owners(operators, nesting.parent, operator, _modules(trace, operators, nesting.parent, operator, track))
+    return Owners(operators, parent, operator, _modules(trace, operators, parent, operator, track))
 
 
 def _modules(trace: TraceTable, operators: Int64, parent: Int32, operator: Int32, track: Int32) -> Int32:

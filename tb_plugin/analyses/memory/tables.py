@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.grouping import Spans, group, outermost, subtree_sums
+from tb_plugin.analyses.grouping import Forest, Spans, group, outermost, with_ancestors
 from tb_plugin.analyses.memory.records import Device, Owners
 from tb_plugin.analyses.memory.window import Window
 from tb_plugin.analyses.metrics import columns
@@ -80,11 +80,12 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     inside = scene.window.holds(device.time_ns) & (device.bytes != 0)
     owner, size = owners.operator[device.record[inside]], device.bytes[inside]
     grown = np.maximum(size, 0)
-    row, parent = _with_ancestors(owners.parent, owner)
+    row, parent = with_ancestors(owners.parent, owner)
     position = np.full(len(owners.operators) + 1, MISSING, np.int64)
     position[row] = np.arange(len(row))
     own = [_sum(position[owner], values, len(row)) for values in (size, np.sign(grown), grown)]
-    total = [subtree_sums(values, parent) for values in own]
+    forest = Forest(parent)
+    total = [forest.sums(values) for values in own]
     rows = owners.operators[row]
     groups = group(trace.name[rows])
     once = outermost(trace.name[rows], Spans(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]))
@@ -102,20 +103,6 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     said = np.any([data[key] != 0 for key in SUMS], axis=0)
     table = pa.table({"name": names, "device": pa.array([device.name] * len(names), pa.string()), **data})
     return table.filter(pa.array(said))
-
-
-def _with_ancestors(parent: Int32, owner: Int32) -> tuple[Int64, Int32]:
-    """Positions of the owners and of everything around them, and their parents as positions among these."""
-    needed = np.zeros(len(parent) + 1, np.bool_)
-    level = np.unique(owner[owner != MISSING])
-    while len(level):
-        needed[level] = True
-        level = np.unique(parent[level])
-        level = level[(level != MISSING) & ~needed[level]]
-    rows = np.flatnonzero(needed)
-    position = np.full(len(parent) + 1, MISSING, np.int32)
-    position[rows] = np.arange(len(rows), dtype=np.int32)
-    return rows, position[parent[rows]]
 
 
 def _sum(owner: Int64, values: Int64, count: int) -> Int64:
@@ -187,8 +174,8 @@ def _at(values: Int64, position: Int64) -> Int64:
 def _owner_names(scene: Scene, event: Int64, known: Bool) -> pa.Array:
     """Names of the allocating operators; of blocks without a recorded allocation, that they are older."""
     names = scene.trace.strings.take(np.where(known, scene.owners.names(scene.trace, event), MISSING))
-    absent = np.where(known, NO_OPERATOR, BEFORE).astype(object)
-    return pc.coalesce(names, pa.array(absent, pa.large_string()))
+    nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
+    return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))
 
 
 def module_names(scene: Scene, name: Int32) -> pa.Array:

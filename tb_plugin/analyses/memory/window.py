@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.base import Params, whole_number
 from tb_plugin.analyses.selection import chosen_steps
 from tb_plugin.errors import BadRequest
-from tb_plugin.trace.intervals import Ranges, covered_before, intersect, union
+from tb_plugin.trace.intervals import Ranges, contains, intersect, union
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -27,8 +27,7 @@ class Window:
 
     def holds(self, times: Int64) -> Bool:
         """Whether each time counts."""
-        inside: Bool = covered_before(self.parts, times + 1) > covered_before(self.parts, times)
-        return inside
+        return contains(self.parts, times)
 
     @property
     def begins(self) -> Int64:

@@ -21,7 +21,7 @@ from tb_plugin.payloads import Breakdown as BreakdownPayload
 from tb_plugin.payloads import Column, Figures, Line, Link, Metric, Notices, Payload, Series, Table, View
 from tb_plugin.payloads import Part as BreakdownPart
 from tb_plugin.trace.intervals import union
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
 EVIDENCE = {"kernel": "kernels", "memcpy": "kernels", "memset": "kernels", "cpu": "operators"}
@@ -210,7 +210,7 @@ def _facts(
         "trace.events": len(trace),
         "trace.cpu_ops": int(operator_category.sum()),
         "trace.runtime_calls": int((trace.kind == EventKind.RUNTIME).sum()),
-        "trace.python_functions": int(np.isin(trace.kind, (EventKind.PYTHON, EventKind.MODULE)).sum()),
+        "trace.python_functions": int(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE).sum()),
         "trace.memory_events": len(trace.memory.time_ns),
         "trace.partial_overlaps": int(trace.overlaps.sum()),
         "trace.external_id_disagreements": trace.external_disagreements,
@@ -223,7 +223,7 @@ def _facts(
         facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
     facts["trace.no_operator_ns"] = int(
         trace.dur_ns[
-            np.isin(trace.kind, (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)) & (trace.operator == MISSING)
+            of_kind(trace.kind, EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET) & (trace.operator == MISSING)
         ].sum()
     )
     return facts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
-from tb_plugin.analyses.grouping import levels
+from tb_plugin.analyses.grouping import Forest
 from tb_plugin.analyses.metrics import figure
 from tb_plugin.analyses.overview.device_time import DeviceRatios
 from tb_plugin.analyses.overview.steps import Breakdown
@@ -219,9 +219,7 @@ def matrix_eligible_share(trace: TraceTable) -> float:
     eligible = trace.matrix_eligible[operators]
     above = trace.operator[operators]
     parent = np.where(above == MISSING, MISSING, position[above]).astype(np.int32)
-    holds_eligible = np.zeros(len(operators), np.bool_)
-    for rows in reversed(levels(parent)[1:]):
-        np.logical_or.at(holds_eligible, parent[rows], eligible[rows] | holds_eligible[rows])
+    holds_eligible = Forest(parent).any_below(eligible)
     return float(own[eligible & ~holds_eligible].sum() / own.sum())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     """The partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
     # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
     covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
-    rows = np.flatnonzero((trace.device == device) & np.isin(trace.kind, DEVICE_WORK) & covered)
+    rows = np.flatnonzero((trace.device == device) & of_kind(trace.kind, *DEVICE_WORK) & covered)
     if not len(rows):
         return None
     kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.end_ns[rows]
@@ -133,7 +133,7 @@ def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, window: tuple[int,
     times = np.concatenate((start[valued], end[valued]))
     change = np.concatenate((blocks[valued], -blocks[valued]))
     running = np.concatenate((np.ones(count, np.int64), -np.ones(count, np.int64)))
-    order = np.lexsort((-running, times))
+    order = np.argsort(times, kind="stable")  # at one moment what begins comes before what ends
     left, right = times[order][:-1], times[order][1:]
     # Where nothing runs the float sum is a residue, not a value.
     level = np.where(np.cumsum(running[order])[:-1] > 0, np.cumsum(change[order])[:-1], 0.0)

@@ -9,7 +9,7 @@ from tb_plugin.analyses.overview.device_time import without_operator
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.report import Issue
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 
@@ -100,7 +100,7 @@ def _issue(issue: Issue) -> Notice:
 
 def _device_events(trace: TraceTable) -> list[Notice]:
     notices = []
-    work = np.isin(trace.kind, DEVICE_WORK)
+    work = of_kind(trace.kind, *DEVICE_WORK)
     if not work.any():
         if trace.coverage.whole is not None:
             return []  # there may be some outside the window

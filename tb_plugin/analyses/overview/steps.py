@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.names import DATALOADER
-from tb_plugin.trace.intervals import EMPTY, Ranges, join, measure_within, subtract, union
-from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.intervals import Ranges, first_in, measure_within, union
+from tb_plugin.trace.schema import EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ def roles(trace: TraceTable) -> dict[str, Ranges]:
     """When each category is active on any thread or device, whole trace. ``other`` is what remains and has no ranges."""
     dataloader = trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name]
     step = trace.strings.where(lambda text: STEP.match(text) is not None)[trace.name]
-    host = np.isin(trace.kind, (EventKind.OPERATOR, EventKind.ANNOTATION)) & ~step
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & ~step
     kernel = trace.kind == EventKind.KERNEL
     collective = trace.is_collective
     return {
@@ -63,11 +63,9 @@ def break_down(ranges: dict[str, Ranges], steps: Steps) -> Breakdown:
     total = end - start
     left = total.copy()
     parts: dict[str, Int64] = {}
-    taken = EMPTY
-    for category in CATEGORIES[:-1]:
-        fresh = subtract(ranges[category], taken)
+    named = CATEGORIES[:-1]
+    for category, fresh in zip(named, first_in(*(ranges[category] for category in named)), strict=True):
         parts[category] = measure_within(fresh, start, end)
         left = left - parts[category]
-        taken = join(taken, ranges[category])
     parts["other"] = left
     return Breakdown(steps.label, parts, total)

@@ -11,7 +11,7 @@ from tb_plugin.devices import kind_of
 from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.interning import Ids
 from tb_plugin.trace.order import FAR, touching
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class Cut:
         near = np.flatnonzero((before | after) & ~keep)
         if len(near):
             kinds = np.array([self._kinds[events[i].cat] for i in near.tolist()])
-            keep[near] = np.where(before[near], kinds == EventKind.RUNTIME, np.isin(kinds, DEVICE_WORK))
+            keep[near] = np.where(before[near], kinds == EventKind.RUNTIME, of_kind(kinds, *DEVICE_WORK))
         self.outside += int((~keep).sum())
         return _chosen(events, keep), start_ns[keep], dur_ns[keep]
 

@@ -87,7 +87,7 @@ def _passed(
         head: Mapping[str, Any] = {}
 
         def tell(done: float) -> None:
-            progress(replace(reading.state(done), head=head))
+            progress(replace(reading.state(done), head=dict(head)))
 
         stream = TextStream(raw, source.size(name), tell, reading.log)
 

@@ -22,7 +22,7 @@ from tb_plugin.readers.kineto.interning import as_text
 from tb_plugin.readers.kineto.issues import IssueLog
 from tb_plugin.trace.links import first_with_key
 from tb_plugin.trace.order import FAR, LONG
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps
 from tb_plugin.trace.table import Steps
 from tb_plugin.trace.window import Survey
@@ -106,7 +106,7 @@ class Surveying:
 
     def _add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
         kinds = np.array([self._kinds[event.cat] for event in rows], np.uint8)
-        work = np.isin(kinds, DEVICE_WORK)
+        work = of_kind(kinds, *DEVICE_WORK)
         # As trace/order.py has it: what cannot be right moves no window.
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(work & (start == 0) & (dur == 0))
         end = start + np.where(right, dur, 0)
@@ -117,7 +117,7 @@ class Surveying:
                 columns["correlation"].add(int64s([(rows[i].args or NO_ARGS).correlation for i in at.tolist()]))
                 columns["start"].add(start[at])
                 columns["end"].add(end[at])
-        named = right & np.isin(kinds, (EventKind.ANNOTATION, EventKind.OPERATOR))
+        named = right & of_kind(kinds, EventKind.ANNOTATION, EventKind.OPERATOR)
         for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
             event = rows[i]
             found = STEP_NAME.match(event.name or "")

@@ -1,0 +1,171 @@
+"""The referee itself: its corpora are valid traces, its figures right, its page whole. Nothing is timed here."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import corpus, latency, report
+from benchmarks.measure import Cost, Failed, measure
+from benchmarks.repeat import repeat
+from benchmarks.tools import CACHED, OURS, TOOLS
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Params
+from tb_plugin.trace.schema import MISSING, EventKind
+from tests.builders import model, part, read
+from tests.conftest import SAMPLE_FILES, SAMPLES, sample
+
+SAMPLE = "synthetic_ddp/rank0.1795200788609560165.pt.trace.json.gz"
+ENOUGH = (60.0, 1e9)
+
+
+def repeated(name: str, copies: int, folder: Path) -> Path:
+    source = SAMPLES / name
+    opener = gzip.open if source.suffix == ".gz" else open
+    with opener(source) as stream:
+        events = len(json.load(stream)["traceEvents"])
+    return repeat([source], folder, copies * events)[0]
+
+
+@pytest.mark.parametrize("name", [SAMPLE, "resnet_cpu/worker0.1795200788569794381.pt.trace.json.gz"])
+def test_a_repeated_trace_is_the_trace_three_times(name: str, tmp_path: Path) -> None:
+    once, table = sample(name), model(repeated(name, 3, tmp_path))
+    assert not table.report.issues and table.report.complete
+    assert len(table.start_ns) == pytest.approx(3 * len(once.start_ns), abs=10)
+    assert len(table.steps.label) == 3 * len(once.steps.label) == len(set(table.steps.label))
+    # Ids of its own: as many launches, operators and stacks as before in each copy, and nothing nests across copies.
+    for column in ("launch", "operator", "parent", "python_parent"):
+        links, before = getattr(table, column), getattr(once, column)
+        assert (links != MISSING).sum() == pytest.approx(3 * (before != MISSING).sum(), abs=10), column
+    assert table.depth.max() == once.depth.max()
+    kernels = part(table, "kernels").frames["kernels"].data["calls"].to_pylist()
+    assert sum(kernels) == 3 * (once.kind == EventKind.KERNEL).sum()
+
+
+def test_ranks_stay_on_one_clock(tmp_path: Path) -> None:
+    sources = sorted((SAMPLES / "synthetic_ddp").glob("*.gz"))
+    ranks = [model(path) for path in repeat(sources, tmp_path, 40_000)]
+    first = [rank.origin_ns for rank in ranks]
+    for rank, source, origin in zip(ranks, sources, first, strict=True):
+        once = model(source)
+        steps = len(once.steps.label)
+        period = rank.steps.start_ns[steps] - rank.steps.start_ns[0]
+        assert origin == once.origin_ns
+        assert period == ranks[0].steps.start_ns[steps] - ranks[0].steps.start_ns[0]
+
+
+def test_nothing_private_goes_along(tmp_path: Path) -> None:
+    source = tmp_path / "worker0.1.pt.trace.json"
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": 1}
+    document = {"schemaVersion": 1, "SECRET_TOKEN": "hush", "traceEvents": [event], "user": "hush"}
+    source.write_text(json.dumps(document))
+    (tmp_path / "out").mkdir()
+    (written,) = repeat([source], tmp_path / "out", 3)
+    found = json.loads(gzip.decompress(written.read_bytes()))
+    assert set(found) == {"schemaVersion", "traceEvents"}
+    assert [(each["ts"]) for each in found["traceEvents"]] == [5, 5 + 1002, 5 + 2004]
+
+
+def test_the_smallest_trace_has_every_default_page(tmp_path: Path) -> None:
+    (trace,) = corpus.files(corpus.make(tmp_path, 0, corpus.START))
+    raw = read(trace)
+    assert raw.report.events_seen == 4 and not raw.report.issues
+    assert part(model(trace), "kernels").frames["kernels"].data.num_rows == 1
+
+
+def test_requests_know_every_table() -> None:
+    known = {view: set(tables) for view, tables in latency.TABLES.items()}
+    for analysis in ANALYSES:
+        if analysis.id == "events":
+            continue
+        assert analysis.id in known
+        for name in SAMPLE_FILES:
+            if analysis.scope == "profile":
+                assert set(analysis.part(sample(name), Params()).frames) <= known[analysis.id], (analysis.id, name)
+
+
+def test_a_line_is_fitted() -> None:
+    fixed, slope = report.fit([(0.1, 1.5), (1.0, 6.0), (5.0, 26.0)])
+    assert (fixed, slope) == (pytest.approx(1.0), pytest.approx(5.0))
+
+
+def test_quantiles_are_values_that_were_measured() -> None:
+    times = [float(number) for number in range(1, 101)]
+    assert report.quantile(times, 0.95) == 95.0
+    assert report.quantile([3.0], 0.95) == 3.0
+    assert report.quantile([1.0, 2.0, 9.0], 0.95) == 9.0
+
+
+def cost(cpu_s: float, megabytes: float = 100.0) -> Cost:
+    return Cost(cpu_s, cpu_s, int(1e6 * megabytes), int(2e6 * megabytes), "")
+
+
+def results() -> list[report.Result]:
+    start = report.Result(corpus.START, 4, 300, 900, {OURS: [cost(1.0)], "hta": [cost(2.0)]})
+    asked = [
+        ["kernels", "table", f"table/kernels/kernels?run=r&worker=w&span=1&offset={i}", float(i)] for i in range(100)
+    ]
+    million = report.Result(
+        "v100",
+        1_000_000,
+        costs={OURS: [cost(5.0), cost(7.0), cost(6.0)], CACHED: [cost(0.5)], "hta": [cost(52.0, 500)]},
+        failed={"torch_tb_profiler": "ValueError: a | b"},
+        requests={"overview_ms": {"cold": 700.0, "warm": 40.0}, "asked": asked},
+    )
+    return [start, million, report.Result("v100", 5_000_000, costs={OURS: [cost(26.0, 300)]})]
+
+
+def test_the_section_says_it_all() -> None:
+    text = report.section("1 May 2027, 12:00 UTC", results())
+    assert (
+        "| Torch Trace, cold: all default payloads | 3 | 6.00 (5.00 to 7.00) | 6.00 | 100 | 200 | 1.00 | 1.00 | 1.00 |"
+        in text
+    )
+    assert "| HTA: load only | 1 | 52.00 (52.00 to 52.00) | 52.00 | 500 | 1,000 | 8.67 | 10.00 | 5.00 |" in text
+    assert "| torch-tb-profiler: all default payloads but Trace | fails | ValueError: a b |" in text
+    assert "| Torch Trace, cold: all default payloads | 1, 5 | 1.00 | 5.00 | 0.87 | 50 | 50 |" in text
+    assert "TraceLens" in text and "torch-tb-profiler==0.4.3" in text
+    assert "| v100, 1.0M | 700 | 40 | 100 | 49.5 | 94.0 | 49 |" in text
+    assert "| kernels | table | 94.0 (99.0) |" in text
+    assert "- v100, 1.0M: 99 ms `table/kernels/kernels?offset=99`" in text
+
+
+def test_the_newest_section_stands_first_and_old_ones_go() -> None:
+    document = "# Title\n\nIntro.\n"
+    for day in (1, 2, 3, 4):
+        document = report.placed(document, f"## {day} May\n\nunfinished\n")
+        document = report.placed(document, f"## {day} May\n\n### deeper\n\n{day}\n")
+    assert document.startswith("# Title\n\nIntro.\n\n## 4 May\n")
+    assert [line for line in document.splitlines() if line.startswith("## ")] == ["## 4 May", "## 3 May"]
+    assert "unfinished" not in document and document.count("### deeper") == 2
+
+
+def test_what_a_command_costs() -> None:
+    found = measure(
+        [sys.executable, "-c", "import time; x = bytearray(80_000_000); time.sleep(0.5); print(7)"], {}, *ENOUGH
+    )
+    assert found.output.strip() == "7" and found.wall_s > 0.5
+    assert 80e6 < found.largest_bytes < 200e6 and 0 < found.cpu_s < 60
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "why"),
+    [
+        ("import time; time.sleep(60)", (0.2, 1e9), "time limit"),
+        ("import time; x = bytearray(300_000_000); time.sleep(60)", (60.0, 1e8), "of memory"),
+        ("raise SystemExit('first\\nlast')", ENOUGH, "last"),
+        ("import subprocess as s; s.run(['sleep', '60'])", (0.5, 1e9), "time limit"),
+    ],
+)
+def test_a_command_that_fails_says_why(code: str, limits: tuple[float, float], why: str) -> None:
+    with pytest.raises(Failed, match=why):
+        measure([sys.executable, "-c", code], {}, *limits)
+
+
+def test_peers_have_an_environment_each_and_ours_none() -> None:
+    assert {name for name, tool in TOOLS.items() if not tool.packages} == {OURS, CACHED}
+    assert all((tool.script == "peers.py") == bool(tool.venv) for tool in TOOLS.values())

@@ -1,0 +1,301 @@
+"""The work of reading and answering is counted, not timed: a busy machine changes nothing here.
+
+A trace is repeated to two sizes, and what one more event costs is bounded: a second pass in Python over the events, a
+copy of a chunk, a column too many or a table computed twice is found. Bounds leave room for small changes; a change that
+needs more has to say so here.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import sys
+import tempfile
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.test import Client
+
+from benchmarks.repeat import repeat
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Params
+from tb_plugin.readers.kineto import collector, document
+from tb_plugin.service import tasks
+from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import FileStore
+from tb_plugin.trace import arrow
+from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.table import RawTrace, TraceTable
+from tb_plugin.web.routes import BASE, Routes
+from tests.builders import analysis, part, read
+from tests.conftest import SAMPLES
+from tests.service.fakes import catalog_of
+
+FEW, MANY = 6_000, 24_000
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "memory")
+SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
+BYTES_PER_ROW = {
+    "read": 160,
+    "assemble": 260,
+    "overview": 70,
+    "timeline": 30,
+    "operators": 150,
+    "kernels": 40,
+    "modules": 60,
+    "memory": 130,
+}
+"""Memory at the peak of a stage that one more kept event may take; half as much again as it takes now."""
+
+
+@functools.cache
+def text_of(events: int) -> bytes:
+    """A GPU trace with shapes, stacks, modules and memory; its steps again and again."""
+    source = next((SAMPLES / "synthetic_ddp").glob("rank0.*.gz"))
+    with tempfile.TemporaryDirectory() as folder:
+        return gzip.decompress(repeat([source], Path(folder), events)[0].read_bytes())
+
+
+@functools.cache
+def raw_of(events: int) -> RawTrace:
+    return read(text_of(events))
+
+
+@functools.cache
+def table_of(events: int) -> TraceTable:
+    return assemble(raw_of(events))
+
+
+STAGES: dict[str, Callable[[int], object]] = {
+    "read": lambda events: read(text_of(events)),
+    "assemble": lambda events: assemble(raw_of(events)),
+    **{view: functools.partial(lambda view, events: part(table_of(events), view), view) for view in VIEWS},
+}
+
+
+def prepared(stage: str) -> None:
+    """Everything that a stage begins with is there, and what it keeps for ever after its first run as well."""
+    for events in (FEW, MANY):
+        table_of(events)
+    STAGES[stage](FEW)
+
+
+def more(count: Callable[[int], float], of: Callable[[int], float]) -> float:
+    """What one more event adds to a count."""
+    return (count(MANY) - count(FEW)) / (of(MANY) - of(FEW))
+
+
+def rows(events: int) -> int:
+    return len(table_of(events).start_ns)
+
+
+def called(work: Callable[[], object]) -> Counter[str]:
+    """Function calls that Python sees, by name."""
+    names: Counter[str] = Counter()
+
+    def tally(frame: Any, event: str, function: Any) -> None:
+        if event == "call":
+            names[frame.f_code.co_name] += 1
+        elif event == "c_call":
+            names[getattr(function, "__name__", "")] += 1
+
+    sys.setprofile(tally)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def lines(work: Callable[[], object]) -> int:
+    """Lines of Python that are run: a loop over the events shows here, also one without calls."""
+    count = 0
+
+    def tally(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += 1
+        return tally
+
+    sys.settrace(tally)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def peak(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_sizes_are_what_they_say() -> None:
+    small, large = raw_of(FEW), raw_of(MANY)
+    assert not small.report.issues and not large.report.issues
+    assert large.report.events_seen > 3.9 * small.report.events_seen > 20_000
+    assert len(large.memory.time_ns) > 3.9 * len(small.memory.time_ns) > 0
+
+
+def test_reading_an_event_calls_one_function_at_most() -> None:
+    prepared("read")
+    calls = more(lambda events: called(lambda: STAGES["read"](events)).total(), lambda n: raw_of(n).report.events_seen)
+    assert calls < 1.3
+
+
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "read"])
+def test_no_python_runs_per_event_after_reading(stage: str) -> None:
+    """Columns are worked on as a whole. What grows with the steps and the operators' names is far less than an event."""
+    prepared(stage)
+    assert more(lambda events: lines(lambda: STAGES[stage](events)), rows) < 0.15
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_sorting_and_grouping_do_not_multiply_with_the_events(stage: str) -> None:
+    prepared(stage)
+
+    def sorts(events: int) -> int:
+        names = called(lambda: STAGES[stage](events))
+        return sum(count for name, count in names.items() if name in SORTS)
+
+    # Reading sorts nothing but a little at its end; some views sort once for each step or device.
+    assert sorts(MANY) <= sorts(FEW) + 24
+    assert sorts(MANY) < 200
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_memory_per_event_is_bounded(stage: str) -> None:
+    prepared(stage)
+    assert more(lambda events: peak(lambda: STAGES[stage](events)), rows) < BYTES_PER_ROW[stage]
+
+
+@pytest.mark.parametrize("table", ["operators/operators", "kernels/kernels", "memory/memory_events"])
+def test_a_page_of_a_table_costs_the_same_however_long_the_table(table: str) -> None:
+    """Searching, sorting and counting run over columns; Python sees the rows of the page."""
+    view, _, name = table.partition("/")
+    found = {events: part(table_of(events), view) for events in (FEW, MANY)}
+    frames = {events: found[events].frames[name] for events in found}
+    params = Params(table=name, sort=frames[FEW].columns[1].metric.key, search="a", limit=10)
+    answer = analysis(view).answer
+    answer([found[FEW]], params)
+    work = {events: lines(lambda events=events: answer([found[events]], params)) for events in found}  # type: ignore[misc]
+    assert work[MANY] <= work[FEW] + 10
+    assert work[FEW] < 2000
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes of each call of a decoder of events."""
+    sizes: list[int] = []
+
+    class Counted:
+        def __init__(self, real: Any) -> None:
+            self.real = real
+
+        def decode(self, data: Any) -> Any:
+            sizes.append(len(data))
+            return self.real.decode(data)
+
+    for name in ("FLOAT_DECODER", "DIGIT_DECODER"):
+        monkeypatch.setattr(document, name, Counted(getattr(document, name)))
+    return sizes
+
+
+@pytest.mark.parametrize("chunk_bytes", [16 * 1024, 512 * 1024])
+@pytest.mark.parametrize("layout", ["Kineto's", "minified"])
+def test_every_byte_is_decoded_once(decoded: list[int], chunk_bytes: int, layout: str) -> None:
+    text = text_of(FEW)
+    if layout == "minified":
+        text = b"".join(line.strip() for line in text.splitlines())
+    read(text, chunk_bytes)
+    assert 0.9 * len(text) < sum(decoded) < 1.1 * len(text)
+
+
+def test_a_damaged_event_costs_its_chunk_and_no_more(decoded: list[int]) -> None:
+    text, chunk_bytes = text_of(FEW), 64 * 1024
+    middle = text.index(b'"dur": ', len(text) // 2)
+    report = read(text[:middle] + b"!" + text[middle:], chunk_bytes).report
+    assert [issue.outcome for issue in report.issues] != []
+    assert sum(decoded) < len(text) + 8 * chunk_bytes
+
+
+def test_every_event_is_collected_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: Counter[str] = Counter()
+    for owner, name in ((collector.Collector, "all"), (collector.Rows, "rows"), (collector.Memory, "memory")):
+        real = owner.add
+
+        def add(self: Any, events: Any, *rest: Any, real: Any = real, name: str = name) -> Any:
+            taken[name] += len(events)
+            return real(self, events, *rest)
+
+        monkeypatch.setattr(owner, "add", add)
+    raw = read(text_of(FEW))
+    assert taken["all"] == raw.report.events_seen
+    assert taken["rows"] == len(raw.start_ns)
+    assert taken["memory"] == len(raw.memory.time_ns)
+
+
+REQUESTS = (
+    *(f"view/{view}" for view in VIEWS),
+    *(
+        f"table/{view}/{view}?{query}"
+        for view in ("operators", "kernels")
+        for query in ("offset=1", "sort=name&desc=0")
+    ),
+    "table/operators/stacks?where=name:aten::add",
+    "table/modules/modules?search=a",
+    "table/memory/memory_events?sort=block_bytes&limit=1000",
+    "view/distributed",
+    "table/distributed/operations?offset=1",
+    "view/diff",
+    "table/diff/operators?sort=name",
+    "view/operators?steps={step}",
+    "table/operators/operators?steps={step}&offset=2",
+)
+
+
+def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One parse, one opening of the columns, and one computation of each view and selection, however often it is asked."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "worker0.1.pt.trace.json").write_bytes(text_of(FEW))
+    done: Counter[object] = Counter()
+
+    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            done[name] += 1
+            return real(*args, **kwargs)
+
+        return call
+
+    def computed(real: Callable[..., Any]) -> Callable[..., Any]:
+        def compute(self: Any, trace: Any, params: Any) -> Any:
+            done[self.id, self.part_key(params)] += 1
+            return real(self, trace, params)
+
+        return compute
+
+    monkeypatch.setattr(tasks, "assemble", counted("parse", assemble))
+    monkeypatch.setattr(arrow, "read", counted("open", arrow.read))
+    for each in ANALYSES:
+        monkeypatch.setattr(type(each), "part", computed(type(each).part))
+    workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))
+    try:
+        client = Client(Routes(lambda: workspace))
+        step = client.get(f"{BASE}profile").get_json()["steps"][1]["label"]
+        for _ in range(2):
+            for request in REQUESTS:
+                while (answer := client.get(BASE + request.format(step=step))).status_code == 202:
+                    pass
+                assert answer.status_code == 200, (request, answer.get_data()[:300])
+    finally:
+        workspace.close()
+    assert done["parse"] == done["open"] == 1
+    assert {key: count for key, count in done.items() if count > 1} == {}
+    assert len(done) > len(VIEWS) + 4
