@@ -105,5 +105,5 @@ class Reader(Protocol):
         ...
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """What is when in the source, in a fraction of the memory and time of a ``read``. Raises UnreadableTrace."""
+        """What is when in the source, in a small part of the memory of a ``read``. Raises UnreadableTrace."""
         ...

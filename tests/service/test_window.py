@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tb_plugin
-from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.cli import main
 from tb_plugin.errors import BadRequest
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.service import loader
 from tb_plugin.service.budget import PER_TEXT_BYTE, PROCESS_BYTES, need_bytes
 from tb_plugin.service.catalog import MAX_WINDOWS, Place
 from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.files import FileSource
+from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.window import choose, parse_window
 from tests.builders import trace
 from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, until
@@ -162,8 +169,6 @@ def test_a_window_that_the_trace_does_not_have(part):
 
 
 def test_the_file_is_surveyed_once(part, logs, tmp_path, monkeypatch):
-    from tb_plugin.readers.kineto import KinetoReader
-
     surveys, real = [], KinetoReader.survey
 
     def survey(self, *args):
@@ -265,3 +270,24 @@ def test_the_command_tells_as_well(logs, tmp_path, monkeypatch, capsys):
     (found,) = json.loads(capsys.readouterr().out)["profiles"]
     assert found["window"]["first_step"] == "4" and found["facts"]["overview.steps"] == found["window"]["steps"]
     assert main(["report", str(logs), "--window", "x"]) == 2
+
+
+def part_of(name: str, window: str) -> Part:
+    """What one rank of a run, opened as a window, contributes to the distributed view."""
+    (path,) = SAMPLES.glob(f"synthetic_ddp/{name}.*")
+    source = FileSource({"x": str(path)})
+    survey = KinetoReader().survey(source, ReadOptions(), no_progress)
+    chosen = choose(survey, parse_window(window), 10**12, 1, 1)
+    table = assemble(KinetoReader().read(source, ReadOptions(window=chosen), no_progress))
+    return replace(Distributed().part(table, Params()), worker=name)
+
+
+def test_workers_with_different_windows_share_the_steps_that_all_hold():
+    parts = [part_of("rank0", "0-1"), part_of("rank1", "1-2")]
+    answer = Distributed().answer(parts, Params())
+    assert answer.coverage.steps == ["1"] and not answer.coverage.complete
+    both = [part_of("rank0", "1"), part_of("rank1", "1")]
+    findings = Distributed().answer(both, Params(steps=("1",)))
+    assert answer.payloads["headline"] == findings.payloads["headline"]
+    with pytest.raises(BadRequest, match="no step in common"):
+        Distributed().answer([part_of("rank0", "0-0"), part_of("rank1", "1-2")], Params())
