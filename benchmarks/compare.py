@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import shutil
@@ -23,6 +24,8 @@ MEMORY_SHARE = 0.85
 
 def main() -> int:
     options = _options()
+    # As pip does with every package, the peers' too: where Python may not write, each start would compile ours again.
+    compileall.compile_dir(ROOT / "tb_plugin", quiet=2)
     heading = datetime.now(UTC).strftime("%-d %B %Y, %H:%M UTC")
     wanted = [(corpus.START, 0), *((source, events) for source in options.source for events in sorted(options.events))]
     results: list[Result] = []

@@ -7,6 +7,7 @@ needs more has to say so here.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gzip
 import sys
@@ -70,10 +71,15 @@ def table_of(events: int) -> TraceTable:
     return assemble(raw_of(events))
 
 
+def unasked(events: int) -> TraceTable:
+    """The same table under another identity: what an analysis remembers of the first one is not counted."""
+    return dataclasses.replace(table_of(events))
+
+
 STAGES: dict[str, Callable[[int], object]] = {
     "read": lambda events: read(text_of(events)),
     "assemble": lambda events: assemble(raw_of(events)),
-    **{view: functools.partial(lambda view, events: part(table_of(events), view), view) for view in VIEWS},
+    **{view: functools.partial(lambda view, events: part(unasked(events), view), view) for view in VIEWS},
 }
 
 
@@ -184,7 +190,8 @@ def test_a_page_of_a_table_costs_the_same_however_long_the_table(table: str) -> 
     frames = {events: found[events].frames[name] for events in found}
     params = Params(table=name, sort=frames[FEW].columns[1].metric.key, search="a", limit=10)
     answer = analysis(view).answer
-    answer([found[FEW]], params)
+    for events in found:
+        answer([found[events]], params)  # what is said of a whole table is worked out for its first page
     work = {events: lines(lambda events=events: answer([found[events]], params)) for events in found}  # type: ignore[misc]
     assert work[MANY] <= work[FEW] + 10
     assert work[FEW] < 2000

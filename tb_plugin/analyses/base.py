@@ -7,17 +7,23 @@ processes. ``part`` is cached by (profile, ``Params.part_key``); ``answer`` is c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Table, View
 from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 Number = int | float | None
 Model = Literal["trace", "snapshot"]
@@ -60,6 +66,25 @@ class Frame:
     name_column: str
     sort: Sort | None = None
     """The order of ``data``."""
+
+    @cached_property
+    def totals(self) -> dict[str, Scalar]:
+        """Sums of the columns whose cells show a share."""
+        shared = (column.metric.key for column in self.columns if column.share)
+        return {key: pc.sum(self.data[key]).as_py() or 0 for key in shared}
+
+    @cached_property
+    def extremes(self) -> dict[str, list[int | float]]:
+        """Smallest (other than 0) and largest magnitude of each numeric column that has any."""
+        extremes: dict[str, list[int | float]] = {}
+        for column in self.columns:
+            values = self.data[column.metric.key]
+            if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+                sizes = pc.abs(values)
+                found = pc.min_max(sizes.filter(pc.not_equal(sizes, 0))).as_py()
+                if found["max"] is not None:
+                    extremes[column.metric.key] = [found["min"], found["max"]]
+        return extremes
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,47 +169,85 @@ def _names(frames: Mapping[str, Frame]) -> str:
 
 def page(frame: Frame, params: Params) -> Table:
     """Filter, sort and cut a frame. Sorting is stable; nulls come last. Raises BadRequest for a bad column or regex."""
-    data, sort = select(frame, params)
-    stop = data.num_rows if params.limit is None else params.offset + params.limit
-    cut = data.slice(params.offset, max(0, stop - params.offset))
+    rows, sort = matching(frame, params)
+    stop = len(rows) if params.limit is None else params.offset + params.limit
+    cut = rows[params.offset : max(params.offset, stop)]
     keys = [column.metric.key for column in frame.columns]
-    rows: list[dict[str, Scalar]] = cut.select(keys).to_pylist()
     return Table(
         name=frame.name,
         title=frame.title,
         columns=list(frame.columns),
-        rows=rows,
+        rows=frame.data.select(keys).take(cut).to_pylist(),
         row_key=list(frame.row_key),
         name_column=frame.name_column,
         total_rows=frame.data.num_rows,
-        matched_rows=data.num_rows,
+        matched_rows=len(rows),
         offset=params.offset,
-        limit=cut.num_rows if params.limit is None else params.limit,
+        limit=len(cut) if params.limit is None else params.limit,
         sort=sort,
-        totals=_totals(frame),
-        extremes=_extremes(frame),
+        totals=frame.totals,
+        extremes=frame.extremes,
     )
 
 
-def select(frame: Frame, params: Params) -> tuple[pa.Table, Sort | None]:
-    """All rows that match the search and the filters, sorted, and the sort in force."""
+def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
+    """Positions of the rows that match the search and the filters, sorted, and the sort in force. Raises BadRequest."""
     data = frame.data
+    found = np.ones(data.num_rows, np.bool_)
     for key, value in params.where:
         _known(frame, key)
-        data = data.filter(pc.equal(pc.fill_null(data[key].cast(pa.large_string()), ""), value))
+        found &= _equal(data[key], value)
     for column in frame.columns:
-        data = _within(data, column.metric.key, params)
+        for flags in _within(data[column.metric.key], column.metric.key, params):
+            found &= flags
     if params.search:
-        data = data.filter(_matches(data, frame, params.search))
+        found &= _holding(frame, params.search)
+    rows = np.flatnonzero(found)
     if not params.sort:
-        return data, frame.sort
+        return rows, frame.sort
     _known(frame, params.sort)
-    order = "descending" if params.descending else "ascending"
-    # Nulls come last whatever the direction, and the position breaks ties: sort_indices alone is not stable.
-    key = data[params.sort]
-    keyed = pa.table({"null": pc.is_null(key), "key": key, "position": pa.array(range(data.num_rows))})
-    indices = pc.sort_indices(keyed, sort_keys=[("null", "ascending"), ("key", order), ("position", "ascending")])
-    return data.take(indices), Sort(params.sort, params.descending)
+    order = _order(data[params.sort].take(rows), params.descending)
+    return rows[order], Sort(params.sort, params.descending)
+
+
+def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
+    """Positions in order of a column; equal ones as they are, nulls last whatever the direction."""
+    unknown = _flags(pc.is_null(values))
+    if pa.types.is_floating(values.type):
+        numbers = pc.fill_null(values, 0).to_numpy()
+        keys = -numbers if descending else numbers
+    else:
+        if pa.types.is_integer(values.type):
+            ranks = pc.fill_null(values, 0).to_numpy().astype(np.int64)
+        else:
+            ranks = _ranks(values)
+        keys = ~ranks if descending else ranks  # unlike the negative, the complement never overflows
+    known = np.flatnonzero(~unknown)
+    return np.concatenate((known[np.argsort(keys[known], kind="stable")], np.flatnonzero(unknown)))
+
+
+def _ranks(values: pa.ChunkedArray) -> Int64:
+    """For each text or flag its place among the distinct ones: texts repeat, and are compared once. Nulls: any."""
+    encoded = values.combine_chunks().dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order] = np.arange(len(order))
+    found: Int64 = rank[pc.fill_null(encoded.indices, len(order)).to_numpy()]
+    return found
+
+
+def _flags(values: pa.ChunkedArray) -> Bool:
+    flags: Bool = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+    return flags.astype(np.bool_)
+
+
+def _equal(values: pa.ChunkedArray, text: str) -> Bool:
+    """Which values read as ``text``; an empty one stands for null."""
+    if not text or not pa.types.is_integer(values.type):
+        return _flags(pc.equal(pc.fill_null(values.cast(pa.large_string()), ""), text))
+    if not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text):
+        return np.zeros(len(values), np.bool_)
+    return _flags(pc.fill_null(pc.equal(values, int(text)), False))
 
 
 def whole_number(params: Params, key: str) -> int | None:
@@ -198,31 +261,30 @@ def whole_number(params: Params, key: str) -> int | None:
     return int(text)
 
 
-def _within(data: pa.Table, key: str, params: Params) -> pa.Table:
-    """Rows whose whole number in this column lies between ``min_<key>`` and ``max_<key>``; a row without one does not."""
-    if not pa.types.is_integer(data[key].type):
-        return data
+def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]:
+    """Which whole numbers lie between ``min_<key>`` and ``max_<key>``; a row without one does not."""
+    if not pa.types.is_integer(values.type):
+        return
     for side, keeps in (("min", pc.greater_equal), ("max", pc.less_equal)):
         limit = whole_number(params, f"{side}_{key}")
         if limit is not None:
-            data = data.filter(keeps(data[key], limit))
-    return data
+            yield _flags(pc.fill_null(keeps(values, limit), False))
 
 
-def _matches(data: pa.Table, frame: Frame, search: str) -> pa.Array:
+def _holding(frame: Frame, search: str) -> Bool:
     """Rows whose text columns contain ``search`` (or match it, between slashes). RE2: linear in the text."""
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
     regex = re.fullmatch(r"/(.*)/", search)
     if regex:
         _check(regex.group(1))  # also when there are no rows to try it on
-    found = pa.array([False] * data.num_rows, pa.bool_())
+    found = np.zeros(frame.data.num_rows, np.bool_)
     for key in texts:
-        column = pc.fill_null(data[key].cast(pa.large_string()), "")
+        column = pc.fill_null(frame.data[key].cast(pa.large_string()), "")
         if regex:
             hit = pc.match_substring_regex(column, regex.group(1))
         else:
             hit = pc.match_substring(column, search, ignore_case=True)
-        found = pc.or_(found, hit)
+        found |= _flags(hit)
     return found
 
 
@@ -238,24 +300,3 @@ def _known(frame: Frame, key: str) -> None:
         raise BadRequest(
             f"The table {frame.name} has no column {key}.", key, f"It has: {', '.join(frame.data.column_names)}."
         )
-
-
-def _totals(frame: Frame) -> dict[str, Scalar]:
-    return {
-        column.metric.key: pc.sum(frame.data[column.metric.key]).as_py() or 0
-        for column in frame.columns
-        if column.share
-    }
-
-
-def _extremes(frame: Frame) -> dict[str, list[int | float]]:
-    """Smallest (other than 0) and largest magnitude of each numeric column that has any."""
-    extremes: dict[str, list[int | float]] = {}
-    for column in frame.columns:
-        values = frame.data[column.metric.key]
-        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-            sizes = pc.abs(values)
-            found = pc.min_max(sizes.filter(pc.not_equal(sizes, 0))).as_py()
-            if found["max"] is not None:
-                extremes[column.metric.key] = [found["min"], found["max"]]
-    return extremes

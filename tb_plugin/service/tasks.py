@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis, Frame, Params, Part, select
+from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching
 from tb_plugin.analyses.overview.configuration import head_settings
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.errors import KeptLost, NotFound, UnreadableTrace
@@ -48,7 +48,7 @@ _MAX_PARTS_BYTES = 256 * 1024 * 1024
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 _tables: OrderedDict[str, TraceTable] = OrderedDict()
-_parts: OrderedDict[tuple[object, ...], tuple[int, Part]] = OrderedDict()
+_parts = parts.OpenParts(_MAX_PARTS_BYTES)
 
 
 def ready(*, report: Report) -> None:
@@ -172,7 +172,7 @@ def view(path: str, analysis_id: str, params: Params, *, report: Report) -> byte
 def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """All matching rows of a table as CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
     frame = _frame(path, analysis_id, params)
-    data, _ = select(frame, params)
+    data = frame.data.take(matching(frame, params)[0])
     return _csv(frame.columns, zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True))
 
 
@@ -229,10 +229,15 @@ def table_arrow_of(
 
 
 def _answer_of(paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str) -> View | Table:
-    found = [replace(_load_part(path), worker=worker) for worker, path in paths]
+    found = [_opened_part(path, worker) for worker, path in paths]
     labels = dict.fromkeys(label for item in found for label in item.steps)
     chosen = chosen_steps(steps, [StepInfo(label, 0, 0) for label in labels])
     return _analysis(analysis_id).answer(found, replace(params, steps=chosen))
+
+
+def _opened_part(path: str, worker: str) -> Part:
+    """A kept part, named by its worker; the last ones stay open, since every page of a table asks for them again."""
+    return _parts.get((path, worker), lambda: replace(_load_part(path), worker=worker))
 
 
 def _load_part(path: str) -> Part:
@@ -262,7 +267,7 @@ def _csv(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> bytes:
 def table_arrow(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """A whole table as an Arrow IPC stream. Raises NotFound."""
     frame = _frame(path, analysis_id, params)
-    return _arrow(select(frame, params)[0])
+    return _arrow(frame.data.take(matching(frame, params)[0]))
 
 
 def report_numbers(path: str, view_ids: Sequence[str], params: Params, *, report: Report) -> bytes:
@@ -325,8 +330,7 @@ def _table(path: str) -> TraceTable:
 def _forget(path: str) -> None:
     """Lets go of what this process knows of a column file that is written anew: the old one may have been damaged."""
     _tables.pop(path, None)
-    for key in [key for key in _parts if key[0] == path]:
-        del _parts[key]
+    _parts.forget(path)
 
 
 def _first_part(path: str) -> str:
@@ -349,13 +353,7 @@ def _kept_first_part(path: str, analysis: Analysis, params: Params) -> Part | No
 def _part(path: str, analysis: Analysis, params: Params) -> Part:
     """The numbers of one view; the last ones are kept."""
     key = (path, analysis.id, *analysis.part_key(params))
-    if key not in _parts:
-        part = _kept_first_part(path, analysis, params) or analysis.part(_table(path), params)
-        _parts[key] = (sum(frame.data.nbytes for frame in part.frames.values()) + 10_000, part)
-        while len(_parts) > 1 and sum(size for size, _ in _parts.values()) > _MAX_PARTS_BYTES:
-            _parts.popitem(last=False)
-    _parts.move_to_end(key)
-    return _parts[key][1]
+    return _parts.get(key, lambda: _kept_first_part(path, analysis, params) or analysis.part(_table(path), params))
 
 
 def _view_info(analysis: Analysis, trace: TraceTable) -> ViewInfo:

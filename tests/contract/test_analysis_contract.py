@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis, Frame, Params, Part, page, select
+from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, page
 from tb_plugin.analyses.metrics import METRICS
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads.export import to_json
@@ -202,7 +202,7 @@ def test_what_is_asked_wrongly_is_said(case: tuple[Analysis, str, Part]) -> None
     for frame in part.frames.values():
         for params in (Params(sort="nothing"), Params(where=(("nothing", "x"),)), Params(search="/(/")):
             with pytest.raises(BadRequest):
-                select(frame, params)
+                matching(frame, params)
     with pytest.raises(NotFound):
         analysis.answer([part], Params(table="nothing"))
     with pytest.raises(BadRequest):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,6 +59,7 @@ class Scaling:
         return "mean of the chosen steps" if self.per == PER_STEP else "sum over the chosen steps, else the whole trace"
 
 
+@lru_cache(maxsize=16)
 def join(table: Joined, base: Part, exp: Part, measure: str, scaling: Scaling, *, slower: bool) -> Frame:
     """One row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank most."""
     measures = _measures(table, (base, exp), measure)

@@ -53,7 +53,7 @@ class Distributed:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """The view of all parts together, or one page of one table."""
         params = replace(params, steps=_steps(parts, params))
-        data = together(parts, params.steps)
+        data = together(tuple(parts), params.steps)
         tables = frames(data)
         payloads = _payloads(data, worker_rows(data), params)
         whole = Part(

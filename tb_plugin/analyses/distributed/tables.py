@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,7 +34,8 @@ _SINGLE_FIRST = (
 """Columns of single collectives that a person looks for stand first."""
 
 
-def frames(data: Together) -> dict[str, Frame]:
+@lru_cache(maxsize=2)
+def frames(data: Together) -> Mapping[str, Frame]:
     """The tables of the view by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
     steps = {"worker": pa.string(), **STEP, "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64()}

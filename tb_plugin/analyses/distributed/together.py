@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -118,9 +118,10 @@ class Together:
         return np.bincount(self.seen.worker[rows], minlength=len(self.names))
 
 
-def together(parts: Sequence[Part], chosen: tuple[str, ...] | None) -> Together:
+@lru_cache(maxsize=2)
+def together(parts: tuple[Part, ...], chosen: tuple[str, ...] | None) -> Together:
     """Matches whole traces, then keeps the calls and steps that were chosen."""
-    parts = sorted(parts, key=lambda part: _natural(part.worker))
+    parts = tuple(sorted(parts, key=lambda part: _natural(part.worker)))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
     wanted = None if chosen is None else set(chosen)
     steps = [

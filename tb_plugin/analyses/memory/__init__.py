@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Number, Params, Part, Scope, answer_view, whole_number
-from tb_plugin.analyses.driver_calls import driver_calls
+from tb_plugin.analyses.base import (
+    OWN_ONLY,
+    Frame,
+    Missing,
+    Model,
+    Number,
+    Params,
+    Part,
+    Scope,
+    answer_view,
+    whole_number,
+)
+from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
-from tb_plugin.analyses.memory.records import Device, devices_of, owners_of
+from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
 from tb_plugin.analyses.memory.tables import Scene, block_frame, live_at, live_frame, operator_frame
 from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import Figures, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.trace.intervals import intersect, union
 from tb_plugin.trace.table import TraceTable
 
 WIDTH = 800
 """Columns of the curve unless the client names another width."""
-OWN = ("device", "start_ns", "end_ns", "at_ns", "width")
+_WINDOW = ("device", "start_ns", "end_ns")
+OWN = (*_WINDOW, "at_ns", "width")
 
 
 class Memory:
@@ -44,10 +57,9 @@ class Memory:
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Tables of all devices (or of the one asked for), curve and bars of one. Raises BadRequest."""
-        coverage = select_rows(trace, params.steps).coverage
-        scene = Scene(trace, owners_of(trace), window_of(trace, params))
-        every = devices_of(trace.memory)
-        devices = _chosen(every, params.get("device"))
+        asked = tuple((key, params.get(key)) for key in _WINDOW)
+        seen = _seen(trace, Params(steps=params.steps, extra=asked))
+        scene, every, devices = seen.scene, seen.every, seen.devices
         peaks = [peak_of(device, scene.window) for device in devices]
         facts: dict[str, Number] = {}
         for device, peak in zip(devices, peaks, strict=True):
@@ -56,23 +68,17 @@ class Memory:
         at = [p.at if moment is None else d.at(moment) for d, p in zip(devices, peaks, strict=True)]
         live = [live_at(scene, device, position) for device, position in zip(devices, at, strict=True)]
         when = "at the peak" if moment is None else "at the chosen moment"
-        frames = {
-            "memory_operators": operator_frame(scene, devices),
-            "memory_events": block_frame(scene, devices),
-            "memory_peak": live_frame(live, when),
-        }
         payloads: dict[str, Payload] = {}
         if devices:
             width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
-            steps = union(trace.steps.host_start_ns, trace.steps.host_end_ns)
-            calls = driver_calls(trace, intersect(steps, scene.window.parts))
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
-            payloads["driver_calls"] = summary.driver_figures(calls)
-            payloads["advice"] = summary.advice_of(trace, devices[0], scene.window, calls)
+            payloads["driver_calls"] = summary.driver_figures(seen.calls)
+            payloads["advice"] = summary.advice_of(trace, devices[0], scene.window, seen.calls)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
-        return Part(coverage, facts, frames, payloads, (*payloads, "memory_operators"))
+        frames = {**seen.frames, "memory_peak": live_frame(live, when)}
+        return Part(seen.coverage, facts, frames, payloads, (*payloads, "memory_operators"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """The page of one device (the first unless one is named), or one of its tables."""
@@ -81,6 +87,42 @@ class Memory:
             # Curve and table of a page speak of one device.
             params = replace(params, where=(*params.where, ("device", first.title)))
         return answer_view(self, parts[0], params)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What does not change when somebody points at another moment of the curve."""
+
+    coverage: CoverageInfo
+    scene: Scene
+    every: list[Device]
+    devices: list[Device]
+    frames: Mapping[str, Frame]
+    calls: DriverCalls
+
+
+@lru_cache(maxsize=2)
+def _records(trace: TraceTable) -> tuple[Owners, list[Device]]:
+    """What depends on the trace alone."""
+    return owners_of(trace), devices_of(trace.memory)
+
+
+@lru_cache(maxsize=4)
+def _seen(trace: TraceTable, params: Params) -> _Seen:
+    """``params`` has the steps and what _WINDOW names, nothing else. Raises BadRequest."""
+    owners, every = _records(trace)
+    devices = _chosen(every, params.get("device"))
+    scene = Scene(trace, owners, window_of(trace, params))
+    steps = union(trace.steps.host_start_ns, trace.steps.host_end_ns)
+    frames = {"memory_operators": operator_frame(scene, devices), "memory_events": block_frame(scene, devices)}
+    return _Seen(
+        coverage=select_rows(trace, params.steps).coverage,
+        scene=scene,
+        every=every,
+        devices=devices,
+        frames=frames,
+        calls=driver_calls(trace, intersect(steps, scene.window.parts)),
+    )
 
 
 def _chosen(devices: list[Device], name: str) -> list[Device]:
