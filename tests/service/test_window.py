@@ -291,3 +291,15 @@ def test_workers_with_different_windows_share_the_steps_that_all_hold():
     assert answer.payloads["headline"] == findings.payloads["headline"]
     with pytest.raises(BadRequest, match="no step in common"):
         Distributed().answer([part_of("rank0", "0-0"), part_of("rank1", "1-2")], Params())
+
+
+def test_memory_of_a_window_does_not_say_what_comes_after_it(part, whole):
+    part.load(Place(window="1-2"))
+    whole.load(Place())
+    one, other = ask(part, "memory", "1", "1-2")["payloads"], ask(whole, "memory", "1")["payloads"]
+    figures = [{f["metric"]["key"]: f["value"] for f in view["summary"]["figures"]} for view in (one, other)]
+    assert figures[0].pop("unreleased_bytes") is None and figures[1].pop("unreleased_bytes") is not None
+    assert figures[0] == figures[1] and one["curve"] == other["curve"]
+    blocks = part.view(Place(window="1-2"), "memory", Params(table="memory_events", limit=None))
+    states = {row["block_state"] for row in json.loads(blocks)["rows"]}
+    assert "released" in states and "never released" not in states
