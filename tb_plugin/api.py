@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.payloads import ReadInfo
+from tb_plugin.payloads import ReadInfo, WindowInfo
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def open(path_or_url: str, run: str | None = None, worker: str | None = None, span: str | None = None) -> OpenProfile:
+def open(
+    path_or_url: str, run: str | None = None, worker: str | None = None, span: str | None = None, window: str = ""
+) -> OpenProfile:
     """Reads one profile of a trace file, a log directory, or a URL of one, in this process.
 
-    ``run``, ``worker`` and ``span`` choose where there are several. Raises the UserErrors of tb_plugin.errors.
+    ``run``, ``worker`` and ``span`` choose where there are several; ``window`` opens only a part of a long trace, as
+    docs/http.md has it. Raises the UserErrors of tb_plugin.errors.
 
     >>> open("samples/resnet_cpu")
     Traceback (most recent call last):
@@ -42,7 +45,7 @@ def open(path_or_url: str, run: str | None = None, worker: str | None = None, sp
     catalog.scan()
     found = catalog.find(Place(run, worker, span), strict=True).found
     workspace = Workspace(catalog, InlineWorkers(), open_store())
-    profile = OpenProfile(workspace, Place(found.run, found.worker, found.span), found.url)
+    profile = OpenProfile(workspace, Place(found.run, found.worker, found.span, window), found.url)
     _ = profile.read
     return profile
 
@@ -80,6 +83,17 @@ class OpenProfile:
         summary = self._workspace.load(self._place).summary
         assert summary is not None  # load() raises otherwise
         return summary.read
+
+    @property
+    def window(self) -> WindowInfo | None:
+        """The part that was opened where all of the trace does not fit into the memory; None: all of it.
+
+        >>> open("samples/resnet_cpu", span="1").window is None
+        True
+        """
+        summary = self._workspace.load(self._place).summary
+        assert summary is not None  # load() raises otherwise
+        return summary.window
 
     @cached_property
     def facts(self) -> dict[str, int | float | None]:

@@ -49,6 +49,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
     parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
+    parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
     _add_output(parser)
     parser.set_defaults(run_command=report)
 

@@ -42,7 +42,7 @@ GROUP_FACTS = {
 def report(arguments: argparse.Namespace) -> int:
     """Prints the chosen profiles; returns the exit code. Raises UserError."""
     _check_views(arguments.view)
-    workspace, entries, failed = open_workspace(arguments)
+    workspace, entries, failed = open_workspace(arguments, arguments.window)
     try:
         if arguments.format == "json":
             return _report_json(workspace, entries, failed, arguments)
@@ -69,9 +69,9 @@ def _report_json(
                 for name in names:
                     parts["tables"].setdefault(name, msgspec.Raw(b"[]"))
         found, summary = entry.found, entry.summary
-        read = summary.read if summary else None
+        about = {"read": summary.read if summary else None, "window": summary.window if summary else None}
         profiles.append(
-            {"run": found.run, "worker": found.worker, "span": found.span, "path": found.url, "read": read} | parts
+            {"run": found.run, "worker": found.worker, "span": found.span, "path": found.url} | about | parts
         )
     groups = _groups(workspace, entries, errors, arguments)
     document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups, "failed": failed}
@@ -103,7 +103,7 @@ def _group_places(entries: list[Entry], wanted: list[str] | None) -> list[Place]
     if wanted is not None and GROUP_VIEW not in wanted:
         return []
     with_it = (e for e in entries if any(view.id == GROUP_VIEW and view.available for view in navigation(e)))
-    return list(dict.fromkeys(Place(entry.found.run, None, entry.found.span) for entry in with_it))
+    return list(dict.fromkeys(Place(e.found.run, None, e.found.span, e.window) for e in with_it))
 
 
 def _group_rows(workspace: Workspace, place: Place, table: str, steps: str) -> list[dict[str, Any]]:

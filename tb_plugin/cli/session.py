@@ -16,6 +16,7 @@ from tb_plugin.service.catalog import Entry, Place
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
+from tb_plugin.trace.window import parse_window
 
 OK, GATE_FAILED, USAGE, NOTHING = 0, 1, 2, 3
 """Exit codes: something was reported, a number is beyond a limit, wrong use, nothing could be read."""
@@ -46,8 +47,11 @@ class ProgressBar:
 progress_bar = ProgressBar()
 
 
-def open_workspace(arguments: argparse.Namespace) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
-    """Scans the path once: the chosen profiles, and why nothing was taken. Raises UserError."""
+def open_workspace(
+    arguments: argparse.Namespace, window: str = ""
+) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
+    """Scans the path once: the chosen profiles or their windows, and why nothing was taken. Raises UserError."""
+    parse_window(window)
     catalog = open_catalog([("", arguments.path)])
     catalog.scan()
     for problem in catalog.problems():
@@ -57,7 +61,8 @@ def open_workspace(arguments: argparse.Namespace) -> tuple[Workspace, list[Entry
     if not entries:
         failed = [{"path": path, "reason": reason} for path, reason in catalog.skipped()]
     else:
-        entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
+        places = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
+        entries = [entry.at(window) for entry in places]
     return Workspace(catalog, workers_for(len(entries)), open_store()), entries, failed
 
 
@@ -96,4 +101,4 @@ def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, st
 
 def place_of(entry: Entry) -> Place:
     """How a request names a profile."""
-    return Place(*entry.key)
+    return Place(*entry.key, entry.window)

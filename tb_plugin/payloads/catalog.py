@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tb_plugin.payloads.base import WindowInfo
+from tb_plugin.payloads.base import Figure, WindowInfo
 from tb_plugin.payloads.view import ViewInfo
 
 State = Literal["found", "loading", "ready", "failed"]
@@ -121,7 +121,9 @@ class Loading(Struct, frozen=True):
     seconds: float
     fraction: float | None
     counts: dict[str, int]
-    """Events read so far by kind (trace/schema.py, and "memory" and "other"), in no order."""
+    """Events read so far by kind (trace/schema.py, "memory", "outside" and "other"), in no order."""
+    about: list[Figure] = []
+    """What the file states ahead of its events: devices, versions, rank, options."""
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Protocol
 
 from tb_plugin.trace.table import RawTrace, Window
 from tb_plugin.trace.window import Survey
@@ -69,12 +69,14 @@ class ReadState:
     """How far a read is: ``fraction`` of the stored bytes, 0..1, and the events decoded so far, also by kind.
 
     ``counts`` has the names of ``EventKind`` in lower case, "memory" (allocator events) and "other" (names, arrows,
-    marks); only kinds that were met.
+    marks); only kinds that were met. ``head`` are the facts that the file states ahead of its events (as
+    ``RawTrace.metadata``), which are right before anything else is.
     """
 
     fraction: float
     events: int
     counts: Mapping[str, int]
+    head: Mapping[str, Any] = field(default_factory=dict)
 
 
 Progress = Callable[[ReadState], None]
@@ -103,5 +105,5 @@ class Reader(Protocol):
         ...
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """What is when in the source, in a fraction of the memory and time of a ``read``. Raises UnreadableTrace."""
+        """What is when in the source, in a small part of the memory of a ``read``. Raises UnreadableTrace."""
         ...

@@ -18,7 +18,7 @@ import msgspec
 
 from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
-from tb_plugin.service.budget import need_bytes, need_unseen_bytes
+from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, need_unseen_bytes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
 from tb_plugin.service.pool import WAITING, Job, Workers
@@ -160,7 +160,8 @@ class Loader:
             if entry.load is not load:
                 return
             if known is not None:
-                entry.load, entry.summary, entry.path, entry.state = None, known, str(columns), "ready"
+                entry.load, entry.path = None, str(columns)
+                _settle(entry, known)
                 return
             log.warning("What the cache kept of %s is gone or damaged; it is read again.", entry.found.url)
             self._store.remove(columns)
@@ -267,7 +268,7 @@ class Loader:
                 entry.state, entry.gone = "found", True
                 self._store.remove(Path(entry.path))
             elif error is None:
-                entry.summary, entry.state = future.result(), "ready"
+                _settle(entry, future.result())
             elif isinstance(error, Cancelled | KeptLost):
                 entry.state = "found"  # lost: another process evicted what was just written; whoever asks begins again
             elif isinstance(error, CacheRefused) and self._store.leave(error):
@@ -286,6 +287,15 @@ class Loader:
                 log.error("Loading %s failed.", entry.found.url, exc_info=error)
             error = UserError("An internal error happened.", entry.found.url, f"Please report it: {error}")
         entry.problem, entry.state, entry.job = error, "failed", None
+
+
+def _settle(entry: Entry, summary: Summary) -> None:
+    """The entry is ready. Where nobody asked for a window, the log tells those who see no page."""
+    entry.summary, entry.state = summary, "ready"
+    if summary.window is not None and not entry.window:
+        need, budget = (size / 1e6 for size in (summary.window.need_bytes, summary.window.budget_bytes))
+        text = "%s needs about %.0f MB of memory and %s=%.0f: only a window of it was opened."
+        log.warning(text, entry.found.url, need, MEMORY_VARIABLE, budget)
 
 
 @cache

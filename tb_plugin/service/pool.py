@@ -236,7 +236,8 @@ class Pool:
         raise WorkerDied(
             f"The worker process died twice ({deaths[-1]}).",
             job.key,
-            "Usually there was not enough memory: close other programs, or set TORCH_TRACE_WORKERS=1.",
+            "Usually there was not enough memory: close other programs, set TORCH_TRACE_WORKERS=1, or set "
+            "TORCH_TRACE_MEMORY_MB to less, so that a window of the trace is opened.",
         )
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching
+from tb_plugin.analyses.overview.configuration import head_settings
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.errors import KeptLost, NotFound, UnreadableTrace
 from tb_plugin.payloads import Column, IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
@@ -81,18 +82,13 @@ def _write_columns(
 ) -> tuple[Seal, Progress]:
     """The seal of the column file, and how much was read. Raises UserError."""
     reader = next(reader for reader in READERS if reader.id == reader_id)
-    window = None if limits is None else _window(reader, paths, limits, report)
-    progress = Progress("reading")
-
-    def reading(state: ReadState) -> None:
-        nonlocal progress
-        progress = Progress("reading", state.fraction, state.events, state.counts)
-        report(progress)
-
+    reading = _Telling("reading", report)
     try:
-        raw = reader.read(FileSource(paths), ReadOptions(window=window), reading)
+        window = None if limits is None else _window(reader, paths, limits, report)
+        raw = reader.read(FileSource(paths), ReadOptions(window=window), reading.tell)
     except RecursionError as error:
         raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
+    progress = reading.progress
     report(progress._replace(stage="assembling"))
     trace = assemble(raw)
     del raw
@@ -106,18 +102,33 @@ def _write_columns(
     return _replace(target, write), progress
 
 
+class _Telling:
+    """Tells the parent how far a pass over a file is, and what the file says of itself."""
+
+    def __init__(self, stage: str, report: Report) -> None:
+        self.progress = Progress(stage)
+        self._report = report
+        self._keys = 0
+
+    def tell(self, state: ReadState) -> None:
+        """Progress of a reader."""
+        about = self.progress.about
+        if len(state.head) != self._keys:
+            self._keys = len(state.head)
+            about = head_settings(state.head)
+        self.progress = self.progress._replace(
+            fraction=state.fraction, events=state.events, counts=state.counts, about=about
+        )
+        self._report(self.progress)
+
+
 def _window(reader: Reader, paths: Mapping[str, str], limits: Limits, report: Report) -> Window:
     """The window that was asked for, as much of it as fits. Raises UserError."""
     asked = parse_window(limits.window)
     survey = _kept_survey(limits.survey_target)
     if survey is None:
-        found = reader.survey(
-            FileSource(paths),
-            ReadOptions(),
-            lambda state: report(Progress("surveying", state.fraction, state.events, state.counts)),
-        )
+        found = survey = reader.survey(FileSource(paths), ReadOptions(), _Telling("surveying", report).tell)
         _replace(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
-        survey = found
     return choose(survey, asked, room_bytes(limits.budget_bytes), limits.need_bytes, limits.budget_bytes)
 
 
@@ -349,6 +360,8 @@ def _view_info(analysis: Analysis, trace: TraceTable) -> ViewInfo:
     missing = analysis.missing(trace)
     if missing is None:
         return ViewInfo(analysis.id, analysis.title, True)
+    if trace.coverage.whole is not None:
+        return ViewInfo(analysis.id, analysis.title, False, f"In the window that was opened: {missing.why}")
     return ViewInfo(analysis.id, analysis.title, False, missing.why, missing.enable)
 
 

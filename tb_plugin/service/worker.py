@@ -17,10 +17,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from tb_plugin.errors import UserError
+from tb_plugin.payloads import Figure
 
 _PROGRESS_SECONDS = 0.1
 _LENGTH = struct.Struct("<Q")
@@ -30,14 +31,15 @@ class Progress(NamedTuple):
     """How far a task is.
 
     ``stage`` names what it does now, ``fraction`` is how much of its input is read, 0..1. ``events`` are read so far,
-    ``counts`` of them by kind (``readers.base.ReadState``). ``since`` is when the stage began, in monotonic seconds of
-    the process that waits for the task; the worker leaves it out.
+    ``counts`` of them by kind (``readers.base.ReadState``); ``about`` is what the file states ahead of them. ``since`` is
+    when the stage began, in monotonic seconds of the process that waits for the task; the worker leaves it out.
     """
 
     stage: str
     fraction: float = 0.0
     events: int = 0
     counts: Mapping[str, int] = {}
+    about: Sequence[Figure] = ()
     since: float = 0.0
 
 

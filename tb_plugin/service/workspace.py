@@ -318,6 +318,7 @@ def _loading(progress: Progress) -> Loading:
         seconds=max(0.0, time.monotonic() - progress.since),
         fraction=progress.fraction if progress.stage in _MEASURED else None,
         counts=dict(progress.counts),
+        about=list(progress.about),
     )
 
 

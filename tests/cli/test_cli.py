@@ -44,7 +44,8 @@ def test_json_of_one_profile(capsys, logs):
     assert set(document) == {"schema_version", "profiles", "groups", "failed"}
     assert (document["schema_version"], document["groups"], document["failed"]) == (1, [], [])
     (profile,) = document["profiles"]
-    assert set(profile) == {"run", "worker", "span", "path", "read", "facts", "tables"}
+    assert set(profile) == {"run", "worker", "span", "path", "read", "window", "facts", "tables"}
+    assert profile["window"] is None
     assert (profile["run"], profile["worker"], profile["span"]) == ("a", "w", "1")
     assert profile["path"] == str(logs / "a" / "w.1.pt.trace.json.gz")
     assert profile["read"]["events_seen"] == 4

@@ -10,7 +10,9 @@ import pytest
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ListedFile, Reader, ReadOptions, ReadState, no_progress
+from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace
+from tb_plugin.trace.window import Asked, choose
 from tests.builders import Bytes, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES
 
@@ -78,6 +80,24 @@ def test_progress_grows_to_one(content: bytes) -> None:
     assert fractions == sorted(fractions) and fractions[0] >= 0 and fractions[-1] == pytest.approx(1)
     assert events == sorted(events) and events[-1] == table.report.events_seen
     assert all(sum(state.counts.values()) == state.events for state in seen)
+
+
+def test_a_survey_knows_what_the_table_will_be_and_its_windows_make_up_the_trace(content: bytes) -> None:
+    reader = reader_of(content)
+    table = assemble(raw(content))
+    survey = reader.survey(Bytes(content), ReadOptions(65_536), no_progress)
+    assert (survey.origin_ns, survey.end_ns) == (table.origin_ns, table.coverage.end_ns)
+    assert survey.label == (table.steps.label if table.steps.recorded else ())
+    middle = survey.end_ns // 2
+    begun = 0
+    for begin, end in ((0, middle), (middle, survey.end_ns + 1)):
+        window = choose(survey, Asked(times_ns=(begin, end)), 10**15, 0, 0)
+        part = assemble(reader.read(Bytes(content), ReadOptions(window=window), no_progress))
+        begun += int(((part.start_ns >= begin) & (part.start_ns < end)).sum())
+        report = part.report
+        assert report.events_seen == table.report.events_seen
+        assert report.events_kept + report.events_outside == table.report.events_kept
+    assert begun == len(table)
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda r: r.id)

@@ -54,3 +54,13 @@ def test_progress_begins_anew_when_a_later_list_replaces_the_events():
 
     states, raw = states_of(f'{{"traceEvents": {listed("a", "b", "c")}, "traceEvents": {listed("d")}}}'.encode())
     assert states[-1].events == len(raw.start_ns) == 1
+
+
+def test_what_stands_ahead_of_the_events_is_known_before_them():
+    events = [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": i, "dur": 1} for i in range(20_000)]
+    head = {"deviceProperties": [{"id": 0, "name": "GPU"}], "with_stack": 1}
+    text = json.dumps(head | {"traceEvents": events, "traceName": "x"})
+    states, raw = states_of(text.encode())
+    early = [state for state in states if 0 < state.events < 10_000]
+    assert early and all(state.head == head for state in early)
+    assert states[-1].head == raw.metadata == head | {"traceName": "x"}

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tb_plugin.analyses.base import Params
+import tb_plugin
+from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.cli import main
 from tb_plugin.errors import BadRequest
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.service import loader
 from tb_plugin.service.budget import PER_TEXT_BYTE, PROCESS_BYTES, need_bytes
 from tb_plugin.service.catalog import MAX_WINDOWS, Place
 from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.files import FileSource
+from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.window import choose, parse_window
 from tests.builders import trace
 from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, until
@@ -97,7 +106,16 @@ def test_every_view_says_that_it_is_about_a_window(part):
         (notices[0]["text"] + notices[0]["todo"]).replace("{", " {").replace("}", "} ").split()
     )
     assert "TORCH_TRACE_MEMORY_MB" in notices[0]["todo"]
-    assert not {"steps_missing", "reading_note"} & {notice["rule"] for notice in notices}
+
+
+def test_nothing_is_said_about_the_trace_that_the_window_cannot_know(part):
+    window = "100000000ns-110000000ns"
+    part.load(Place(window=window))
+    rules = {notice["rule"] for notice in ask(part, "overview", window=window)["payloads"]["data_quality"]["notices"]}
+    assert "window" in rules
+    assert not {"steps_missing", "memory_missing", "no_operator", "device_events_missing", "shapes_missing"} & rules
+    views = {view.id: view for view in part.profile(Place(window=window)).views}
+    assert views["memory"].why.startswith("In the window") and not views["memory"].enable
 
 
 def numbers(view: dict) -> dict:
@@ -151,8 +169,6 @@ def test_a_window_that_the_trace_does_not_have(part):
 
 
 def test_the_file_is_surveyed_once(part, logs, tmp_path, monkeypatch):
-    from tb_plugin.readers.kineto import KinetoReader
-
     surveys, real = [], KinetoReader.survey
 
     def survey(self, *args):
@@ -232,3 +248,58 @@ def test_a_window_is_compared_with_another(part):
     params = Params(extra=(("base_window", "3"),))
     answer = json.loads(part.group(Place(window="0"), "diff", params))
     assert [rule["rule"] for rule in answer["payloads"]["findings"]["notices"]].count("window") == 1
+
+
+def test_the_log_and_the_python_api_tell_as_well(logs, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+    profile = tb_plugin.open(str(logs))
+    assert "only a window of it was opened" in caplog.text and "TORCH_TRACE_MEMORY_MB" in caplog.text
+    assert profile.window.steps == 3 and profile.read.events_outside > 0
+    chosen = tb_plugin.open(str(logs), window="4")
+    assert chosen.window.first_step == "4"
+    assert caplog.text.count("was opened") == 1, "who asks for a window knows"
+
+
+def test_the_command_tells_as_well(logs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+    assert main(["report", str(logs), "--view", "operators"]) == 0
+    assert "Only a window was opened: steps 0 to 2 of 6" in capsys.readouterr().out
+    assert main(["report", str(logs), "--view", "overview", "--window", "4-5", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["profiles"]
+    assert found["window"]["first_step"] == "4" and found["facts"]["overview.steps"] == found["window"]["steps"]
+    assert main(["report", str(logs), "--window", "x"]) == 2
+
+
+def part_of(name: str, window: str) -> Part:
+    """What one rank of a run, opened as a window, contributes to the distributed view."""
+    (path,) = SAMPLES.glob(f"synthetic_ddp/{name}.*")
+    source = FileSource({"x": str(path)})
+    survey = KinetoReader().survey(source, ReadOptions(), no_progress)
+    chosen = choose(survey, parse_window(window), 10**12, 1, 1)
+    table = assemble(KinetoReader().read(source, ReadOptions(window=chosen), no_progress))
+    return replace(Distributed().part(table, Params()), worker=name)
+
+
+def test_workers_with_different_windows_share_the_steps_that_all_hold():
+    parts = [part_of("rank0", "0-1"), part_of("rank1", "1-2")]
+    answer = Distributed().answer(parts, Params())
+    assert answer.coverage.steps == ["1"] and not answer.coverage.complete
+    both = [part_of("rank0", "1"), part_of("rank1", "1")]
+    findings = Distributed().answer(both, Params(steps=("1",)))
+    assert answer.payloads["headline"] == findings.payloads["headline"]
+    with pytest.raises(BadRequest, match="no step in common"):
+        Distributed().answer([part_of("rank0", "0-0"), part_of("rank1", "1-2")], Params())
+
+
+def test_memory_of_a_window_does_not_say_what_comes_after_it(part, whole):
+    part.load(Place(window="1-2"))
+    whole.load(Place())
+    one, other = ask(part, "memory", "1", "1-2")["payloads"], ask(whole, "memory", "1")["payloads"]
+    figures = [{f["metric"]["key"]: f["value"] for f in view["summary"]["figures"]} for view in (one, other)]
+    assert figures[0].pop("unreleased_bytes") is None and figures[1].pop("unreleased_bytes") is not None
+    assert figures[0] == figures[1] and one["curve"] == other["curve"]
+    blocks = part.view(Place(window="1-2"), "memory", Params(table="memory_events", limit=None))
+    states = {row["block_state"] for row in json.loads(blocks)["rows"]}
+    assert "released" in states and "never released" not in states

@@ -124,6 +124,18 @@ def test_a_parse_names_its_stages_and_counts_what_it_reads(tmp_path, opened):
     assert (ready.events_read, ready.loading) == (4, None)
 
 
+def test_a_parse_says_what_the_file_states_ahead_of_its_events(tmp_path, opened):
+    seen = []
+    builder = trace().op("a", 0, 5)
+    builder.root |= {"deviceProperties": [{"id": i, "name": "V100"} for i in range(8)], "with_stack": 1}
+    builder.root |= {"distributedInfo": {"rank": 3, "world_size": 8}}
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "w.1.pt.trace.json").write_bytes(builder.bytes())
+    opened(tmp_path / "logs", InlineWorkers(seen.append), "tb_plugin.service.tasks").load(Place())
+    told = {figure.metric.title: figure.value for figure in seen[-1].about}
+    assert told == {"Devices": "8 × V100", "Rank": "3", "World size": "8", "Profiler options": "with_stack"}
+
+
 def test_a_remote_profile_is_copied_first(remote, opened, monkeypatch):
     url, _ = remote
     seen, real = [], Folder.copy

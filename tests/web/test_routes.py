@@ -128,6 +128,32 @@ def test_table_is_sorted_filtered_and_paged(client):
     assert get(client, url).get_json()["limit"] == 100
 
 
+def test_a_window_of_a_profile(client):
+    place = "run=a&window=6"
+    profile = get(client, f"profile?{place}").get_json()
+    assert (profile["window"]["first_step"], profile["window"]["trace_steps"]) == ("6", 2)
+    assert [step["label"] for step in profile["steps"]] == ["6"] and profile["trace_steps"] == ["5", "6"]
+    view = get(client, f"view/operators?{place}").get_json()
+    assert view["coverage"]["window"] == profile["window"] and not view["coverage"]["complete"]
+    assert view["payloads"]["operators"]["total_rows"] == 75
+    assert get(client, f"table/operators/operators?{place}&limit=1").get_json()["total_rows"] == 75
+    events = get(client, f"download/window?{place}").get_json()["traceEvents"]
+    assert sum(event.get("cat") == "cpu_op" for event in events) == 75
+    assert get(client, "profile?run=a").get_json()["window"] is None, "the profile itself is open whole"
+
+
+@pytest.mark.parametrize("window", ["7-", "x", "5-6-7", "%3Cb%3E"])
+def test_what_is_no_window_is_400(client, window):
+    response = get(client, f"profile?run=a&window={window}")
+    assert response.status_code == 400 and error_of(response)["where"] == "window"
+
+
+def test_a_window_that_the_trace_does_not_have(client):
+    profile = get(client, "profile?run=a&window=9").get_json()
+    assert profile["state"] == "failed" and "5, 6" in profile["problem"]["do"]
+    assert get(client, "view/operators?run=a&window=9").status_code == 400
+
+
 def test_csv(client):
     response = get(client, "table/operators/operators?run=a&format=csv&search=op14")
     assert response.content_type == "text/csv; charset=utf-8"

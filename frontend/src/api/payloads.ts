@@ -87,12 +87,31 @@ export interface Profile {
  *     ``seconds`` have passed in this stage, of which ``fraction`` is done, 0..1; None where nobody can know how much.
  */
 export interface Loading {
+  about: Figure[]
   counts: {
     [k: string]: number
   }
   fraction: number | null
   seconds: number
   stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'surveying' | 'waiting' | 'writing'
+}
+/**
+ * One number with its definition.
+ */
+export interface Figure {
+  metric: Metric
+  note: string
+  value: number | string | boolean | null
+}
+/**
+ * The definition that a person sees on hover: what a number is, its unit, and the window it is taken over.
+ */
+export interface Metric {
+  definition: string
+  key: string
+  title: string
+  unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
+  window: string
 }
 /**
  * How the file was read; counts are events.
@@ -193,16 +212,6 @@ export interface Column {
   hidden: boolean
   metric: Metric
   share: boolean
-}
-/**
- * The definition that a person sees on hover: what a number is, its unit, and the window it is taken over.
- */
-export interface Metric {
-  definition: string
-  key: string
-  title: string
-  unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
-  window: string
 }
 /**
  * One sort key.
@@ -332,14 +341,6 @@ export interface Notice {
   text: string
   threshold: number | null
   todo: string
-}
-/**
- * One number with its definition.
- */
-export interface Figure {
-  metric: Metric
-  note: string
-  value: number | string | boolean | null
 }
 /**
  * An outside document worth reading; the page shows it as a link that the person may follow.

@@ -259,7 +259,7 @@ function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
   context.font = FONT
   context.fillStyle = theme.mute
   context.fillText(
-    overview ? (overview.device ? 'Device busy, whole trace' : 'Host busy, whole trace') : 'Whole trace',
+    overview ? (overview.device ? 'Device busy, start to end' : 'Host busy, start to end') : 'Start to end',
     22,
     STRIP / 2,
   )

@@ -35,7 +35,7 @@ function askFor(view: Range, whole: Range, pixels: number): Query {
   return { start_ns: start, end_ns: end, width: Math.round((pixels * (end - start)) / span) }
 }
 
-export function TimelineView({ base }: ViewProps) {
+export function TimelineView({ profile: opened, base }: ViewProps) {
   const route = useRoute()
   const { steps, ...profile } = base
   const [pixels] = useState(() => Math.max(600, window.innerWidth - 400))
@@ -99,6 +99,7 @@ export function TimelineView({ base }: ViewProps) {
     return resource.problem ? <ProblemPanel problem={resource.problem} /> : <Bones height="calc(100vh - 90px)" />
   return (
     <Page
+      all={opened.window ? 'Whole window' : 'Whole trace'}
       data={data}
       whole={whole}
       view={view}
@@ -127,8 +128,10 @@ function Page(props: {
   problem: { what: string; where: string; do: string } | null
   onView: (view: Range) => void
   handle: React.RefObject<TimelineHandle | null>
+  /** What there is to see at most. */
+  all: string
 }) {
-  const { data, whole, view, shown, base, busy, problem, onView, handle } = props
+  const { all, data, whole, view, shown, base, busy, problem, onView, handle } = props
   const route = useRoute()
   const search = route.search ?? ''
   const matches = useMemo(() => matcher(search), [search])
@@ -165,7 +168,7 @@ function Page(props: {
             −
           </Button>
           <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>
-            Whole trace
+            {all}
           </Button>
         </Button.Group>
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>

@@ -9,7 +9,7 @@ function shown(loading: Partial<Loading>, events_read = 0): string {
     state: 'loading',
     fraction: 0.25,
     events_read,
-    loading: { stage: 'reading', seconds: 4, fraction: 0.25, counts: {}, ...loading },
+    loading: { stage: 'reading', seconds: 4, fraction: 0.25, counts: {}, about: [], ...loading },
   } as Profile
   const html = renderToStaticMarkup(
     <MantineProvider>
@@ -51,4 +51,11 @@ test('a rate or a time that could not be right yet is not shown', () => {
 
 test('an unknown kind keeps its name', () => {
   expect(shown({ counts: { new_thing: 3 } }, 3)).toContain('new thing')
+})
+
+test('what the file states ahead of its events is there before them', () => {
+  const metric = { key: 'deviceProperties', title: 'Devices', unit: 'text' as const, definition: '', window: '' }
+  const html = shown({ about: [{ metric, value: '8 × <b>Tesla', note: '' }] })
+  expect(words(html)).toContain('Devices')
+  expect(html).toContain('8 × &lt;b&gt;Tesla')
 })

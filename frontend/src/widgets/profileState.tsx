@@ -44,6 +44,16 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
             ))}
           </ul>
         )}
+        {loading && loading.about.length > 0 && (
+          <dl className="tt-loading-about" aria-label="About the trace">
+            {loading.about.map(({ metric, value }) => (
+              <div key={metric.key}>
+                <dt title={metric.definition}>{metric.title}</dt>
+                <dd>{format(value, metric.unit)}</dd>
+              </div>
+            ))}
+          </dl>
+        )}
       </div>
       <div className="tt-overview" aria-hidden="true">
         <PageBones />

@@ -33,6 +33,8 @@ SUMS = (
     "allocation_bytes", "self_allocation_bytes",
 )  # fmt: skip
 STATES = ("released", "released later", "never released", "allocated before", "unpaired")
+STATES_OF_PART = (*STATES[:2], "released later or never", *STATES[3:])
+"""Of a trace that was opened as a window: what comes after it was not read."""
 RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
@@ -152,6 +154,7 @@ def _blocks(scene: Scene, device: Device) -> pa.Table:
     # A release that stands alone is its own operator's.
     known = has_allocation | ~blocks.paired[chosen]
     event = _at(device.record, np.where(has_allocation, blocks.allocation[chosen], blocks.release[chosen]))
+    states = STATES if scene.window.is_end_known else STATES_OF_PART
     data = {
         "name": _owner_names(scene, event, known),
         "caller": trace.strings.take(np.where(known, scene.owners.callers(trace, event), MISSING)),
@@ -161,7 +164,7 @@ def _blocks(scene: Scene, device: Device) -> pa.Table:
         "allocated_at_ns": pa.array(begin[chosen], mask=~has_allocation),
         "released_at_ns": pa.array(end[chosen], mask=~has_release),
         "lifetime_ns": pa.array((end - begin)[chosen], mask=~(has_allocation & has_release)),
-        "block_state": pa.array(STATES, pa.string()).take(pa.array(state[chosen])),
+        "block_state": pa.array(states, pa.string()).take(pa.array(state[chosen])),
         "block": pa.array(number[chosen]),
     }
     return pa.table({key: data[key] for key in _BLOCK_KEYS})

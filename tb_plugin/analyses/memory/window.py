@@ -24,6 +24,8 @@ class Window:
     start_ns: int
     end_ns: int
     parts: Ranges
+    is_end_known: bool = True
+    """What comes after it was read as well: not of a trace that was opened as a window."""
 
     def holds(self, times: Int64) -> Bool:
         """Whether each time counts."""
@@ -53,4 +55,4 @@ def window_of(trace: TraceTable, params: Params) -> Window:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
     # Its last moment counts, so that the last event of a trace does; a step ends before the next one begins.
     parts = union(np.array([start]), np.array([end + 1]))
-    return Window(start, end, parts if steps is None else intersect(parts, steps))
+    return Window(start, end, parts if steps is None else intersect(parts, steps), trace.coverage.whole is None)

@@ -71,7 +71,7 @@ class Overview:
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
             "average_step": _average(breakdown, bool(times), "Average step" if steps.recorded else "Whole recording"),
             "recommendations": Notices("recommendations", "Recommendations", "training", advice),
-            **{f"device_time_{device}": _partition(device, time) for device, time in times.items()},
+            **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
             **{
                 f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id))
                 for d in trace.devices
@@ -172,13 +172,14 @@ def _average(breakdown: Breakdown, has_device: bool, title: str) -> BreakdownPay
     return BreakdownPayload("average_step", title, "", "ns", total, parts, "table")
 
 
-def _partition(device: str, time: DeviceTime) -> BreakdownPayload:
+def _partition(trace: TraceTable, device: str, time: DeviceTime) -> BreakdownPayload:
     values = asdict(time)
+    what = "trace" if trace.coverage.whole is None else "window"
     parts = [BreakdownPart(metric(key), category, values[key]) for category, key in DEVICE_PARTS]
     return BreakdownPayload(
         name=f"device_time_{device}",
         title="Device time",
-        subtitle=f"device {device}, whole trace, all streams; the parts sum exactly",
+        subtitle=f"device {device}, whole {what}, all streams; the parts sum exactly",
         unit="ns",
         total=time.window_ns,
         parts=parts,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from tb_plugin.analyses.metrics import metric
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime
 from tb_plugin.payloads import Figure, Figures, Metric
@@ -39,13 +42,36 @@ def _setting(key: str, title: str, value: object) -> Figure:
 
 def configuration(trace: TraceTable) -> Figures:
     """Everything the file says about the machine, the software, the process group and the profiler's options."""
-    data = trace.metadata
+    figures = _software(trace.metadata)
+    figures.append(_setting("profiler_options", "Profiler options", _options(trace.metadata) or "none recorded"))
+    return Figures("configuration", "Configuration", "as the file states it", figures)
+
+
+def head_settings(head: Mapping[str, object]) -> list[Figure]:
+    """What is known before any event was read: keys may follow the events, so that what is missing is not said."""
+    figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
+    figures += _software(head)
+    if on := _options(head):
+        figures.append(_setting("profiler_options", "Profiler options", on))
+    return figures
+
+
+def _software(data: Mapping[str, object]) -> list[Figure]:
     figures = [_setting(key, title, data[key]) for key, title in PLAIN.items() if key in data]
     figures += [_setting(key, title, _version(key, data[key])) for key, title in VERSIONS.items() if key in data]
-    figures += _distributed(data.get("distributedInfo"))
-    on = [option for option in OPTIONS if data.get(option)]
-    figures.append(_setting("profiler_options", "Profiler options", ", ".join(on) or "none recorded"))
-    return Figures("configuration", "Configuration", "as the file states it", figures)
+    return figures + _distributed(data.get("distributedInfo"))
+
+
+def _options(data: Mapping[str, object]) -> str:
+    return ", ".join(option for option in OPTIONS if data.get(option))
+
+
+def _devices(data: Mapping[str, object]) -> str:
+    """Names of the devices of the machine, with their number: 8 × Tesla V100-SXM2-16GB."""
+    listed = data.get("deviceProperties")
+    names = [str(item.get("name", "")) for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    counts = Counter(filter(None, names))
+    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
 
 
 def _version(key: str, value: object) -> str:

@@ -71,12 +71,20 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
         exposed_memcpy_ns=measure(subtract(memcpy, kernels)),
         memset_ns=measure(memset),
         exposed_memset_ns=measure(subtract(memset, but_set)),
-        no_operator_ns=int((end - start)[trace.operator[rows] == MISSING].sum()),
+        no_operator_ns=int(trace.dur_ns[without_operator(trace, rows)].sum()),
         kernels=int((kind == EventKind.KERNEL).sum()),
         memcpys=int((kind == EventKind.MEMCPY).sum()),
         memsets=int((kind == EventKind.MEMSET).sum()),
         unlaunched=int((trace.launch[rows] == MISSING).sum()),
     )
+
+
+def without_operator(trace: TraceTable, rows: Int64) -> Int64:
+    """Those of the device rows that no operator launched; not those launched before a window, where it was not read."""
+    launch = trace.launch[rows]
+    known = (launch == MISSING) | (trace.start_ns[launch] >= trace.coverage.start_ns)
+    alone: Int64 = rows[(trace.operator[rows] == MISSING) & known]
+    return alone
 
 
 @dataclass(frozen=True)

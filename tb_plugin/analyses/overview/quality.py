@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tb_plugin.analyses.metrics import figure
+from tb_plugin.analyses.overview.device_time import without_operator
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.report import Issue
@@ -99,6 +102,8 @@ def _device_events(trace: TraceTable) -> list[Notice]:
     notices = []
     work = of_kind(trace.kind, *DEVICE_WORK)
     if not work.any():
+        if trace.coverage.whole is not None:
+            return []  # there may be some outside the window
         if (trace.kind == EventKind.RUNTIME).any() or trace.metadata.get("deviceProperties"):
             notices.append(
                 _notice(
@@ -123,8 +128,8 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 figure("unlaunched", int(unlaunched.sum())),
             )
         )
-    alone = work & (trace.operator == MISSING)
-    if alone.any():
+    alone = without_operator(trace, np.flatnonzero(work))
+    if len(alone):
         notices.append(
             _notice(
                 "no_operator",
@@ -174,8 +179,8 @@ def _steps(trace: TraceTable) -> list[Notice]:
 
 def _options(trace: TraceTable) -> list[Notice]:
     operators = trace.kind == EventKind.OPERATOR
-    if not operators.any():
-        return []
+    if not operators.any() or trace.coverage.whole is not None:
+        return []  # of a window nobody knows what there is outside
     notices = []
     if not (trace.operators.shapes != MISSING).any():
         notices.append(

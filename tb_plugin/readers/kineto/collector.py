@@ -77,8 +77,8 @@ class Collector:
         self.seen += len(events)
         if self.cut is not None:
             rows, starts, durations = self.cut.rows(rows, starts, durations)
-            memory, memory_ns = self.cut.moments(memory, memory_ns)
-            arrows, arrows_ns = self.cut.moments(arrows, arrows_ns)
+            memory, memory_ns = self.cut.memory(memory, memory_ns)
+            arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
         self.rows.add(rows, starts, durations)
         self.memory.add(memory, memory_ns)
         self.arrows.add(arrows, arrows_ns)

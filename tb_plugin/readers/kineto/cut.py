@@ -26,7 +26,7 @@ class Cut:
 
     def __init__(self, window: Window) -> None:
         self.outside = 0
-        """Events that were let go."""
+        """Rows and allocator events that were let go; arrows count as events without a duration, in a window or not."""
         self._begin = window.origin_ns + window.begin_ns
         self._end = window.origin_ns + window.end_ns
         self._lag = window.lag_ns
@@ -42,17 +42,23 @@ class Cut:
         if len(near):
             kinds = np.array([self._kinds[events[i].cat] for i in near.tolist()])
             keep[near] = np.where(before[near], kinds == EventKind.RUNTIME, of_kind(kinds, *DEVICE_WORK))
-        return self._chosen(events, keep), start_ns[keep], dur_ns[keep]
+        self.outside += int((~keep).sum())
+        return _chosen(events, keep), start_ns[keep], dur_ns[keep]
 
-    def moments(self, events: Sequence[Event], time_ns: Int64) -> tuple[Sequence[Event], Int64]:
-        """The events without a duration to keep, with their times."""
-        keep = (time_ns >= self._begin) & (time_ns < self._end)
-        return self._chosen(events, keep), time_ns[keep]
-
-    def _chosen(self, events: Sequence[Event], keep: Bool) -> Sequence[Event]:
-        kept = np.flatnonzero(keep).tolist()
+    def memory(self, events: Sequence[Event], time_ns: Int64) -> tuple[Sequence[Event], Int64]:
+        """The allocator events to keep, with their times."""
+        kept, times = self.arrows(events, time_ns)
         self.outside += len(events) - len(kept)
-        return events if len(kept) == len(events) else [events[i] for i in kept]
+        return kept, times
+
+    def arrows(self, events: Sequence[Event], time_ns: Int64) -> tuple[Sequence[Event], Int64]:
+        """The ends of arrows to keep, with their times."""
+        keep = (time_ns >= self._begin) & (time_ns < self._end)
+        return _chosen(events, keep), time_ns[keep]
+
+
+def _chosen(events: Sequence[Event], keep: Bool) -> Sequence[Event]:
+    return events if keep.all() else [events[i] for i in np.flatnonzero(keep).tolist()]
 
 
 def kind_ids() -> Ids:

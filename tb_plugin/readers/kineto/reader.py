@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,18 +84,24 @@ def _passed(
     """The file after one pass over it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
     name = source.names()[0]
     with source.open(name) as raw, _no_garbage_collection():
-        stream = TextStream(raw, source.size(name), lambda done: progress(reading.state(done)), reading.log)
+        head: Mapping[str, Any] = {}
+
+        def tell(done: float) -> None:
+            progress(replace(reading.state(done), head=dict(head)))
+
+        stream = TextStream(raw, source.size(name), tell, reading.log)
 
         def take(events: Sequence[Event], digits: bool) -> None:
             reading.take(events, digits, stream.text_bytes)
 
         document = Document(stream, options.chunk_bytes, take, reading.restart, reading.log)
+        head = document.metadata
         try:
             document.read()
             reading.check(document.is_bare_list)
         except UnreadableTrace as error:
             raise UnreadableTrace(error.what, name, error.do) from None
-        progress(reading.state(1.0))
+        tell(1.0)
         yield document, stream
 
 
