@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import pyarrow as pa
+
 from tb_plugin.analyses.base import (
     OWN_ONLY,
     Frame,
@@ -22,7 +24,7 @@ from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
-from tb_plugin.analyses.memory.tables import Scene, block_frame, live_at, live_frame, operator_frame
+from tb_plugin.analyses.memory.tables import Scene, block_frame, every_block, live_at, live_frame, operator_frame
 from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
@@ -102,19 +104,23 @@ class _Seen:
 
 
 @lru_cache(maxsize=2)
-def _records(trace: TraceTable) -> tuple[Owners, list[Device]]:
+def _records(trace: TraceTable) -> tuple[Owners, list[Device], pa.Table]:
     """What depends on the trace alone."""
-    return owners_of(trace), devices_of(trace.memory)
+    owners, devices = owners_of(trace), devices_of(trace.memory)
+    return owners, devices, every_block(trace, owners, devices)
 
 
 @lru_cache(maxsize=4)
 def _seen(trace: TraceTable, params: Params) -> _Seen:
     """``params`` has the steps and what _WINDOW names, nothing else. Raises BadRequest."""
-    owners, every = _records(trace)
+    owners, every, blocks = _records(trace)
     devices = _chosen(every, params.get("device"))
     scene = Scene(trace, owners, window_of(trace, params))
     steps = union(trace.steps.host_start_ns, trace.steps.host_end_ns)
-    frames = {"memory_operators": operator_frame(scene, devices), "memory_events": block_frame(scene, devices)}
+    frames = {
+        "memory_operators": operator_frame(scene, devices),
+        "memory_events": block_frame(scene.window, blocks, devices),
+    }
     return _Seen(
         coverage=select_rows(trace, params.steps).coverage,
         scene=scene,

@@ -26,7 +26,7 @@ def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
         return BEFORE if peak.at < 0 else "(before the window)", ""
     event = device.record[[peak.at]]
     name = scene.owners.names(scene.trace, event)[0]
-    module = module_names(scene, scene.owners.modules(scene.trace, event))[0].as_py()
+    module = module_names(scene.trace, scene.owners.modules(scene.trace, event))[0].as_py()
     return (NO_OPERATOR if name == MISSING else scene.trace.strings[int(name)]), module or ""
 
 

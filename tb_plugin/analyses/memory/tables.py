@@ -53,9 +53,7 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
     # Also on threads that allocate nothing: the number of calls is that of the operator view.
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     began = operators[scene.window.holds(trace.start_ns[operators])]
-    names, counts = np.unique(trace.name[began], return_counts=True)
-    calls = np.zeros(len(trace.strings), np.int64)
-    calls[names] = counts
+    calls = np.bincount(trace.name[began], minlength=len(trace.strings))
     found = [_operators(scene, device, calls) for device in devices]
     empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
     empty |= {key: pa.array([], pa.int64()) for key in ("calls", *SUMS)}
@@ -113,16 +111,30 @@ def _sum(owner: Int64, values: Int64, count: int) -> Int64:
     return total
 
 
-def block_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Blocks that were allocated or released in the window."""
-    found = [_blocks(scene, device) for device in devices]
-    empty = pa.table({key: pa.array([], _TYPES.get(key, pa.int64())) for key in _BLOCK_KEYS})
-    table = pa.concat_tables([empty, *found])
+def every_block(trace: TraceTable, owners: Owners, devices: Sequence[Device]) -> pa.Table:
+    """All blocks of some devices, the largest first: what ``block_frame`` chooses from, and ``paired``."""
+    found = [_blocks(trace, owners, device) for device in devices]
+    empty = pa.table({key: pa.array([], _TYPES.get(key, pa.int64())) for key in (*_STANDING, "paired")})
+    order = [("block_bytes", "descending"), ("device", "ascending"), ("block", "ascending")]
+    return pa.concat_tables([empty, *found]).sort_by(order).combine_chunks()
+
+
+def block_frame(window: Window, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
+    """Those of ``every_block`` that were allocated or released in the window on the devices."""
+    has_allocation, has_release = (_valid(blocks[key]) for key in ("allocated_at_ns", "released_at_ns"))
+    begin, end = (pc.fill_null(blocks[key], 0).to_numpy() for key in ("allocated_at_ns", "released_at_ns"))
+    begins, ends = has_allocation & window.holds(begin), has_release & window.holds(end)
+    paired = blocks["paired"].to_numpy()
+    state = np.select([~paired, begins & ends, ends, has_release], [UNPAIRED, RELEASED, OLDER, LATER], KEPT)
+    ours = pc.is_in(blocks["device"], pa.array([device.name for device in devices], pa.string()))
+    chosen = np.flatnonzero((begins | ends) & ours.to_numpy())
+    states = pa.array(STATES if window.is_end_known else STATES_OF_PART, pa.string())
+    table = blocks.take(chosen).append_column("block_state", states.take(pa.array(state[chosen])))
     return Frame(
         name="memory_events",
         title="Memory blocks",
         columns=columns(*_BLOCK_KEYS, hidden=("block", "module", *_hidden(devices))),
-        data=table.sort_by([("block_bytes", "descending"), ("device", "ascending"), ("block", "ascending")]),
+        data=table.select(_BLOCK_KEYS),
         row_key=("device", "block"),
         name_column="name",
         sort=Sort("block_bytes", True),
@@ -133,57 +145,58 @@ _BLOCK_KEYS = (
     "name", "caller", "module", "device", "block_bytes", "allocated_at_ns", "released_at_ns", "lifetime_ns",
     "block_state", "block",
 )  # fmt: skip
+_STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
+"""What a block has whatever the window."""
 _TYPES = {
     "name": pa.large_string(),
     "caller": pa.large_string(),
     "module": pa.large_string(),
     "device": pa.string(),
-    "block_state": pa.string(),
+    "paired": pa.bool_(),
 }
 
 
-def _blocks(scene: Scene, device: Device) -> pa.Table:
-    blocks, trace = device.blocks, scene.trace
-    number = np.arange(len(blocks.bytes))
+def _blocks(trace: TraceTable, owners: Owners, device: Device) -> pa.Table:
+    blocks = device.blocks
     has_allocation, has_release = blocks.allocation != MISSING, blocks.release != MISSING
     begin, end = _at(device.time_ns, blocks.allocation), _at(device.time_ns, blocks.release)
-    begins, ends = has_allocation & scene.window.holds(begin), has_release & scene.window.holds(end)
-    chosen = np.flatnonzero(begins | ends)
-    state = np.select([~blocks.paired, begins & ends, ends, has_release], [UNPAIRED, RELEASED, OLDER, LATER], KEPT)
-    has_allocation, has_release = has_allocation[chosen], has_release[chosen]
     # A release that stands alone is its own operator's.
-    known = has_allocation | ~blocks.paired[chosen]
-    event = _at(device.record, np.where(has_allocation, blocks.allocation[chosen], blocks.release[chosen]))
-    states = STATES if scene.window.is_end_known else STATES_OF_PART
+    known = has_allocation | ~blocks.paired
+    event = _at(device.record, np.where(has_allocation, blocks.allocation, blocks.release))
     data = {
-        "name": _owner_names(scene, event, known),
-        "caller": trace.strings.take(np.where(known, scene.owners.callers(trace, event), MISSING)),
-        "module": module_names(scene, np.where(known, scene.owners.modules(trace, event), MISSING)),
-        "device": pa.array([device.name] * len(chosen), pa.string()),
-        "block_bytes": pa.array(blocks.bytes[chosen]),
-        "allocated_at_ns": pa.array(begin[chosen], mask=~has_allocation),
-        "released_at_ns": pa.array(end[chosen], mask=~has_release),
-        "lifetime_ns": pa.array((end - begin)[chosen], mask=~(has_allocation & has_release)),
-        "block_state": pa.array(states, pa.string()).take(pa.array(state[chosen])),
-        "block": pa.array(number[chosen]),
+        "name": _owner_names(trace, owners, event, known),
+        "caller": trace.strings.take(np.where(known, owners.callers(trace, event), MISSING)),
+        "module": module_names(trace, np.where(known, owners.modules(trace, event), MISSING)),
+        "device": pa.repeat(device.name, len(event)),
+        "block_bytes": pa.array(blocks.bytes),
+        "allocated_at_ns": pa.array(begin, mask=~has_allocation),
+        "released_at_ns": pa.array(end, mask=~has_release),
+        "lifetime_ns": pa.array(end - begin, mask=~(has_allocation & has_release)),
+        "block": pa.array(np.arange(len(event))),
+        "paired": pa.array(blocks.paired),
     }
-    return pa.table({key: data[key] for key in _BLOCK_KEYS})
+    return pa.table({key: data[key] for key in (*_STANDING, "paired")})
+
+
+def _valid(values: pa.ChunkedArray) -> Bool:
+    flags: Bool = pc.is_valid(values).to_numpy()
+    return flags
 
 
 def _at(values: Int64, position: Int64) -> Int64:
     return np.append(values, 0)[position]
 
 
-def _owner_names(scene: Scene, event: Int64, known: Bool) -> pa.Array:
+def _owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:
     """Names of the allocating operators; of blocks without a recorded allocation, that they are older."""
-    names = scene.trace.strings.take(np.where(known, scene.owners.names(scene.trace, event), MISSING))
+    names = trace.strings.take(np.where(known, owners.names(trace, event), MISSING))
     nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
     return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))
 
 
-def module_names(scene: Scene, name: Int32) -> pa.Array:
+def module_names(trace: TraceTable, name: Int32) -> pa.Array:
     """Names of modules as the module view shows them; null for none."""
-    return pc.replace_substring_regex(scene.trace.strings.take(name), pattern=MODULE.pattern, replacement="")
+    return pc.replace_substring_regex(trace.strings.take(name), pattern=MODULE.pattern, replacement="")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +221,8 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     size = groups.sum(blocks.bytes[alive])
     table = pa.table(
         {
-            "name": _owner_names(scene, event[groups.first], np.ones(len(groups), np.bool_)),
-            "module": module_names(scene, module[groups.first]),
+            "name": _owner_names(scene.trace, scene.owners, event[groups.first], np.ones(len(groups), np.bool_)),
+            "module": module_names(scene.trace, module[groups.first]),
             "blocks": pa.array(groups.count()),
             "live_bytes": pa.array(size),
         }
