@@ -37,11 +37,20 @@ it('shortens in the middle', () => {
 })
 
 it('leaves out what names of a group share, never a part of a word or number', () => {
-  expect(withoutShared(['rank1', 'rank10', 'rank2'])).toEqual(['rank1', 'rank10', 'rank2'])
-  expect(withoutShared(['worker-node-10-of-cluster', 'worker-node-11-of-cluster'])).toEqual(['…10…', '…11…'])
-  expect(withoutShared(['a-long-cluster_rank1', 'a-long-cluster_rank10'])).toEqual(['…rank1', '…rank10'])
+  const ranks = (make: (rank: number) => string) => Array.from({ length: 12 }, (_, rank) => make(rank))
+  expect(withoutShared(ranks((rank) => `the-rank${rank}`))).toEqual(ranks((rank) => `…rank${rank}`))
+  expect(withoutShared(ranks((rank) => `worker-${rank}-of-cluster`))).toEqual(ranks((rank) => `…${rank}…`))
+  expect(withoutShared(ranks((rank) => `rank${'0'.repeat(9)}${rank}`))).toEqual(
+    ranks((rank) => `rank${'0'.repeat(9)}${rank}`),
+  )
+  expect(withoutShared(['', ...ranks((rank) => `host-a-host-a-${rank}`)])[1]).toBe('host-a-host-a-0')
+})
+
+it('leaves names as they are where there is room for all of them', () => {
+  const two = ['a-long-cluster_rank1', 'a-long-cluster_rank10']
+  expect(withoutShared(two)).toEqual(two)
   expect(withoutShared(['only-one-long-worker-name'])).toEqual(['only-one-long-worker-name'])
-  expect(withoutShared(['host-a-host-a-host', 'host-a-host'])).toEqual(['host-a-host-a-host', 'host-a-host'])
+  expect(withoutShared([])).toEqual([])
 })
 
 it('names a call of the autograd engine by what it runs', () => {

@@ -63,12 +63,16 @@ export function shortenMiddle(text: string, length: number): string {
   return `${text.slice(0, length - 1 - tail)}…${text.slice(text.length - tail)}`
 }
 
-/** From so many characters on names of a group are told apart by what they do not share. */
-const LONG = 14
+/** Characters that stand side by side under a chart on a narrow page. */
+const ROOM = 100
 
-/** Names of one group (hosts, ranks) where there is little room: what all begin or end with becomes `…`, words stay whole. */
+/**
+ * Names of one group (hosts, ranks) side by side. Where they do not fit, what all begin or end with becomes `…`; words
+ * stay whole.
+ */
 export function withoutShared(names: readonly string[]): string[] {
-  if (new Set(names).size < 2 || Math.max(...names.map((name) => name.length)) < LONG) return [...names]
+  const longest = Math.max(...names.map((name) => name.length))
+  if (new Set(names).size < 2 || longest * names.length <= ROOM) return [...names]
   const least = Math.min(...names.map((name) => name.length))
   const shared = (at: (name: string, i: number) => string) => {
     let count = 0
