@@ -44,7 +44,7 @@ BYTES_PER_ROW = {
     "read": 160,
     "assemble": 260,
     "overview": 70,
-    "timeline": 30,
+    "timeline": 85,
     "operators": 150,
     "kernels": 40,
     "modules": 60,

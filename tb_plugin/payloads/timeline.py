@@ -15,10 +15,11 @@ class TimelineTrack(Struct, frozen=True):
 
 
 class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
-    """Events of ``[start_ns, end_ns)`` as columns of equal length, sorted by (track, row, start).
+    """What touches ``[start_ns, end_ns)``, as columns of equal length, sorted by (track, row, start).
 
-    Neighbours on one row that are each narrower than ``resolution_ns`` come merged: ``count`` > 1, ``busy_ns`` is the
-    covered time and ``event`` is -1. Otherwise ``event`` is the row of the event in the trace table (for details).
+    Events on one row that are each shorter than ``resolution_ns`` and start in the same cell of so many nanoseconds come
+    merged, whatever the window: ``count`` > 1, ``busy_ns`` is the time that they cover, name and category are those of
+    the longest, and ``event`` is -1. Otherwise ``event`` is the row of the event in the trace table (for details).
     ``name`` and ``category`` index ``names`` and ``categories``.
     """
 
@@ -41,4 +42,4 @@ class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
     count: list[int]
     busy_ns: list[int]
     total_events: int
-    """Events of the window before merging."""
+    """Events in all of the columns: the sum of ``count``."""

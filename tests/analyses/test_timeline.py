@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.timeline import draw
+from tb_plugin.analyses.timeline.lanes import _GROUP_OF_KIND
+from tb_plugin.analyses.timeline.pyramid import Pyramid
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
@@ -23,11 +24,34 @@ def drawing(table: TraceTable, steps: tuple[str, ...] | None = None, **extra: An
     return part(table, "timeline", steps, extra=tuple((k, str(v)) for k, v in extra.items())).payloads["timeline"]
 
 
+def recount(table: TraceTable, cell_ns: int) -> list[tuple[int, int, int, int, int]]:
+    """Start, duration, events, busy time and longest event of each item of the whole trace, one event at a time."""
+    rows: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for row in range(len(table)):
+        rows[int(table.track[row]), int(_GROUP_OF_KIND[table.kind[row]]), int(table.depth[row])].append(row)
+    items = []
+    for events in rows.values():
+        cells: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for row in events:
+            wide = cell_ns == 1 or table.dur_ns[row] >= cell_ns
+            cells[("alone", row) if wide else ("cell", int(table.start_ns[row] // cell_ns))].append(row)
+        for chosen in cells.values():
+            start, end = min(table.start_ns[chosen]), max(table.end_ns[chosen])
+            longest = max(chosen, key=lambda row: table.dur_ns[row])
+            items.append((start, end - start, len(chosen), sum(table.dur_ns[chosen]), longest))
+    return items
+
+
 def assert_whole(table: TraceTable, found: Any) -> None:
-    """Counts and busy time of what is drawn are those of the events in the window."""
-    inside = np.flatnonzero((table.start_ns < found.end_ns) & (table.end_ns >= found.start_ns))
-    assert sum(found.count) == len(inside) == found.total_events
-    assert sum(found.busy_ns) == table.dur_ns[inside].sum()
+    """What is drawn are the items of the whole trace, counted independently, that touch the window."""
+    expected = [
+        (start, dur, count, busy, table.strings[int(table.name[longest])])
+        for start, dur, count, busy, longest in recount(table, found.resolution_ns)
+        if start < found.end_ns and start + dur >= found.start_ns
+    ]
+    names = [found.names[name] for name in found.name]
+    assert sorted(zip(found.start, found.dur, found.count, found.busy_ns, names, strict=True)) == sorted(expected)
+    assert found.total_events == sum(found.count)
     alone = [i for i, count in enumerate(found.count) if count == 1]
     assert all(found.event[i] >= 0 for i in alone)
     assert all(found.event[i] == -1 for i, count in enumerate(found.count) if count > 1)
@@ -63,6 +87,50 @@ def test_wide_events_are_never_merged() -> None:
     found = draw(table, 0, table.coverage.end_ns, 50_000)
     drawn = Counter(found.names[name] for name, count in zip(found.name, found.count, strict=True) if count == 1)
     assert drawn["wide"] == 20 and max(found.count) > 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 2**16), st.integers(0, 2)), max_size=20),
+    st.permutations(range(1, 9)),
+)
+@settings(max_examples=60)
+def test_every_level_holds_every_event_whichever_was_made_first(
+    drawn: list[tuple[int, int, int]], levels: list[int]
+) -> None:
+    builder = trace()
+    for at, dur, tid in drawn:
+        builder.op("a", at / 1000, dur / 1000, tid=tid)
+    table = builder.table()
+    pyramid = Pyramid(table)
+    for level in levels:
+        items = pyramid.level(level)
+        found = zip(items.first, pyramid.end_ns(items), items.count, items.busy_ns, items.longest, strict=True)
+        assert sorted((table.start_ns[f], e - table.start_ns[f], c, b, row) for f, e, c, b, row in found) == sorted(
+            recount(table, pyramid.cell_ns(level))
+        )
+        assert items.count.sum() == len(table) and items.busy_ns.sum() == table.dur_ns.sum()
+
+
+@pytest.mark.parametrize("shift_by", [0, 2**61])
+def test_what_a_window_shows_does_not_depend_on_the_window(shift_by: int) -> None:
+    builder = many()
+    if shift_by:
+        builder.op("far", shift_by / 1000, 1)  # so far that times and lines do not fit one number exactly
+    table = builder.table()
+    whole = draw(table, 0, table.coverage.end_ns, 20_000)
+    part = draw(table, 500_000, 900_000, 20_000)
+    columns = ("start", "dur", "count", "busy_ns", "row")
+    shown, seen = (set(zip(*(getattr(of, key) for key in columns), strict=True)) for of in (whole, part))
+    inside = {item for item in shown if item[0] < 900_000 and item[0] + item[1] >= 500_000}
+    assert seen == inside and len(inside) > 10
+
+
+@pytest.mark.parametrize(
+    ("resolution_ns", "level"), [(0, 0), (1, 0), (255, 0), (256, 1), (1023, 1), (1024, 2), (4096, 3), (10**9, 11)]
+)
+def test_the_level_of_a_resolution(resolution_ns: int, level: int) -> None:
+    assert Pyramid.level_for(resolution_ns) == level
+    assert Pyramid.cell_ns(level) <= max(1, resolution_ns)
 
 
 @pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])

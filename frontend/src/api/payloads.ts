@@ -361,10 +361,11 @@ export interface Figures {
   title: string
 }
 /**
- * Events of ``[start_ns, end_ns)`` as columns of equal length, sorted by (track, row, start).
+ * What touches ``[start_ns, end_ns)``, as columns of equal length, sorted by (track, row, start).
  *
- *     Neighbours on one row that are each narrower than ``resolution_ns`` come merged: ``count`` > 1, ``busy_ns`` is the
- *     covered time and ``event`` is -1. Otherwise ``event`` is the row of the event in the trace table (for details).
+ *     Events on one row that are each shorter than ``resolution_ns`` and start in the same cell of so many nanoseconds come
+ *     merged, whatever the window: ``count`` > 1, ``busy_ns`` is the time that they cover, name and category are those of
+ *     the longest, and ``event`` is -1. Otherwise ``event`` is the row of the event in the trace table (for details).
  *     ``name`` and ``category`` index ``names`` and ``categories``.
  */
 export interface Timeline {

@@ -1,0 +1,99 @@
+"""Lanes: how a track is divided, what the parts are called, and in which order they stand."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.payloads import TimelineTrack
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+HOST, PYTHON, DEVICE, DEVICE_NOTE, SYNC, OTHER = range(6)
+_LANES = 6
+_GROUP = {
+    EventKind.OPERATOR: HOST,
+    EventKind.ANNOTATION: HOST,
+    EventKind.RUNTIME: HOST,
+    EventKind.PYTHON: PYTHON,
+    EventKind.MODULE: PYTHON,
+    EventKind.KERNEL: DEVICE,
+    EventKind.MEMCPY: DEVICE,
+    EventKind.MEMSET: DEVICE,
+    EventKind.DEVICE_ANNOTATION: DEVICE_NOTE,
+    EventKind.SYNC: SYNC,
+}
+_GROUP_OF_KIND = np.array([_GROUP.get(kind, OTHER) for kind in EventKind], np.int32)
+_SUBTITLE = {
+    HOST: "operators, runtime",
+    PYTHON: "Python",
+    DEVICE: "",
+    DEVICE_NOTE: "annotations",
+    SYNC: "waits",
+    OTHER: "profiler, other",
+}
+
+THREAD_NAME = re.compile(r"thread -?\d+ \((.+)\)$")
+"""How Kineto names host threads: the number is known, what matters stands in the parentheses."""
+
+
+def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(None)) -> Int32:
+    """Number of the lane of rows (by default all): its track and what stands on it."""
+    lane: Int32 = trace.track[rows] * np.int32(_LANES) + _GROUP_OF_KIND[trace.kind[rows]]
+    return lane
+
+
+def tracks_of(
+    trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArray[np.integer]
+) -> tuple[list[TimelineTrack], Int64]:
+    """Lanes of some rows, each of which stands for so many ``events``: devices first, then busy threads.
+
+    Also the place of each row's lane among them.
+    """
+    ids, which = np.unique(lane_of(trace, rows), return_inverse=True)
+    count = np.bincount(which.ravel(), weights=events, minlength=len(ids)).astype(np.int64)
+    deepest = np.zeros(len(ids), np.int64)
+    np.maximum.at(deepest, which, trace.depth[rows])
+    per_thread: dict[int, int] = {}
+    for lane_id, number in zip(ids.tolist(), count.tolist(), strict=True):
+        per_thread[lane_id // _LANES] = per_thread.get(lane_id // _LANES, 0) + number
+    main = _main_thread(trace)
+
+    def rank(position: int) -> tuple[bool, bool, str, bool, int, int, int]:
+        track, kind = divmod(int(ids[position]), _LANES)
+        on_device = trace.tracks[track].is_device
+        pid = trace.tracks[track].pid if on_device else ""
+        return (kind == OTHER, not on_device, pid, track != main, 0 if on_device else -per_thread[track], track, kind)
+
+    order = sorted(range(len(ids)), key=rank)
+    tracks = [_track(trace, *divmod(int(ids[i]), _LANES), int(deepest[i]) + 1, main) for i in order]
+    place = np.empty(len(ids), np.int64)
+    place[order] = np.arange(len(ids))
+    return tracks, place[which.ravel()] if len(rows) else np.empty(0, np.int64)
+
+
+def _main_thread(trace: TraceTable) -> int:
+    """The track on which the steps were annotated, -1 when there are none."""
+    if not trace.steps.recorded or not len(trace.steps.host_start_ns):
+        return MISSING
+    is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
+    rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
+    return int(trace.track[rows[0]]) if len(rows) else MISSING
+
+
+def _track(trace: TraceTable, track: int, kind: int, rows: int, main: int) -> TimelineTrack:
+    about = trace.tracks[track]
+    if about.is_device:
+        name = next((d.name or "" for d in trace.devices if d.id == about.pid), "")
+        stream = about.tid if about.tid.startswith("stream") else f"stream {about.tid}"
+        return TimelineTrack(f"Device {about.pid} · {stream}", _SUBTITLE[kind] or name, True, rows)
+    named = THREAD_NAME.match(about.thread.strip())
+    name = named.group(1) if named else about.thread.strip() or "thread"
+    title = "Main thread" if track == main else f"{name} {about.tid}" if about.tid not in name else name
+    place = f" · {name} {about.tid}" if track == main else ""
+    return TimelineTrack(title, _SUBTITLE[kind] + place, False, rows)
