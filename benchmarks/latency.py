@@ -33,6 +33,7 @@ TABLES = {
     "memory": ("memory_operators", "memory_events", "memory_peak"),
     "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices"),
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
+    "range": ("range", "range_devices"),
 }
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")
@@ -195,6 +196,11 @@ def _details(view: str, first: Any) -> Iterator[_Query]:
             moment = int(x[0] + (x[-1] - x[0]) * i / WINDOWS)
             yield {"at_ns": moment}
             yield {"start_ns": int(x[0]), "end_ns": moment}
+    if view == "range":
+        length = next(f["value"] for f in first["payloads"]["summary"]["figures"] if f["metric"]["unit"] == "ns")
+        for i in range(WINDOWS):
+            begin = length * i // WINDOWS
+            yield {"start_ns": begin, "end_ns": begin + max(1, length >> (1 + i % 12))}
     if view == "diff":
         for measure in ("host_self_ns", "host_total_ns"):
             yield {"measure": measure}

@@ -9,6 +9,7 @@ from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
+from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.timeline import TimelineAnalysis
 
 ANALYSES: tuple[Analysis, ...] = (
@@ -21,4 +22,5 @@ ANALYSES: tuple[Analysis, ...] = (
     Distributed(),
     Diff(),
     Events(),
+    Range(),
 )

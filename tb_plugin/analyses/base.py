@@ -250,6 +250,16 @@ def _equal(values: pa.ChunkedArray, text: str) -> Bool:
     return _flags(pc.fill_null(pc.equal(values, int(text)), False))
 
 
+def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
+    """``start_ns`` and ``end_ns``, by default those of the trace. Raises BadRequest."""
+    start, end = (whole_number(params, key) for key in ("start_ns", "end_ns"))
+    start = 0 if start is None else max(0, start)
+    end = max(trace.coverage.end_ns, start + 1) if end is None else end
+    if end <= start:
+        raise BadRequest("The range ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
+    return start, end
+
+
 def whole_number(params: Params, key: str) -> int | None:
     """One of the view's own parameters, None when it is not given. Raises BadRequest."""
     text = params.get(key)

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view, bounds_of
 from tb_plugin.analyses.metrics import columns, figure, metric
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
+from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.trace.table import TraceTable, Track
 
@@ -40,8 +41,8 @@ class Events:
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the steps, the filters and the one event."""
-        return (params.steps, params.where, params.get("event"))
+        """Depends on the steps, the filters, the range and the one event."""
+        return (params.steps, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """One event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
@@ -50,6 +51,8 @@ class Events:
             payloads = _one(trace, _event(trace, params.get("event")))
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
         rows = _matching(trace, selection, params.where)
+        if params.get("start_ns") or params.get("end_ns"):
+            rows = rows[touching(trace.start_ns[rows], trace.end_ns[rows], *bounds_of(trace, params))]
         frame = _instances(trace, rows)
         payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
         return Part(selection.coverage, frames={"instances": frame}, payloads=payloads, layout=(*payloads, "instances"))

@@ -511,6 +511,33 @@ METRICS: dict[str, Metric] = {
         },
     ),
     **_metrics(
+        "the marked range",
+        "ns",
+        {
+            "range_length_ns": ("Length", "From the begin of the range to its end."),
+            "inside_ns": (
+                "Inside",
+                "Of the events what lies in the range, summed up. Concurrent threads and streams add up.",
+            ),
+            "inside_self_ns": (
+                "Self inside",
+                "Inside, less what lies in the calls beneath: of operators and runtime calls those of the operator tree, of "
+                "Python calls other Python calls. Ranges that only lie around others have none.",
+            ),
+        },
+    ),
+    **_metrics(
+        "the marked range",
+        "ratio",
+        {
+            "inside_ratio": (
+                "Of the range",
+                "Inside over the length of the range; above 1 where events ran side by side.",
+            ),
+            "busy_ratio": ("Busy share", "Busy over the length of the range."),
+        },
+    ),
+    **_metrics(
         "",
         "count",
         {

@@ -27,7 +27,7 @@ from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
-DETAIL_VIEWS = ("events",)
+DETAIL_VIEWS = ("events", "range")
 """Views that need a selection to say anything: reached from a row, not from the navigation."""
 CHANGES = 10
 """How often what is read may change or vanish under way before a caller that waits gives up."""

@@ -16,6 +16,7 @@ import { CloseIcon, DownloadIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { StackFrames } from '../widgets/stack'
 import { TimelineCanvas, type TimelineHandle, TimelineText } from '../widgets/timeline'
+import { RangePanel } from './parts/rangePanel'
 import { SearchBox } from './parts/tableSection'
 import type { ViewProps } from './view'
 
@@ -213,24 +214,13 @@ function Page(props: {
         </footer>
       </section>
       {range && (
-        <div className="tt-measure">
-          Measured <b>{format(range.end - range.start, 'ns')}</b>
-          <Button size="compact-xs" variant="default" onClick={() => handle.current?.show(range)}>
-            Zoom to it
-          </Button>
-          <Button
-            size="compact-xs"
-            variant="default"
-            component="a"
-            href={windowUrl({ ...profile, start_ns: range.start, end_ns: range.end })}
-            download
-          >
-            Export it
-          </Button>
-          <Button size="compact-xs" variant="subtle" onClick={() => setRoute({ from_ns: '', to_ns: '' })}>
-            Clear
-          </Button>
-        </div>
+        <RangePanel
+          range={range}
+          base={profile}
+          search={search}
+          onShow={(next) => handle.current?.show(next)}
+          onClose={() => setRoute({ from_ns: '', to_ns: '' })}
+        />
       )}
       {event !== null && <EventPanel event={event} base={profile} onClose={() => setRoute({ event: '' })} />}
       <PerfettoModal

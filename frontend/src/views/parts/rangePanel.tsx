@@ -1,0 +1,94 @@
+// A range that was marked on the timeline: how long it is, how busy the devices were, and what ran in it, by name.
+import { Button } from '@mantine/core'
+import { useMemo, useState } from 'react'
+import { type Query, windowUrl } from '../../api/client'
+import type { View } from '../../api/payloads'
+import type { Range } from '../../canvas/timelineDraw'
+import { format } from '../../lib/format'
+import { useView } from '../../state/data'
+import { usePages } from '../../state/pages'
+import { Card } from '../../widgets/basics'
+import { ProblemPanel } from '../../widgets/problem'
+import { DataTable } from '../../widgets/table'
+import { RowDetail } from './rowDetail'
+
+interface Order {
+  key: string
+  desc: boolean
+}
+
+export function RangePanel(props: {
+  range: Range
+  /** The profile. */
+  base: Query
+  /** What the timeline is searched for narrows the list as well. */
+  search: string
+  onShow: (range: Range) => void
+  onClose: () => void
+}) {
+  const { range, base, search, onShow, onClose } = props
+  const profile = JSON.stringify(base)
+  const asked: Query = useMemo(
+    () => ({ ...JSON.parse(profile), start_ns: range.start, end_ns: range.end }),
+    [profile, range.start, range.end],
+  )
+  const [order, setOrder] = useState<Order>({ key: '', desc: true })
+  const [open, setOpen] = useState('')
+  const resource = useView('range', asked)
+  const query = useMemo(() => ({ sort: order.key, desc: order.desc, search, where: [] }), [order, search])
+  const pages = usePages('range', 'range', asked, query)
+  return (
+    <Card
+      className="tt-range"
+      title={`${format(range.end - range.start, 'ns')} marked`}
+      subtitle={resource.data ? <Devices view={resource.data} /> : undefined}
+      actions={
+        <span className="tt-row">
+          <Button size="compact-xs" variant="default" onClick={() => onShow(range)}>
+            Zoom to it
+          </Button>
+          <Button size="compact-xs" variant="default" component="a" href={windowUrl(asked)} download>
+            Export it
+          </Button>
+          <Button size="compact-xs" variant="subtle" onClick={onClose}>
+            Clear
+          </Button>
+        </span>
+      }
+    >
+      {resource.problem ? (
+        <ProblemPanel problem={resource.problem} />
+      ) : (
+        <DataTable
+          pages={pages}
+          query={query}
+          onSort={(key, desc) => setOrder({ key, desc })}
+          shown={null}
+          nameStyle="kernel"
+          open={open}
+          onOpen={setOpen}
+          detail={(row, table) => <RowDetail row={row} table={table} base={asked} stacks={false} />}
+          label="What ran in the range"
+        />
+      )}
+    </Card>
+  )
+}
+
+/** Events, and how busy each device was. */
+function Devices({ view }: { view: View }) {
+  const { summary, range_devices: devices } = view.payloads
+  const events = summary?.kind === 'figures' ? summary.figures.find(({ metric }) => metric.key === 'events') : undefined
+  const rows = devices?.kind === 'table' ? devices.rows : []
+  return (
+    <>
+      {events && `${Number(events.value).toLocaleString('en-US')} events`}
+      {rows.map((row) => (
+        <span key={String(row.device)}>
+          {' · '}device {String(row.device)} busy {format(Number(row.busy_ns), 'ns')},{' '}
+          {format(Number(row.busy_ratio), 'ratio')}
+        </span>
+      ))}
+    </>
+  )
+}

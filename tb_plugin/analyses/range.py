@@ -1,0 +1,145 @@
+"""Range: what ran in a stretch of time that somebody marked on the timeline, event by event cut at its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view, bounds_of
+from tb_plugin.analyses.grouping import group, ratio
+from tb_plugin.analyses.metrics import metric
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
+from tb_plugin.trace.intervals import measure, union
+from tb_plugin.trace.order import touching
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
+from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import self_time
+
+Int64 = npt.NDArray[np.int64]
+
+HERE = "the marked range"
+_PYTHON = (EventKind.PYTHON, EventKind.MODULE)
+_AROUND = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN)
+"""Kinds that only lie around others: no time is their own."""
+
+
+class Range:
+    """Statistics of a range of time."""
+
+    id = "range"
+    title = "Range"
+    model: Model = "trace"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Not a page of its own: always there."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the range; the steps are said, not applied."""
+        return (params.steps, params.get("start_ns"), params.get("end_ns"))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """By name and by device, of ``[start_ns, end_ns)``; without bounds of everything. Raises BadRequest."""
+        coverage = select_rows(trace, params.steps).coverage
+        start, end = bounds_of(trace, params)
+        rows = np.flatnonzero(touching(trace.start_ns, trace.end_ns, start, end))
+        begins, ends = np.maximum(trace.start_ns[rows], start), np.minimum(trace.end_ns[rows], end)
+        frames = {
+            "range": _by_name(trace, rows, begins, ends, end - start),
+            "range_devices": _by_device(trace, rows, begins, ends, end - start),
+        }
+        figures = [Figure(metric("range_length_ns"), end - start), Figure(metric("events", window=HERE), len(rows))]
+        summary = Figures("summary", "Range", "", figures)
+        return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
+    """One row for each name and kind."""
+    kind = trace.kind[rows]
+    groups = group(trace.name[rows], kind)
+    dur = trace.dur_ns[rows]
+    inside = groups.sum(ends - begins)
+    count = groups.count()
+    kinds = pa.array([one.name.lower() for one in EventKind], pa.string())
+    data = pa.table(
+        {
+            "name": trace.strings.take(trace.name[rows][groups.first]),
+            "kind": kinds.take(pa.array(kind[groups.first])),
+            "events": pa.array(count),
+            "inside_ns": pa.array(inside),
+            "inside_ratio": pa.array(inside / length_ns),
+            "inside_self_ns": pa.array(
+                groups.sum(_self_inside(trace, rows, begins, ends)), mask=of_kind(kind[groups.first], *_AROUND)
+            ),
+            "mean_ns": pa.array(ratio(groups.sum(dur), count)),
+            "min_ns": pa.array(groups.min(dur)),
+            "max_ns": pa.array(groups.max(dur)),
+        }
+    )
+    order = [
+        ("inside_self_ns", "descending"),
+        ("inside_ns", "descending"),
+        ("name", "ascending"),
+        ("kind", "ascending"),
+    ]
+    return Frame(
+        name="range",
+        title="In the range, by name",
+        columns=[_column(key, share=key == "inside_self_ns") for key in data.column_names],
+        data=data.sort_by(order),
+        row_key=("name", "kind"),
+        name_column="name",
+        sort=Sort("inside_self_ns", True),
+    )
+
+
+def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
+    """Time inside the range less that of the calls beneath: of Python calls other Python calls, else of the operator tree."""
+    own = ends - begins
+    for kinds, parents, owners in (
+        (OP_TREE, trace.parent, OP_TREE),
+        (_PYTHON, trace.python_parent, (EventKind.PYTHON,)),
+    ):
+        among = np.flatnonzero(of_kind(trace.kind[rows], *kinds))
+        position = np.full(len(trace) + 1, MISSING, np.int32)  # the last one answers for -1
+        position[rows[among]] = np.arange(len(among), dtype=np.int32)
+        chosen = rows[among]
+        alone = self_time(begins[among], ends[among], position[parents[chosen]], trace.overlaps[chosen])
+        counted = of_kind(trace.kind[chosen], *owners)
+        own[among[counted]] = alone[counted]
+    return own
+
+
+def _by_device(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
+    """How long each device that worked in the range was busy."""
+    work = of_kind(trace.kind[rows], *DEVICE_WORK) & (trace.device[rows] != MISSING)
+    found = []
+    for device in np.unique(trace.device[rows[work]]).tolist():
+        mine = work & (trace.device[rows] == device)
+        busy = measure(union(begins[mine], ends[mine]))
+        found.append((trace.devices[device].id, int(mine.sum()), busy, length_ns - busy, busy / length_ns))
+    keys = ("device", "events", "busy_ns", "idle_ns", "busy_ratio")
+    types = (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.float64())
+    data = {key: pa.array([row[i] for row in found], types[i]) for i, key in enumerate(keys)}
+    return Frame(
+        name="range_devices",
+        title="Devices in the range",
+        columns=[_column(key) for key in keys],
+        data=pa.table(data),
+        row_key=("device",),
+        name_column="device",
+    )
+
+
+def _column(key: str, share: bool = False) -> Column:
+    return Column(metric(key, window=HERE), share=share)
