@@ -28,6 +28,8 @@ describe('format', () => {
     expect(columnScale('bytes_per_second', [3.53e12, 4e8]).symbol).toBe('GB/s')
     expect(columnScale('bytes', [6 * 2 ** 30, 2 ** 30]).symbol).toBe('GiB')
     expect(columnScale('ns', [98e6, 12]).symbol).toBe('ms')
+    expect(columnScale('ns', [1.2e9, 4e3]).symbol).toBe('ms')
+    expect(columnScale('ns', [1.2e9, 0.4e9]).symbol).toBe('s')
   })
 
   it('tells the exact value', () => {

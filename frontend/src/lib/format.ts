@@ -44,8 +44,8 @@ export function scaleFor(unit: Unit, max: number): Scale {
 }
 
 /**
- * The scale for all values of a column. Sizes and rates span many units: one step smaller where the smallest value would
- * vanish and the largest stays short.
+ * The scale for all values of a column, which may span many units: one step smaller where the smallest value would vanish
+ * and the largest stays short.
  */
 export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
   let max = 0
@@ -56,9 +56,9 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
     min = Math.min(min, Math.abs(value))
   }
   const scale = scaleFor(unit, max)
-  const ladder = unit === 'ns' ? undefined : LADDERS[unit]
-  const smaller = ladder?.filter(([factor]) => factor < scale.factor).at(-1)
-  if (!smaller || min / scale.factor >= 0.01 || max / smaller[0] >= 100_000) return scale
+  const smaller = LADDERS[unit]?.filter(([factor]) => factor < scale.factor).at(-1)
+  const longest = unit === 'ns' ? 10_000 : 100_000
+  if (!smaller || min / scale.factor >= 0.01 || max / smaller[0] >= longest) return scale
   return { unit, factor: smaller[0], symbol: smaller[1] }
 }
 
