@@ -1,0 +1,67 @@
+"""The timeline driven as a person does: a range is marked, read, narrowed, opened again from its link, and cleared."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Frame
+
+from tests.browser.conftest import Open
+from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+
+RUN = "synthetic_gpu"
+
+
+def mark(tab: Tab, frame: Frame) -> dict[str, str]:
+    """Drags with shift over the middle of the picture; the range of the address."""
+    box = frame.locator(".tt-timeline canvas").bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    tab.page.keyboard.down("Shift")
+    tab.page.mouse.move(box["x"] + box["width"] * 0.5, y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + box["width"] * 0.8, y, steps=4)
+    tab.page.mouse.up()
+    tab.page.keyboard.up("Shift")
+    tab.settle()
+    state = tab.state()
+    return {"start_ns": state["from_ns"], "end_ns": state["to_ns"]}
+
+
+def shown(frame: Frame) -> str | None:
+    return frame.locator(".tt-range [role=table]").get_attribute("aria-rowcount")
+
+
+def test_a_marked_range_says_what_ran_in_it(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="timeline")
+    window = mark(tab, frame)
+    assert_healthy(frame)
+    server = ask(tab.address, "view/range", run=RUN, **window)["payloads"]
+    assert shown(frame) == str(server["range"]["matched_rows"] + 1)
+    head = frame.locator(".tt-range header").inner_text()
+    events = next(f["value"] for f in server["summary"]["figures"] if f["metric"]["key"] == "events")
+    (device,) = server["range_devices"]["rows"]
+    assert f"{events:,} events" in head
+    assert f"device {device['device']} busy" in head and f"{100 * device['busy_ratio']:.1f}" in head
+    first = frame.locator(".tt-range [role=row]").nth(1).inner_text()
+    assert server["range"]["rows"][0]["kind"] in first
+    assert not tab.axe()
+    # The link holds the range; a search of the timeline narrows the list too.
+    again = tab.open(run=RUN, view="timeline", from_ns=window["start_ns"], to_ns=window["end_ns"], search="aten::")
+    found = ask(tab.address, "table/range/range", run=RUN, search="aten::", **window)
+    assert shown(again) == str(found["matched_rows"] + 1) and 0 < found["matched_rows"] < found["total_rows"]
+    again.get_by_role("button", name="Clear", exact=True).click()
+    again = tab.settle()
+    assert "from_ns" not in tab.state() and not again.locator(".tt-range").count()
+
+
+def test_a_row_of_a_range_opens_to_its_events_in_the_range(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="timeline")
+    window = mark(tab, frame)
+    (first, *_) = ask(tab.address, "table/range/range", run=RUN, **window)["rows"]
+    frame.locator(".tt-range [role=row]").nth(1).click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    text = frame.locator(".tt-range .tt-detail-grid").inner_text()
+    assert f"{first['events']:,}" in text
