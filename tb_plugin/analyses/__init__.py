@@ -9,6 +9,7 @@ from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
+from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.timeline import TimelineAnalysis
 
 ANALYSES: tuple[Analysis, ...] = (
@@ -17,6 +18,7 @@ ANALYSES: tuple[Analysis, ...] = (
     Operators(),
     Kernels(),
     Modules(),
+    Stacks(),
     Memory(),
     Distributed(),
     Diff(),

@@ -7,15 +7,19 @@ of all places sum to the time of the chosen rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.grouping import Forest, group, preorder
-from tb_plugin.analyses.selection import Selection
+from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable, Track
 from tb_plugin.trace.tree import nest, self_time
@@ -29,6 +33,8 @@ _CALLS = (EventKind.OPERATOR, EventKind.RUNTIME)
 FRAMES: dict[str, tuple[EventKind, ...]] = {"both": (*_PYTHON, *_CALLS), "python": _PYTHON, "operators": _CALLS}
 """What the frames of a stack are. Runtime calls belong to the operators: what they took is no time of the operator."""
 WEIGHTS = ("host", "device")
+NODES_SENT = 10_000
+"""A page gets the places with most time; ``Tree.total_nodes`` counts all. Exports hold every one."""
 _REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPERATOR}
 """Names of the place that carries device work which no frame launched."""
 
@@ -79,6 +85,45 @@ class _Frames:
     device_ns: Int64
     rest_ns: int
     """Chosen device time that no frame launched."""
+
+
+class Stacks:
+    """Merged stacks of Python calls and operators."""
+
+    id = "stacks"
+    title = "Stacks"
+    model: Model = "trace"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs calls on the host."""
+        if of_kind(trace.kind, *FRAMES["both"]).any():
+            return None
+        return Missing(
+            "The trace holds no calls on the host.",
+            "Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls.",
+        )
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps, frames, time and thread."""
+        return (params.steps, params.get("of"), params.get("weight"), params.get("thread"))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """The places and the threads. Raises BadRequest for an unknown choice, thread or step."""
+        choice = choice_of(params)
+        selection = select_rows(trace, params.steps)
+        tree = _tree(merged(trace, selection, choice), choice, bool(selection.of(trace, *DEVICE_WORK).size))
+        return Part(
+            coverage=selection.coverage,
+            frames={"threads": _threads(trace, selection, choice)},
+            payloads={"stacks": tree},
+            layout=("stacks", "threads"),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page or its threads."""
+        return answer_view(self, parts[0], params)
 
 
 def choice_of(params: Params) -> Choice:
@@ -142,6 +187,44 @@ def _heavy_first(parent: Int32, total_ns: Int64) -> Int64:
     # Of places with the same time the one that was called first.
     order = np.array(preorder(parent, total_ns, -np.arange(len(parent))), np.int64)
     return order[total_ns[order] > 0]
+
+
+def _tree(places: Places, choice: Choice, has_device: bool) -> Tree:
+    """The places with most time. An ancestor never has less than what is beneath it, and stands before it."""
+    total = places.host_total_ns if choice.weight == "host" else places.device_total_ns
+    kept = np.sort(np.argsort(-total, kind="stable")[:NODES_SENT])
+    position = np.full(len(places) + 1, MISSING, np.int64)  # the last one answers for -1
+    position[kept] = np.arange(len(kept))
+    data = {"calls": places.calls, "host_ns": places.host_total_ns, "host_own_ns": places.host_ns}
+    if has_device:
+        data |= {"device_ns": places.device_total_ns, "device_own_ns": places.device_ns}
+    numbers = {key: values[kept].tolist() for key, values in data.items()}
+    rows: list[dict[str, Scalar]] = [
+        {
+            "name": places.name[place],
+            "node_kind": EventKind(int(places.kind[place])).name.lower(),
+            **{key: values[i] for key, values in numbers.items()},
+        }
+        for i, place in enumerate(kept.tolist())
+    ]
+    shown = columns("name", "node_kind", *data)
+    parent = position[places.parent[kept]].tolist()
+    return Tree("stacks", "Stacks", shown, parent, rows, "name", [f"{choice.weight}_ns"], len(places))
+
+
+def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
+    """The threads that have frames, whichever was chosen."""
+    rows = selection.of(trace, *FRAMES[choice.of])
+    events = np.bincount(trace.track[rows], minlength=len(trace.tracks))
+    found = np.flatnonzero(events)
+    found = found[np.argsort(-events[found], kind="stable")]
+    tracks = [trace.tracks[i] for i in found.tolist()]
+    data = {
+        "thread": pa.array([thread_label(track) for track in tracks], pa.string()),
+        "thread_key": pa.array([thread_key(track) for track in tracks], pa.string()),
+        "events": pa.array(events[found]),
+    }
+    return Frame("threads", "Threads", columns(*data), pa.table(data), ("thread_key",), "thread", Sort("events", True))
 
 
 def _frames(trace: TraceTable, selection: Selection, choice: Choice) -> _Frames:

@@ -32,6 +32,8 @@ from tb_plugin.storage.files import Folder
 
 DETAIL_VIEWS = ("events",)
 """Views that need a selection to say anything: reached from a row, not from the navigation."""
+PICTURES = ("timeline", "stacks")
+"""Views without facts: no report waits for them unless it names them."""
 CHANGES = 10
 """How often what is read may change or vanish under way before a caller that waits gives up."""
 _CHUNK_BYTES = 1024 * 1024
@@ -131,8 +133,8 @@ class Workspace:
         for _ in range(CHANGES):
             entry = self.load(place)
             params = Params(steps=_steps(entry, steps), limit=None)
-            views = [view.id for view in navigation(entry) if view.available]
-            wanted = [view for view in views if (view_ids is None or view in view_ids) and _of_several(view) is None]
+            views = [view.id for view in navigation(entry) if view.available and _of_several(view.id) is None]
+            wanted = [view for view in views if (view not in PICTURES if view_ids is None else view in view_ids)]
             answer: bytes | None = self._run(entry, "report_numbers", wanted, params)
             if answer is not None:
                 return answer

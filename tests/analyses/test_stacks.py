@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses import stacks
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.stacks import FRAMES, WEIGHTS, Choice, Places, choice_of, merged
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, name_of, rows, trace
+from tests.builders import TraceBuilder, analysis, kernel, name_of, part, rows, trace
 from tests.conftest import SAMPLE_FILES, sample
 
 OPERATOR, RUNTIME, PYTHON, MODULE = EventKind.OPERATOR, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE
@@ -285,3 +287,34 @@ def test_the_operators_have_the_times_of_the_operators_view(name: str) -> None:
                 ours[text][column] += ns
     theirs = {r["name"]: [r["host_self_ns"], r["device_self_ns"]] for r in rows(table, "operators")}
     assert {k: v for k, v in ours.items() if any(v)} == {k: v for k, v in theirs.items() if any(v)}
+
+
+def test_the_page() -> None:
+    found = part(training().table(), "stacks")
+    tree: Any = found.payloads["stacks"]
+    assert tree.value_columns == ["host_ns"] and tree.total_nodes == len(tree.rows) == 5
+    assert tree.parent == [-1, 0, 1, 2, 0]
+    assert tree.rows[2] == {
+        "name": "aten::mm", "node_kind": "operator", "calls": 1, "host_ns": 30_000, "host_own_ns": 25_000,
+        "device_ns": 7_000, "device_own_ns": 7_000,
+    }  # fmt: skip
+    assert found.frames["threads"].data.to_pylist() == [{"thread": "thread 1", "thread_key": "1:1", "events": 6}]
+
+
+def test_the_page_lists_all_threads_whichever_is_chosen() -> None:
+    found = part(threads(), "stacks", extra=(("thread", "2"), ("weight", "device")))
+    tree: Any = found.payloads["stacks"]
+    assert [row["device_ns"] for row in tree.rows] == [4_000] and tree.value_columns == ["device_ns"]
+    assert [row["thread"] for row in found.frames["threads"].data.to_pylist()] == ["autograd", "main"]
+
+
+def test_a_page_gets_the_places_with_most_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "NODES_SENT", 3)
+    builder = trace().python("main", 0, 100).python("a", 0, 10).python("b", 20, 40).python("c", 25, 30)
+    tree: Any = part(builder.table(), "stacks").payloads["stacks"]
+    assert ([row["name"] for row in tree.rows], tree.parent, tree.total_nodes) == (["main", "b", "c"], [-1, 0, 1], 4)
+
+
+def test_a_trace_without_calls_says_how_to_get_them() -> None:
+    missing = analysis("stacks").missing(trace().on_device(kernel("k", 1, at=0)).table())
+    assert missing is not None and "with_stack" in missing.enable
