@@ -48,7 +48,6 @@ export function Stacks({ base }: ViewProps) {
   )
 }
 
-/** Another tree: places of the old one mean nothing in it. */
 const choose = (change: Record<string, string>) => setRoute({ ...change, row: '', zoom: '' }, true)
 
 const categoryOf = (row: Row) => String(row.node_kind)

@@ -75,7 +75,7 @@ export function Icicle(props: {
     <div className="tt-icicle">
       {model.total === 0 && (
         <div className="tt-none">
-          None of the {noun} has any {title.toLowerCase()}.
+          {title} is 0 everywhere: no {noun} to draw.
         </div>
       )}
       <canvas

@@ -1,6 +1,6 @@
 // A tree as an icicle chart and as a table with the same numbers: one search, one zoom and one selection for both.
 import { Button, NativeSelect } from '@mantine/core'
-import { type ReactNode, useMemo, useState } from 'react'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../../api/payloads'
 import { format } from '../../lib/format'
 import type { Row } from '../../lib/pages'
@@ -46,6 +46,12 @@ export function TreePage(props: {
   const first = useMemo(() => firstOpen(tree), [tree])
   // What was opened in another tree says nothing about this one.
   const open = opened?.tree === tree ? opened.nodes : first
+  const before = useRef(tree)
+  useEffect(() => {
+    // Nor does the number of a node: with other steps or choices it is another one.
+    if (before.current !== tree) setRoute({ row: '', zoom: '' })
+    before.current = tree
+  }, [tree])
   const setOpen = (nodes: ReadonlySet<number>) => setOpened({ tree, nodes })
   const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
   const selected = route.row && Number(route.row) < tree.rows.length ? Number(route.row) : -1
