@@ -113,7 +113,8 @@ class Stacks:
         """The places and the threads. Raises BadRequest for an unknown choice, thread or step."""
         choice = choice_of(params)
         selection = select_rows(trace, params.steps)
-        tree = _tree(merged(trace, selection, choice), choice, bool(selection.of(trace, *DEVICE_WORK).size))
+        has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
+        tree = _tree(merged(trace, selection, choice), choice, has_device)
         return Part(
             coverage=selection.coverage,
             frames={"threads": _threads(trace, selection, choice)},

@@ -318,3 +318,11 @@ def test_a_page_gets_the_places_with_most_time(monkeypatch: pytest.MonkeyPatch) 
 def test_a_trace_without_calls_says_how_to_get_them() -> None:
     missing = analysis("stacks").missing(trace().on_device(kernel("k", 1, at=0)).table())
     assert missing is not None and "with_stack" in missing.enable
+
+
+def test_device_time_that_there_is_not_is_an_empty_picture_of_it() -> None:
+    tree: Any = part(trace().op("a", 0, 5).table(), "stacks", extra=(("weight", "device"),)).payloads["stacks"]
+    assert (tree.rows, tree.value_columns) == ([], ["device_ns"])
+    assert "device_ns" in [column.metric.key for column in tree.columns]
+    tree = part(trace().op("a", 0, 5).table(), "stacks").payloads["stacks"]
+    assert "device_ns" not in [column.metric.key for column in tree.columns]

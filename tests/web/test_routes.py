@@ -164,7 +164,7 @@ def test_stacks_of_a_profile(client):
 
 
 def test_stacks_that_are_not_there(client):
-    assert error_of(get(client, "download/stacks?run=b&weight=device"))["where"] == "both"
+    assert error_of(get(client, "download/stacks?run=b&weight=device"))["where"] == "weight"
     assert get(client, "download/stacks?run=b&weight=device").status_code == 404
     for wrong in ("format=svg", "of=x", "weight=x", "thread=x", "steps=99"):
         response = get(client, f"download/stacks?run=b&{wrong}")

@@ -56,7 +56,7 @@ function Page({ view, query }: { view: View; query: Query }) {
   const { of = '', weight = '', thread = '' } = useRoute()
   const tree = view.payloads.stacks as Tree
   const threads = view.payloads.threads as Table
-  const hasDevice = tree.columns.some((column) => column.metric.key === 'device_ns')
+  const hasDevice = tree.columns.some(({ metric }) => metric.key === 'device_ns')
   const listed = threads.rows.map((row) => ({ value: String(row.thread_key), label: threadLabel(row, threads.rows) }))
   const choices = (
     <>
@@ -72,7 +72,7 @@ function Page({ view, query }: { view: View; query: Query }) {
         aria-label="Time of the stacks"
         value={weight}
         onChange={(event) => choose({ weight: event.currentTarget.value })}
-        data={WEIGHTS.filter(({ value }) => hasDevice || value === '' || value === weight)}
+        data={hasDevice ? WEIGHTS : WEIGHTS.slice(0, 1)}
       />
       <NativeSelect
         size="sm"
