@@ -156,7 +156,7 @@ class Workspace:
             return _payload(entry)
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
-        path = self._written(entry, key, ".json.gz", "window", start_ns, end_ns)
+        path = self._written(entry, key, ".json.gz", "window", start_ns, end_ns, heavy=True)
         if path is None:
             return _payload(entry)
         return Download(f"{_stem(entry)}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
@@ -175,19 +175,21 @@ class Workspace:
         name = f"{_stem(entry)}.{choice.weight}{SUFFIXES[form]}"
         return Download(name, path.stat().st_size, _chunks_of(path), gzipped=True)
 
-    def _written(self, entry: Entry, key: str, suffix: str, task: str, *args: object) -> Path | None:
+    def _written(
+        self, entry: Entry, key: str, suffix: str, task: str, *args: object, heavy: bool = False
+    ) -> Path | None:
         """The file that a task wrote for that key, now or before; None when the columns are lost, and load anew."""
         path = self._store.get(key, suffix)
         if path is not None:
             return path
         path = self._store.path(key, suffix)
         try:
-            if self._run(entry, task, *args, str(path), heavy=True) is None:
+            if self._run(entry, task, *args, str(path), heavy=heavy) is None:
                 return None
         except CacheRefused as error:
             if not self._store.leave(error):
                 raise
-            return self._written(entry, key, suffix, task, *args)
+            return self._written(entry, key, suffix, task, *args, heavy=heavy)
         self._store.evict(keep=path)
         return path
 
