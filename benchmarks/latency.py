@@ -34,6 +34,7 @@ TABLES = {
     "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices"),
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
     "range": ("range", "range_devices"),
+    "stacks": ("threads",),
 }
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")

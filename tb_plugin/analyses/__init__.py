@@ -10,6 +10,7 @@ from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.range import Range
+from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.timeline import TimelineAnalysis
 
 ANALYSES: tuple[Analysis, ...] = (
@@ -18,6 +19,7 @@ ANALYSES: tuple[Analysis, ...] = (
     Operators(),
     Kernels(),
     Modules(),
+    Stacks(),
     Memory(),
     Distributed(),
     Diff(),

@@ -146,6 +146,20 @@ def _depths(parent: Int32) -> Int32:
     return depth
 
 
+def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
+    """Positions in pre-order, siblings with most of the first value (then of the next) first. ``parent`` -1 = root."""
+    children: dict[int, list[int]] = {}
+    above = parent.tolist()
+    for node in np.lexsort(values[::-1]).tolist():
+        children.setdefault(above[node], []).append(node)
+    order, stack = [], list(children.get(MISSING, []))
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        stack.extend(children.get(node, []))
+    return order
+
+
 def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
     """Positions (ascending) of some rows (-1 = none) and all around them, and their parents as positions among these."""
     needed = np.zeros(len(parent) + 1, np.bool_)

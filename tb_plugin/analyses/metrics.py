@@ -47,6 +47,7 @@ METRICS: dict[str, Metric] = {
             "step": ("Step", "Number of the profiler step, as recorded."),
             "stream": ("Stream", "Stream or queue of the device on which the event ran."),
             "thread": ("Thread", "Host thread."),
+            "thread_key": ("Thread id", "Process id and thread id, as recorded."),
             "device": ("Device", "Device id as recorded in the trace."),
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
             "device_name": ("Name", "Name of the device as its driver reports it."),
@@ -471,6 +472,8 @@ METRICS: dict[str, Metric] = {
         {
             "host_ns": ("Host", "Time on the host of the place and of everything beneath it, over all threads."),
             "device_ns": ("Device", "Kernel, memcpy and memset time launched from the place and beneath it."),
+            "host_own_ns": ("Host own", "Host time of the place without what stands beneath it."),
+            "device_own_ns": ("Device own", "Device time launched from the place itself, not from beneath it."),
             "base_ns": ("Baseline", "The baseline's time."),
             "exp_ns": ("Experiment", "The experiment's time."),
             "delta_ns": ("Change", "Experiment less baseline; 0 on the side that does not have it."),
@@ -502,7 +505,10 @@ METRICS: dict[str, Metric] = {
         "text",
         {
             "presence": ("In", "both; new: only the experiment has it; gone: only the baseline has it."),
-            "node_kind": ("Kind", "phase, module, operator, annotation, or what ran on the device."),
+            "node_kind": (
+                "Kind",
+                "phase, module, operator, annotation, Python or runtime call, or what ran on the device.",
+            ),
             "base_setting": ("Baseline", "What the baseline's file says."),
             "exp_setting": ("Experiment", "What the experiment's file says."),
             "measure": ("Measure", "Key of the time that tables and call tree compare."),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
-from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, preorder
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import Selection, select_rows
@@ -215,7 +215,7 @@ def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
     data = _aggregate(calls, nodes)
     above = calls.parent[nodes.first]
     parent = np.where(above == MISSING, MISSING, nodes.of[above])
-    order = _preorder(parent, data["device_total_ns"] + data["backward_device_total_ns"], data["host_total_ns"])
+    order = preorder(parent, data["device_total_ns"] + data["backward_device_total_ns"], data["host_total_ns"])
     order, above_of = _cut(order, parent)
     names = [module_label(trace.strings[int(i)]) for i in trace.name[calls.row[nodes.first]]]
     sent: list[dict[str, Scalar]] = [
@@ -223,19 +223,6 @@ def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
     ]
     widths = [key for key in TIMES if key in keys]
     return Tree("tree", "Module tree", columns(*keys), above_of, sent, "module", widths, len(nodes))
-
-
-def _preorder(parent: Int64, first: Int64, second: Int64) -> list[int]:
-    """Nodes in pre-order, siblings with most device time (then host time) first."""
-    children: dict[int, list[int]] = {}
-    for node in np.lexsort((second, first)).tolist():
-        children.setdefault(int(parent[node]), []).append(node)
-    order, stack = [], list(children.get(MISSING, []))
-    while stack:
-        node = stack.pop()
-        order.append(node)
-        stack.extend(children.get(node, []))
-    return order
 
 
 def _cut(order: list[int], parent: Int64) -> tuple[list[int], list[int]]:

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from tb_plugin import __version__
+from tb_plugin.analyses.stacks import FRAMES, WEIGHTS
 from tb_plugin.cli.diff import diff
 from tb_plugin.cli.doctor import doctor
 from tb_plugin.cli.report import report
 from tb_plugin.cli.session import NOTHING, OK, USAGE
+from tb_plugin.cli.stacks import stacks
 from tb_plugin.errors import BadRequest, UserError
+from tb_plugin.service.stacks import SUFFIXES
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_report(commands.add_parser("report", help="print the numbers of profiles"))
     _add_diff(commands.add_parser("diff", help="compare two profiles, and fail where a number grew too far"))
+    _add_stacks(commands.add_parser("stacks", help="write stacks for a flame graph or for speedscope"))
     _add_doctor(commands.add_parser("doctor", help="say what was found, what not, and why"))
     return parser
 
@@ -70,6 +74,20 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
     )
     _add_output(parser)
     parser.set_defaults(run_command=diff)
+
+
+def _add_stacks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
+    for name in ("run", "worker", "span"):
+        parser.add_argument(f"--{name}", help=f"which {name}, where there are several")
+    parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
+    parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
+    parser.add_argument("--of", choices=tuple(FRAMES), default="both", help="what the frames are (both)")
+    parser.add_argument("--weight", choices=WEIGHTS, default="host", help="which time they are given (host)")
+    parser.add_argument("--thread", default="", help="only this thread: pid:tid, its id or its name")
+    parser.add_argument("--format", choices=tuple(SUFFIXES), default="folded")
+    parser.add_argument("--output", default="", metavar="FILE", help="write there instead of to stdout")
+    parser.set_defaults(run_command=stacks)
 
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.format import MarkdownPrinter, Printer, TextPrinter, format_time
 from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Entry, Place
-from tb_plugin.service.workspace import DETAIL_VIEWS, Workspace, navigation
+from tb_plugin.service.workspace import DETAIL_VIEWS, PICTURES, Workspace, navigation
 
 SCHEMA_VERSION = 1
 TABLES = {
@@ -169,6 +169,6 @@ def _check_views(wanted: list[str] | None) -> None:
 
 
 def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:
-    alone = {analysis.id for analysis in ANALYSES if analysis.scope == "profile"} - {"timeline"}
+    alone = {analysis.id for analysis in ANALYSES if analysis.scope == "profile"} - set(PICTURES)
     views = [view.id for view in navigation(entry) if view.available and view.id in alone]
     return [view for view in views if wanted is None or view in wanted]

@@ -30,6 +30,7 @@ from tb_plugin.service import parts
 from tb_plugin.service.budget import room_bytes
 from tb_plugin.service.chrome import write_window
 from tb_plugin.service.selection import chosen_steps
+from tb_plugin.service.stacks import write_stacks
 from tb_plugin.service.summary import Limits, Summary
 from tb_plugin.service.worker import Progress, Report
 from tb_plugin.storage.cache import refused, write_whole
@@ -290,6 +291,13 @@ def window(path: str, start_ns: int | None, end_ns: int | None, target: str, *, 
     """Writes the events of ``[start_ns, end_ns)`` as gzipped Chrome JSON to ``target`` and returns it."""
     trace = _table(path)
     _replace(target, lambda partial: write_window(trace, start_ns, end_ns, str(partial)))
+    return target
+
+
+def stacks(path: str, params: Params, form: str, target: str, *, report: Report) -> str:
+    """Writes merged stacks, gzipped, to ``target`` and returns it. Raises BadRequest, NotFound."""
+    trace = _table(path)
+    _replace(target, lambda partial: write_stacks(trace, params, form, str(partial)))
     return target
 
 

@@ -7,6 +7,7 @@ answer of a worker.
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, cast
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Params
+from tb_plugin.analyses.stacks import choice_of
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.readers import READERS
@@ -22,6 +24,7 @@ from tb_plugin.service.discovery import Root, Scanner
 from tb_plugin.service.loader import TASKS, Loader
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.selection import chosen_steps, window_of
+from tb_plugin.service.stacks import SUFFIXES
 from tb_plugin.service.team import Team, progress
 from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
@@ -29,6 +32,8 @@ from tb_plugin.storage.files import Folder
 
 DETAIL_VIEWS = ("events", "range")
 """Views that need a selection to say anything: reached from a row, not from the navigation."""
+PICTURES = ("timeline", "stacks")
+"""Views without facts: no report waits for them unless it names them."""
 CHANGES = 10
 """How often what is read may change or vanish under way before a caller that waits gives up."""
 _CHUNK_BYTES = 1024 * 1024
@@ -45,6 +50,16 @@ class Download:
     size_bytes: int
     chunks: Iterator[bytes]
     gzipped: bool = False
+
+    def plain(self) -> Iterator[bytes]:
+        """The content itself, in chunks."""
+        if not self.gzipped:
+            yield from self.chunks
+            return
+        unpack = zlib.decompressobj(wbits=31)
+        for chunk in self.chunks:
+            yield unpack.decompress(chunk)
+        yield unpack.flush()
 
 
 class Workspace:
@@ -118,8 +133,8 @@ class Workspace:
         for _ in range(CHANGES):
             entry = self.load(place)
             params = Params(steps=_steps(entry, steps), limit=None)
-            views = [view.id for view in navigation(entry) if view.available]
-            wanted = [view for view in views if (view_ids is None or view in view_ids) and _of_several(view) is None]
+            views = [view.id for view in navigation(entry) if view.available and _of_several(view.id) is None]
+            wanted = [view for view in views if (view not in PICTURES if view_ids is None else view in view_ids)]
             answer: bytes | None = self._run(entry, "report_numbers", wanted, params)
             if answer is not None:
                 return answer
@@ -141,19 +156,42 @@ class Workspace:
             return _payload(entry)
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
-        path = self._store.get(key, ".json.gz")
+        path = self._written(entry, key, ".json.gz", "window", start_ns, end_ns, heavy=True)
         if path is None:
-            path = self._store.path(key, ".json.gz")
-            try:
-                if self._run(entry, "window", start_ns, end_ns, str(path), heavy=True) is None:
-                    return _payload(entry)
-            except CacheRefused as error:
-                if not self._store.leave(error):
-                    raise
-                return self.window(place, steps, start_ns, end_ns)
-            self._store.evict(keep=path)
-        stem = Path(entry.found.names[0]).name.removesuffix(".gz").removesuffix(".json")
-        return Download(f"{stem}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
+            return _payload(entry)
+        return Download(f"{_stem(entry)}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
+
+    def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
+        """Merged stacks as a file of that form; the Profile when it is not loaded yet. Raises UserError."""
+        choice = choice_of(params)
+        entry = self._loader.ready(self.catalog.find(place))
+        if entry.summary is None:
+            return _payload(entry)
+        params = replace(params, steps=_steps(entry, steps))
+        key = f"stacks|{entry.path}|{params.steps}|{choice}|{form}"
+        path = self._written(entry, key, ".stacks.gz", "stacks", params, form)
+        if path is None:
+            return _payload(entry)
+        name = f"{_stem(entry)}.{choice.weight}{SUFFIXES[form]}"
+        return Download(name, path.stat().st_size, _chunks_of(path), gzipped=True)
+
+    def _written(
+        self, entry: Entry, key: str, suffix: str, task: str, *args: object, heavy: bool = False
+    ) -> Path | None:
+        """The file that a task wrote for that key, now or before; None when the columns are lost, and load anew."""
+        path = self._store.get(key, suffix)
+        if path is not None:
+            return path
+        path = self._store.path(key, suffix)
+        try:
+            if self._run(entry, task, *args, str(path), heavy=heavy) is None:
+                return None
+        except CacheRefused as error:
+            if not self._store.leave(error):
+                raise
+            return self._written(entry, key, suffix, task, *args, heavy=heavy)
+        self._store.evict(keep=path)
+        return path
 
     def original(self, place: Place) -> Download:
         """The stored (first) file, unchanged. Raises NotFound, StorageError."""
@@ -324,6 +362,11 @@ def _loading(progress: Progress) -> Loading:
 
 def _steps(entry: Entry, text: str) -> tuple[str, ...] | None:
     return chosen_steps(text, entry.summary.steps if entry.summary else ())
+
+
+def _stem(entry: Entry) -> str:
+    """Name of the (first) file without its endings."""
+    return Path(entry.found.names[0]).name.removesuffix(".gz").removesuffix(".json")
 
 
 def _chunks_of(path: Path) -> Iterator[bytes]:

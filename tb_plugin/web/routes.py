@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
 from tensorboard.backend import http_util
@@ -31,6 +30,7 @@ _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
 _KNOWN = frozenset((*PARTS, "window", "steps", *_OF_TABLES))
 _JSON = "application/json"
+_STACKS = {"folded": "text/plain; charset=utf-8", "speedscope": _JSON}
 
 Environ = dict[str, object]
 StartResponse = Callable[..., object]
@@ -71,7 +71,7 @@ class Routes:
             return self._view(request, rest)
         if head == "table" and rest:
             return self._table(request, rest)
-        if head == "download" and rest in ("original", "window"):
+        if head == "download" and rest in ("original", "window", "stacks"):
             return self._download(request, rest)
         return _static(request, route)
 
@@ -103,11 +103,20 @@ class Routes:
         place = _place(request)
         if what == "original":
             return _stream(request, self._workspace().original(place), "application/octet-stream")
+        if what == "stacks":
+            return self._stacks(request, place)
         start_ns, end_ns = (_number(request, name, None, -_MAX_ROW, _MAX_ROW) for name in ("start_ns", "end_ns"))
         answer = self._workspace().window(place, _arg(request, "steps"), start_ns, end_ns)
         if isinstance(answer, Profile):
             return _profile(request, answer)
         return _stream(request, answer, _JSON)
+
+    def _stacks(self, request: Request, place: Place) -> Response:
+        form = _choice(request, "format", "folded", tuple(_STACKS))
+        answer = self._workspace().stacks(place, _params(request, None), form, _arg(request, "steps"))
+        if isinstance(answer, Profile):
+            return _profile(request, answer)
+        return _stream(request, answer, _STACKS[form])
 
 
 def _place(request: Request) -> Place:
@@ -189,7 +198,7 @@ def _stream(request: Request, download: Download, content_type: str) -> Response
     chunks = download.chunks
     headers = _headers() | {"Content-Disposition": _attachment(download.name), "Vary": "Accept-Encoding"}
     if download.gzipped and not _takes_gzip(request):
-        chunks = _unpacked(chunks)
+        chunks = download.plain()
     else:
         headers["Content-Length"] = str(download.size_bytes)
         if download.gzipped:
@@ -229,10 +238,3 @@ def _attachment(name: str) -> str:
     """The header of a download; any name, as RFC 6266 writes it."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
-
-
-def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    unpack = zlib.decompressobj(wbits=31)
-    for chunk in chunks:
-        yield unpack.decompress(chunk)
-    yield unpack.flush()

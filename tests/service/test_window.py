@@ -124,7 +124,7 @@ def numbers(view: dict) -> dict:
     return json.loads(json.dumps(kept))
 
 
-@pytest.mark.parametrize("view", ["operators", "kernels", "modules"])
+@pytest.mark.parametrize("view", ["operators", "kernels", "modules", "stacks"])
 @pytest.mark.parametrize("window", ["", "3-4", "5"])
 def test_numbers_of_the_steps_inside_are_those_of_the_whole_trace(part, whole, view, window):
     part.load(Place(window=window))

@@ -16,7 +16,15 @@ from tb_plugin.web import static
 from tb_plugin.web.routes import BASE, Routes
 from tests.service.fakes import TASKS, catalog_of, until, write_trace
 
-ROUTES = ["runs", "profile", "view/overview", "table/operators/operators", "download/original", "download/window"]
+ROUTES = [
+    "runs",
+    "profile",
+    "view/overview",
+    "table/operators/operators",
+    "download/original",
+    "download/window",
+    "download/stacks",
+]
 
 
 @pytest.fixture
@@ -140,6 +148,27 @@ def test_a_window_of_a_profile(client):
     events = get(client, f"download/window?{place}").get_json()["traceEvents"]
     assert sum(event.get("cat") == "cpu_op" for event in events) == 75
     assert get(client, "profile?run=a").get_json()["window"] is None, "the profile itself is open whole"
+
+
+def test_stacks_of_a_profile(client):
+    plain = get(client, "download/stacks?run=b")
+    assert plain.status_code == 200 and plain.content_type == "text/plain; charset=utf-8"
+    assert plain.get_data(as_text=True) == "aten::mm 10000\naten::add 10000\n"
+    assert 'filename="w.1.pt.trace.host.folded.txt"' in plain.headers["Content-Disposition"]
+    packed = get(client, "download/stacks?run=b", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["Content-Encoding"] == "gzip" and gzip.decompress(packed.data) == plain.data
+    assert get(client, "download/stacks?run=b&steps=6&of=operators&thread=1").data == b"aten::add 10000\n"
+    response = get(client, "download/stacks?run=b&format=speedscope")
+    assert response.content_type == "application/json"
+    assert [profile["endValue"] for profile in response.get_json()["profiles"]] == [20_000]
+
+
+def test_stacks_that_are_not_there(client):
+    assert error_of(get(client, "download/stacks?run=b&weight=device"))["where"] == "weight"
+    assert get(client, "download/stacks?run=b&weight=device").status_code == 404
+    for wrong in ("format=svg", "of=x", "weight=x", "thread=x", "steps=99"):
+        response = get(client, f"download/stacks?run=b&{wrong}")
+        assert response.status_code == 400 and error_of(response)
 
 
 @pytest.mark.parametrize("window", ["7-", "x", "5-6-7", "%3Cb%3E"])

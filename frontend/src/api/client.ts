@@ -101,3 +101,4 @@ export const tableCsvUrl = (view: string, table: string, query: Query) =>
 
 export const originalUrl = (query: Query) => urlOf('download/original', query)
 export const windowUrl = (query: Query) => urlOf('download/window', query)
+export const stacksUrl = (query: Query) => urlOf('download/stacks', query)

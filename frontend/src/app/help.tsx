@@ -7,7 +7,7 @@ const KEYS: [string, [string[], string][]][] = [
     [
       [['?'], 'This help'],
       [['/'], 'Search'],
-      [['1', '…', '8'], 'Open a view'],
+      [['1', '…', '9'], 'Open a view'],
       [['['], 'Step before'],
       [[']'], 'Step after'],
     ],

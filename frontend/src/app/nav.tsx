@@ -5,7 +5,7 @@ import { openView } from '../state/route'
 import { NavIcon } from '../widgets/icons'
 
 /** Shown before the profile is read, so that the page does not jump. */
-const TITLES = ['Overview', 'Timeline', 'Operators', 'Kernels', 'Modules', 'Memory', 'Distributed', 'Diff']
+const TITLES = ['Overview', 'Timeline', 'Operators', 'Kernels', 'Modules', 'Stacks', 'Memory', 'Distributed', 'Diff']
 const EXPECTED: ViewInfo[] = TITLES.map((title) => ({
   id: title.toLowerCase(),
   title,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { icicleOf, neighbour, nodeAt } from './icicle'
+import { icicleOf, neighbour, nodeAt, strengthOf } from './icicle'
 import { LIGHT } from './surface'
 
 const node = (label: string, parent: number, value: number) => ({ label, parent, value, category: 'cpu' })
@@ -14,7 +14,7 @@ it('gives every node a place inside its parent', () => {
 })
 
 it('finds what is under the pointer, zoomed or not', () => {
-  const scene = { model: MODEL, zoom: -1, selected: -1, hover: -1, width: 170, theme: LIGHT }
+  const scene = { model: MODEL, found: null, zoom: -1, selected: -1, hover: -1, width: 170, theme: LIGHT }
   expect(nodeAt(scene, 50, 25)).toBe(3)
   expect(nodeAt(scene, 130, 5)).toBe(4)
   expect(nodeAt(scene, 130, 25)).toBe(-1)
@@ -29,4 +29,11 @@ it('walks by arrow keys', () => {
   expect(neighbour(MODEL, 3, 'ArrowRight')).toBe(3)
   expect(neighbour(MODEL, 0, 'ArrowRight')).toBe(4)
   expect(neighbour(MODEL, 2, 'ArrowUp')).toBe(1)
+})
+
+it('lets what a search does not find fade', () => {
+  const scene = { model: MODEL, found: null, zoom: -1, selected: -1, hover: -1, width: 170, theme: LIGHT }
+  const strengths = (found: boolean[] | null) => MODEL.nodes.map((_, i) => strengthOf({ ...scene, found }, i, i === 0))
+  expect(strengths([true, false, true, false, false])).toEqual([1, 0.25, 1, 0.25, 0.25])
+  expect(strengths(null)).toEqual([0.4, 0.88, 0.75, 0.88, 1])
 })

@@ -63,6 +63,8 @@ export function icicleOf(nodes: readonly IcicleNode[]): IcicleModel {
 
 export interface IcicleScene {
   model: IcicleModel
+  /** Which nodes a search found; the others fade. null = nothing is searched. */
+  found: readonly boolean[] | null
   /** Node that fills the width; -1 = all roots. */
   zoom: number
   selected: number
@@ -77,6 +79,14 @@ const frameOf = ({ model, zoom }: IcicleScene): [number, number] =>
 function isAncestor(model: IcicleModel, ancestor: number, node: number): boolean {
   for (let at = node; at >= 0; at = model.nodes[at].parent) if (at === ancestor) return true
   return false
+}
+
+const FADED = 0.25
+
+/** How strong a node's colour is (0..1): the found ones stand out, what is above the zoomed one steps back. */
+export function strengthOf({ model, found }: IcicleScene, node: number, above: boolean): number {
+  if (found) return found[node] ? 1 : FADED
+  return above ? 0.4 : SHADES[model.depth[node] % SHADES.length]
 }
 
 export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene, height: number): void {
@@ -102,7 +112,7 @@ export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene
       y,
       Math.max(0.6, visible - 1),
       LEVEL - 2,
-      paint(model.nodes[i].category, above ? 0.4 : SHADES[model.depth[i] % SHADES.length], theme),
+      paint(model.nodes[i].category, strengthOf(scene, i, above), theme),
       model.nodes[i].label,
     )
     if (i === scene.selected || i === scene.hover) {

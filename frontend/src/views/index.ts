@@ -8,6 +8,7 @@ import { Memory } from './memory'
 import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
+import { Stacks } from './stacks'
 import { TimelineView } from './timeline'
 import type { ViewProps } from './view'
 
@@ -17,6 +18,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   operators: Operators,
   kernels: Kernels,
   modules: Modules,
+  stacks: Stacks,
   memory: Memory,
   distributed: Distributed,
   diff: Diff,

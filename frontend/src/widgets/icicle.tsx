@@ -4,18 +4,26 @@ import type { Tree } from '../api/payloads'
 import { drawIcicle, type IcicleScene, icicleOf, LEVEL, neighbour, nodeAt } from '../canvas/icicle'
 import { fit as sharpen } from '../canvas/surface'
 import { format } from '../lib/format'
+import type { Row } from '../lib/pages'
 import { useTheme } from './basics'
+
+/** A canvas has its limits; what a recursion calls deeper down stands in the table. */
+const MAX_LEVELS = 400
 
 export function Icicle(props: {
   tree: Tree
   valueKey: string
-  category: string
+  /** What a node is, in the plural. */
+  noun: string
+  categoryOf: (row: Row, value: string) => string
+  /** Names to bring out; null = nothing is searched. */
+  match: ((name: string) => boolean) | null
   zoom: number
   onZoom: (node: number) => void
   selected: number
   onSelect: (node: number) => void
 }) {
-  const { tree, valueKey, category, zoom, onZoom, selected, onSelect } = props
+  const { tree, valueKey, noun, categoryOf, match, zoom, onZoom, selected, onSelect } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const [width, setWidth] = useState(0)
@@ -27,12 +35,13 @@ export function Icicle(props: {
           label: String(row[tree.label_column] ?? ''),
           parent: tree.parent[i],
           value: Number(row[valueKey] ?? 0),
-          category,
+          category: categoryOf(row, valueKey),
         })),
       ),
-    [tree, valueKey, category],
+    [tree, valueKey, categoryOf],
   )
-  const height = Math.max(LEVEL, model.levels * LEVEL)
+  const found = useMemo(() => (match ? model.nodes.map((node) => match(node.label)) : null), [model, match])
+  const height = Math.max(LEVEL, Math.min(model.levels, MAX_LEVELS) * LEVEL)
   useEffect(() => {
     const node = canvas.current?.parentElement
     if (!node) return
@@ -40,7 +49,7 @@ export function Icicle(props: {
     observer.observe(node)
     return () => observer.disconnect()
   }, [])
-  const scene: IcicleScene = { model, zoom, selected, hover: hover?.node ?? -1, width, theme }
+  const scene: IcicleScene = { model, found, zoom, selected, hover: hover?.node ?? -1, width, theme }
   useEffect(() => {
     if (!canvas.current || width === 0) return
     const context = sharpen(canvas.current, width, height)
@@ -64,7 +73,11 @@ export function Icicle(props: {
   const title = tree.columns.find((column) => column.metric.key === valueKey)?.metric.title ?? valueKey
   return (
     <div className="tt-icicle">
-      {model.total === 0 && <div className="tt-none">No module has any {title.toLowerCase()}.</div>}
+      {model.total === 0 && (
+        <div className="tt-none">
+          {title} is 0 everywhere: no {noun} to draw.
+        </div>
+      )}
       <canvas
         ref={canvas}
         style={{ width: '100%', height }}

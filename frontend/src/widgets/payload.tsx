@@ -103,6 +103,8 @@ export function SmallTable({ table, limit = 100 }: { table: Table; limit?: numbe
   )
 }
 
+const moduleColor = () => 'module'
+
 function TreeBlock({ tree }: { tree: Tree }) {
   const [open, setOpen] = useState<ReadonlySet<number>>(
     new Set(tree.parent.flatMap((parent, i) => (parent < 0 ? [i] : []))),
@@ -116,7 +118,9 @@ function TreeBlock({ tree }: { tree: Tree }) {
         <Icicle
           tree={tree}
           valueKey={value}
-          category="module"
+          noun="nodes"
+          categoryOf={moduleColor}
+          match={null}
           zoom={zoom}
           onZoom={setZoom}
           selected={selected}

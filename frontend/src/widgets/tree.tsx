@@ -9,6 +9,8 @@ import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
 
 const ROW = 28
+/** Levels that are indented: the names of deep stacks stay in sight. */
+const DEEPEST = 14
 
 /** Positions of nodes whose ancestors are all open. */
 export function visibleNodes(tree: Tree, open: ReadonlySet<number>): number[] {
@@ -133,7 +135,7 @@ export function TreeTable(props: {
               style={{ transform: `translateY(${item.start}px)`, gridTemplateColumns: template }}
               onClick={() => onSelect(node)}
             >
-              <span className="tt-tree-name" style={{ paddingLeft: depth[node] * 16 }}>
+              <span className="tt-tree-name" style={{ paddingLeft: Math.min(depth[node], DEEPEST) * 16 }}>
                 {parents[node] ? (
                   <button
                     type="button"

@@ -1,0 +1,146 @@
+// A tree as an icicle chart and as a table with the same numbers: one search, one zoom and one selection for both.
+import { Button, NativeSelect } from '@mantine/core'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import type { Tree } from '../../api/payloads'
+import { format } from '../../lib/format'
+import type { Row } from '../../lib/pages'
+import { matcher } from '../../lib/search'
+import { openView, setRoute, useRoute } from '../../state/route'
+import { Card } from '../../widgets/basics'
+import { Icicle } from '../../widgets/icicle'
+import { TreeTable } from '../../widgets/tree'
+import { SearchBox } from './tableSection'
+
+/** The first levels open, as long as they fit on a screen. */
+function firstOpen(tree: Tree): ReadonlySet<number> {
+  const roots = tree.parent.flatMap((parent, i) => (parent < 0 ? [i] : []))
+  const open = new Set<number>()
+  let rows = roots.length
+  const queue = [...roots]
+  for (let node = queue.shift(); node !== undefined; node = queue.shift()) {
+    const children = tree.parent.flatMap((parent, i) => (parent === node ? [i] : []))
+    if (children.length === 0) continue
+    if (rows + children.length > 24 && open.size > 0) break
+    rows += children.length
+    open.add(node)
+    queue.push(...children)
+  }
+  return open
+}
+
+export function TreePage(props: {
+  tree: Tree
+  /** Choices in front of the search. */
+  lead: ReactNode
+  /** What is done with all of it, behind everything else. */
+  trail?: ReactNode
+  /** What a node is, in the plural. */
+  noun: string
+  /** The chart is the page, and the table its footnote. */
+  tall?: boolean
+  categoryOf: (row: Row, value: string) => string
+}) {
+  const { tree, lead, trail, noun, tall, categoryOf } = props
+  const route = useRoute()
+  const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
+  const first = useMemo(() => firstOpen(tree), [tree])
+  // What was opened in another tree says nothing about this one.
+  const open = opened?.tree === tree ? opened.nodes : first
+  const before = useRef(tree)
+  useEffect(() => {
+    // Nor does the number of a node: with other steps or choices it is another one.
+    if (before.current !== tree) setRoute({ row: '', zoom: '' })
+    before.current = tree
+  }, [tree])
+  const setOpen = (nodes: ReadonlySet<number>) => setOpened({ tree, nodes })
+  const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
+  const selected = route.row && Number(route.row) < tree.rows.length ? Number(route.row) : -1
+  const zoom = route.zoom && Number(route.zoom) < tree.rows.length ? Number(route.zoom) : -1
+  const match = useMemo(() => matcher(route.search ?? ''), [route.search])
+  const found = match ? tree.rows.filter((row) => match(String(row[tree.label_column] ?? ''))).length : 0
+  const select = (node: number) => {
+    const next = new Set(open)
+    for (let at = tree.parent[node]; at >= 0; at = tree.parent[at]) next.add(at)
+    if (next.size !== open.size) setOpen(next)
+    setRoute({ row: String(node) })
+  }
+  const search = (text: string) => {
+    const matches = matcher(text)
+    if (matches) {
+      const next = new Set(open)
+      tree.rows.forEach((row, i) => {
+        if (matches(String(row[tree.label_column] ?? '')))
+          for (let at = tree.parent[i]; at >= 0; at = tree.parent[at]) next.add(at)
+      })
+      setOpen(next)
+    }
+    setRoute({ search: text })
+  }
+  const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
+  const all = () => setOpen(new Set(tree.parent.filter((parent) => parent >= 0)))
+  const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
+  return (
+    <div className="tt-page-table">
+      <div className="tt-toolbar">
+        {lead}
+        {tree.value_columns.length > 1 && (
+          <NativeSelect
+            size="sm"
+            aria-label="Width of the icicle chart"
+            value={value}
+            onChange={(event) =>
+              setRoute({ width: event.currentTarget.value === tree.value_columns[0] ? '' : event.currentTarget.value })
+            }
+            data={tree.value_columns.map((key) => ({ value: key, label: titleOf(key)?.title ?? key }))}
+          />
+        )}
+        <SearchBox value={route.search ?? ''} onChange={search} placeholder={`Search ${noun}, text or /regex/`} />
+        <span className="tt-count tt-mute">
+          {match ? `${found} of ${tree.rows.length} match` : `${tree.rows.length.toLocaleString('en-US')} ${noun}`}
+          {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
+        </span>
+        <Button size="sm" variant="default" onClick={all}>
+          Open all
+        </Button>
+        <Button size="sm" variant="default" onClick={() => setOpen(new Set())}>
+          Close all
+        </Button>
+        {name && (
+          <Button size="sm" variant="default" onClick={() => openView('timeline', { search: name })}>
+            Show in timeline
+          </Button>
+        )}
+        {trail}
+      </div>
+      {value && (
+        <Card
+          title="Icicle"
+          subtitle={`width: ${titleOf(value)?.title.toLowerCase() ?? value} · click zooms`}
+          actions={
+            zoom >= 0 ? (
+              <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
+                Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
+                {format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
+              </Button>
+            ) : undefined
+          }
+        >
+          <div className={tall ? 'tt-icicle-frame tt-tall' : 'tt-icicle-frame'}>
+            <Icicle
+              tree={tree}
+              valueKey={value}
+              noun={noun}
+              categoryOf={categoryOf}
+              match={match}
+              zoom={zoom}
+              onZoom={(node) => setRoute({ zoom: node < 0 ? '' : String(node) })}
+              selected={selected}
+              onSelect={select}
+            />
+          </div>
+        </Card>
+      )}
+      <TreeTable tree={tree} open={open} onOpen={setOpen} selected={selected} onSelect={select} match={match} />
+    </div>
+  )
+}

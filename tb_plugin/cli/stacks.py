@@ -1,0 +1,58 @@
+"""``torch-trace stacks``: merged stacks as a file for a flame graph or for speedscope."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.cli.session import OK, place_of, progress_bar, workers_for
+from tb_plugin.errors import NotFound, StorageError
+from tb_plugin.payloads import Profile
+from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
+from tb_plugin.service.workspace import Workspace, open_catalog
+from tb_plugin.storage.cache import open_store
+
+
+def stacks(arguments: argparse.Namespace) -> int:
+    """Writes the stacks of one profile; returns the exit code. Raises UserError."""
+    catalog = open_catalog([("", arguments.path)])
+    entry = _find(catalog, arguments)
+    workspace = Workspace(catalog, workers_for(1), open_store())
+    try:
+        with progress_bar.shown(entry.found.names[0]):
+            workspace.load(place_of(entry), progress_bar.update)
+        chosen = (("of", arguments.of), ("weight", arguments.weight), ("thread", arguments.thread))
+        answer = workspace.stacks(place_of(entry), Params(extra=chosen), arguments.format, arguments.steps)
+        if isinstance(answer, Profile):
+            raise StorageError("The file changed while it was read.", entry.found.url, "Try again.")
+        _write(answer.plain(), arguments.output)
+    finally:
+        workspace.close()
+    return OK
+
+
+def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
+    """The one profile that is meant. Raises NotFound, BadRequest where several fit."""
+    catalog.scan()
+    for problem in catalog.problems():
+        raise problem
+    if not catalog.entries():
+        reasons = [reason for _, reason in catalog.skipped()]
+        raise NotFound("No profile was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")
+    return catalog.find(Place(arguments.run, arguments.worker, arguments.span, arguments.window), strict=True)
+
+
+def _write(chunks: Iterable[bytes], output: str) -> None:
+    if not output:
+        # Bytes: what the files are is not for the terminal's encoding to decide.
+        sys.stdout.buffer.writelines(chunks)
+        sys.stdout.flush()
+        return
+    try:
+        with Path(output).open("wb") as out:
+            out.writelines(chunks)
+    except OSError as error:
+        raise StorageError("The output cannot be written.", output, error.strerror or str(error)) from error

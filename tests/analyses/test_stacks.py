@@ -1,0 +1,328 @@
+"""Stacks: what is one place, whose time it is, which thread, and nothing lost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.analyses import stacks
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.stacks import FRAMES, WEIGHTS, Choice, Places, choice_of, merged
+from tb_plugin.errors import BadRequest
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.trace.table import TraceTable
+from tests.builders import TraceBuilder, analysis, kernel, name_of, part, rows, trace
+from tests.conftest import SAMPLE_FILES, sample
+
+OPERATOR, RUNTIME, PYTHON, MODULE = EventKind.OPERATOR, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE
+
+
+def places(table: TraceTable, steps: tuple[str, ...] | None = None, by_thread: bool = False, **choice: str) -> Places:
+    return merged(table, select_rows(table, steps), Choice(**choice), by_thread)
+
+
+def paths(found: Places) -> list[str]:
+    texts: list[str] = []
+    for name, above in zip(found.name, found.parent.tolist(), strict=True):
+        assert above < len(texts), "a place stands before what is beneath it"
+        texts.append(name if above < 0 else f"{texts[above]};{name}")
+    return texts
+
+
+def folded(found: Places, weight: str = "host") -> list[tuple[str, int]]:
+    """Places with time of their own, in microseconds."""
+    own = (found.host_ns if weight == "host" else found.device_ns).tolist()
+    return [(path, ns // 1000) for path, ns in zip(paths(found), own, strict=True) if ns]
+
+
+def training() -> TraceBuilder:
+    builder = trace().python("train.py(1): main", 0, 100).module("Net", 10, 60)
+    builder.op("aten::mm", 20, 30).launches(kernel("gemm", 7), at=25, dur=5)
+    return builder.op("aten::relu", 80, 5).launches(kernel("relu", 2))
+
+
+def test_python_frames_with_the_operators_beneath_them() -> None:
+    found = places(training().table())
+    assert folded(found) == [
+        ("train.py(1): main", 35), ("train.py(1): main;nn.Module: Net_0", 30),
+        ("train.py(1): main;nn.Module: Net_0;aten::mm", 25),
+        ("train.py(1): main;nn.Module: Net_0;aten::mm;cudaLaunchKernel", 5), ("train.py(1): main;aten::relu", 5),
+    ]  # fmt: skip
+    assert found.host_total_ns[0] == 100_000 == found.host_ns.sum()
+    assert found.kind.tolist() == [PYTHON, MODULE, OPERATOR, RUNTIME, OPERATOR]
+
+
+def test_python_alone_and_operators_alone() -> None:
+    table = training().table()
+    assert folded(places(table, of="python")) == [
+        ("train.py(1): main", 40), ("train.py(1): main;nn.Module: Net_0", 60),
+    ]  # fmt: skip
+    assert folded(places(table, of="operators")) == [
+        ("aten::mm", 25),
+        ("aten::mm;cudaLaunchKernel", 5),
+        ("aten::relu", 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        ("both", [("train.py(1): main;nn.Module: Net_0;aten::mm", 7), ("train.py(1): main;aten::relu", 2)]),
+        ("python", [("train.py(1): main", 2), ("train.py(1): main;nn.Module: Net_0", 7)]),
+        ("operators", [("aten::mm", 7), ("aten::relu", 2)]),
+    ],
+)
+def test_device_time_stands_at_the_frame_that_launched_it(of: str, expected: list[tuple[str, int]]) -> None:
+    found = places(training().table(), of=of, weight="device")
+    assert sorted(folded(found, "device")) == sorted(expected)
+
+
+def test_a_launch_in_python_inside_an_operator_belongs_to_the_python_call() -> None:
+    """As a kernel that Triton launches inside an autograd function."""
+    builder = trace().op("Fused", 0, 100).python("fused.py(3): forward", 10, 80).launches(kernel("triton", 9), at=20)
+    table = builder.table()
+    assert folded(places(table, weight="device"), "device") == [("Fused;fused.py(3): forward", 9)]
+    assert folded(places(table, of="operators", weight="device"), "device") == [("Fused", 9)]
+
+
+@pytest.mark.parametrize(("of", "rest"), [("both", 4), ("operators", 9), ("python", 4)])
+def test_device_time_without_a_frame_is_kept(of: str, rest: int) -> None:
+    builder = trace().python("main", 0, 50).launches(kernel("bare", 5), at=10)
+    table = builder.on_device(kernel("stray", 4, at=70)).table()
+    found = places(table, of=of, weight="device")
+    name = "(no Python call)" if of == "python" else "(no operator)"
+    assert dict(folded(found, "device"))[name] == rest
+    assert found.device_ns.sum() == 9_000
+    assert not len(places(table, of="operators"))
+    assert name not in places(table, of=of, weight="device", thread="1:1").name, "it belongs to no thread"
+
+
+def test_the_same_place_is_one_and_the_heavier_one_comes_first() -> None:
+    builder = trace()
+    for at in (0, 100):
+        builder.python("main", at, 50).python("light", at, 10).python("heavy", at + 20, 20).op("aten::mm", at + 21, 3)
+    found = places(builder.table())
+    assert paths(found) == ["main", "main;heavy", "main;heavy;aten::mm", "main;light"]
+    assert found.calls.tolist() == [2, 2, 2, 2]
+    assert found.host_ns.tolist() == [40_000, 34_000, 6_000, 20_000]
+    assert found.host_total_ns.tolist() == [100_000, 40_000, 6_000, 20_000]
+
+
+def test_recursion_is_as_deep_as_it_was() -> None:
+    builder = trace().python("f", 0, 30).python("f", 5, 20).python("f", 10, 5)
+    assert folded(places(builder.table())) == [("f", 10), ("f;f", 15), ("f;f;f", 5)]
+
+
+def test_calls_that_overlap_in_part_lose_no_time() -> None:
+    """The later of two that cross is a root of its own, as on the timeline."""
+    builder = trace().python("f", 0, 10).python("g", 5, 10)
+    assert sorted(folded(places(builder.table()))) == [("f", 10), ("g", 10)]
+
+
+def threads() -> TraceTable:
+    builder = trace().op("aten::mm", 0, 10).launches(kernel("a", 3)).thread_name(1, "main").thread_name(2, "autograd")
+    return builder.op("aten::mm", 0, 20, tid=2).launches(kernel("b", 4)).table()
+
+
+def test_threads_are_laid_over_each_other_unless_kept_apart() -> None:
+    table = threads()
+    assert folded(places(table)) == [("aten::mm", 30)]
+    apart = places(table, by_thread=True)
+    assert folded(apart) == [("aten::mm", 20), ("aten::mm", 10)]
+    assert [table.tracks[i].tid for i in apart.track] == ["2", "1"]
+
+
+@pytest.mark.parametrize("thread", ["1:2", "2", "autograd"])
+def test_one_thread(thread: str) -> None:
+    assert folded(places(threads(), thread=thread)) == [("aten::mm", 20)]
+    assert folded(places(threads(), thread=thread, weight="device"), "device") == [("aten::mm", 4)]
+
+
+@pytest.mark.parametrize("thread", ["3", "0:7", "7", "<b>"])
+def test_a_thread_that_is_not_there_is_said(thread: str) -> None:
+    with pytest.raises(BadRequest, match="1:2, 1:1"):
+        places(threads(), thread=thread)
+
+
+def test_a_name_that_two_threads_have_names_neither() -> None:
+    table = trace().op("a", 0, 1).op("b", 0, 1, tid=2).thread_name(1, "t").thread_name(2, "t").table()
+    with pytest.raises(BadRequest, match="several"):
+        places(table, thread="t")
+
+
+def test_chosen_steps_keep_the_frames_around_them() -> None:
+    builder = trace().python("main", 0, 210).step(1, 10, 90).step(2, 110, 90)
+    builder.op("aten::mm", 20, 10).launches(kernel("k", 3)).op("aten::mm", 120, 30).launches(kernel("k", 4))
+    table = builder.table()
+    assert folded(places(table, ("2",))) == [("main;aten::mm", 30)], "main itself began before the step"
+    assert folded(places(table, ("2",), weight="device"), "device") == [("main;aten::mm", 4)]
+    assert places(table, ("2",)).calls.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("key", "value"), [("of", "kernels"), ("weight", "memory")])
+def test_a_choice_that_is_none_is_said(key: str, value: str) -> None:
+    with pytest.raises(BadRequest, match=f"{key} cannot be {value}"):
+        choice_of(Params(extra=((key, value),)))
+    assert choice_of(Params(extra=((key, ""),))) == Choice()
+
+
+def test_nothing() -> None:
+    assert len(places(trace().table())) == len(places(trace().table(), weight="device")) == 0
+
+
+spans = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 30), st.integers(0, 15)), max_size=20)
+
+
+@given(spans, st.lists(st.integers(0, 30), max_size=3), st.sampled_from([*FRAMES]), st.sampled_from(WEIGHTS))
+def test_nothing_is_lost_and_the_heavy_comes_first(
+    calls: list[tuple[int, int, int, int]], launches: list[int], of: str, weight: str
+) -> None:
+    builder = trace()
+    for tid, which, at, dur in calls:
+        if which == 0:
+            builder.op(f"op{dur % 3}", at, dur, tid=tid)
+        else:
+            builder.python(f"f{dur % 3}", at, dur, tid=tid)
+    for number, at in enumerate(launches):
+        builder.call(at, 1, corr=number + 1, tid=0).on_device(kernel("k", number + 1, at=50 + at), corr=number + 1)
+    table = builder.table()
+    found = places(table, of=of, weight=weight)
+    apart = places(table, of=of, weight=weight, by_thread=True)
+    kept = found.host_ns if weight == "host" else found.device_ns
+    work = of_kind(table.kind, *DEVICE_WORK)
+    assert kept.sum() == (own_time(table, of) if weight == "host" else table.dur_ns[work].sum())
+    assert kept.sum() == (apart.host_ns if weight == "host" else apart.device_ns).sum()
+    total = (found.host_total_ns if weight == "host" else found.device_total_ns).tolist()
+    beneath: dict[int, list[int]] = defaultdict(list)
+    for place, above in enumerate(found.parent.tolist()):
+        beneath[above].append(total[place])
+    assert all(part == sorted(part, reverse=True) for part in beneath.values())
+    for place in range(len(found)):
+        assert total[place] == int(kept[place]) + sum(beneath[place]) > 0
+    assert len(set(zip(paths(found), found.kind.tolist(), strict=True))) == len(found)
+
+
+def own_time(table: TraceTable, of: str) -> int:
+    """Of every call the time that no call directly in it covers, counted one microsecond at a time."""
+    calls = [i for i in range(len(table)) if table.kind[i] in FRAMES[of]]
+    moments = {i: set(range(int(table.start_ns[i]) // 1000, int(table.end_ns[i]) // 1000)) for i in calls}
+    own = {i: set(moments[i]) for i in calls}
+    for place, i in enumerate(calls):
+        start, end = table.start_ns[i], table.end_ns[i]
+        around = [
+            j for j in calls[:place]
+            if table.track[j] == table.track[i] and table.end_ns[j] > start and table.end_ns[j] >= end
+        ]  # fmt: skip
+        if around:
+            own[around[-1]] -= moments[i]
+    return 1000 * sum(map(len, own.values()))
+
+
+def recounted(table: TraceTable, of: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Own host and device time by path, one event at a time, of a trace whose calls nest."""
+    host: dict[str, int] = defaultdict(int)
+    device: dict[str, int] = defaultdict(int)
+    by_thread: dict[int, list[int]] = defaultdict(list)
+    for i in np.flatnonzero(of_kind(table.kind, *FRAMES[of])).tolist():
+        by_thread[int(table.track[i])].append(i)
+    path: dict[int, str] = {}
+    for members in by_thread.values():
+        around: list[int] = []
+        for i in members:
+            start, end = int(table.start_ns[i]), int(table.end_ns[i])
+            while around and table.end_ns[around[-1]] <= start:
+                around.pop()
+            assert not around or end <= table.end_ns[around[-1]]
+            path[i] = ";".join(name_of(table, j) or "" for j in (*around, i))
+            host[path[i]] += end - start
+            if around:
+                host[path[around[-1]]] -= end - start
+            around.append(i)
+    for i in np.flatnonzero(of_kind(table.kind, *DEVICE_WORK)).tolist():
+        source = int(table.launch[i] if table.launch[i] >= 0 else table.operator[i])
+        at = table.start_ns[source]
+        open_then = [
+            j for j in by_thread[int(table.track[source])]
+            if table.kind[j] != RUNTIME and table.start_ns[j] <= at and (at < table.end_ns[j] or j == source)
+        ]  # fmt: skip
+        device[path[open_then[-1]] if source >= 0 and open_then else "none"] += int(table.dur_ns[i])
+    return host, device
+
+
+RECOUNTED = [name for name in SAMPLE_FILES if name.startswith(("transformer_cpu", "synthetic_gpu", "resnet_cpu"))]
+
+
+@pytest.mark.parametrize("name", RECOUNTED)
+@pytest.mark.parametrize("of", [*FRAMES])
+def test_every_place_of_a_sample_counted_one_event_at_a_time(name: str, of: str) -> None:
+    table = sample(name)
+    host, device = recounted(table, of)
+    by_path: dict[str, int] = defaultdict(int)
+    found = places(table, of=of)
+    for text, ns in zip(paths(found), found.host_ns.tolist(), strict=True):
+        by_path[text] += ns
+    assert {k: v for k, v in by_path.items() if v} == {k: v for k, v in host.items() if v}
+    found = places(table, of=of, weight="device")
+    by_path = defaultdict(int)
+    for text, ns in zip(paths(found), found.device_ns.tolist(), strict=True):
+        by_path["none" if text.startswith("(no ") else text] += ns
+    assert {k: v for k, v in by_path.items() if v} == {k: v for k, v in device.items() if v}
+
+
+@pytest.mark.parametrize("name", SAMPLE_FILES)
+def test_the_operators_have_the_times_of_the_operators_view(name: str) -> None:
+    table = sample(name)
+    ours: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for column, weight in enumerate(WEIGHTS):
+        found = places(table, of="operators", weight=weight)
+        own = (found.host_ns, found.device_ns)[column].tolist()
+        for text, kind, ns in zip(found.name, found.kind.tolist(), own, strict=True):
+            if kind != RUNTIME:
+                ours[text][column] += ns
+    theirs = {r["name"]: [r["host_self_ns"], r["device_self_ns"]] for r in rows(table, "operators")}
+    assert {k: v for k, v in ours.items() if any(v)} == {k: v for k, v in theirs.items() if any(v)}
+
+
+def test_the_page() -> None:
+    found = part(training().table(), "stacks")
+    tree: Any = found.payloads["stacks"]
+    assert tree.value_columns == ["host_ns"] and tree.total_nodes == len(tree.rows) == 5
+    assert tree.parent == [-1, 0, 1, 2, 0]
+    assert tree.rows[2] == {
+        "name": "aten::mm", "node_kind": "operator", "calls": 1, "host_ns": 30_000, "host_own_ns": 25_000,
+        "device_ns": 7_000, "device_own_ns": 7_000,
+    }  # fmt: skip
+    assert found.frames["threads"].data.to_pylist() == [{"thread": "thread 1", "thread_key": "1:1", "events": 6}]
+
+
+def test_the_page_lists_all_threads_whichever_is_chosen() -> None:
+    found = part(threads(), "stacks", extra=(("thread", "2"), ("weight", "device")))
+    tree: Any = found.payloads["stacks"]
+    assert [row["device_ns"] for row in tree.rows] == [4_000] and tree.value_columns == ["device_ns"]
+    assert [row["thread"] for row in found.frames["threads"].data.to_pylist()] == ["autograd", "main"]
+
+
+def test_a_page_gets_the_places_with_most_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "NODES_SENT", 3)
+    builder = trace().python("main", 0, 100).python("a", 0, 10).python("b", 20, 40).python("c", 25, 30)
+    tree: Any = part(builder.table(), "stacks").payloads["stacks"]
+    assert ([row["name"] for row in tree.rows], tree.parent, tree.total_nodes) == (["main", "b", "c"], [-1, 0, 1], 4)
+
+
+def test_a_trace_without_calls_says_how_to_get_them() -> None:
+    missing = analysis("stacks").missing(trace().on_device(kernel("k", 1, at=0)).table())
+    assert missing is not None and "with_stack" in missing.enable
+
+
+def test_device_time_that_there_is_not_is_an_empty_picture_of_it() -> None:
+    tree: Any = part(trace().op("a", 0, 5).table(), "stacks", extra=(("weight", "device"),)).payloads["stacks"]
+    assert (tree.rows, tree.value_columns) == ([], ["device_ns"])
+    assert "device_ns" in [column.metric.key for column in tree.columns]
+    tree = part(trace().op("a", 0, 5).table(), "stacks").payloads["stacks"]
+    assert "device_ns" not in [column.metric.key for column in tree.columns]
