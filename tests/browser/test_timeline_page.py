@@ -65,3 +65,33 @@ def test_a_row_of_a_range_opens_to_its_events_in_the_range(open_tab: Open) -> No
     assert_healthy(frame)
     text = frame.locator(".tt-range .tt-detail-grid").inner_text()
     assert f"{first['events']:,}" in text
+
+
+def test_keys_walk_mark_and_fit(open_tab: Open) -> None:
+    tab = open_tab()
+    rows = ask(tab.address, "table/events/instances", run=RUN, where="name:ProfilerStep#1")["rows"]
+    step = next(row for row in rows if not row["thread"].startswith("device"))
+    frame = tab.open(run=RUN, view="timeline", event=str(step["event"]), start_ns="0", end_ns=str(step["start_ns"] * 4))
+    frame.locator(".tt-timeline canvas").focus()
+    tab.page.keyboard.press("m")
+    tab.settle()
+    state = tab.state()
+    assert (int(state["from_ns"]), int(state["to_ns"])) == (step["start_ns"], step["start_ns"] + step["dur_ns"])
+    tab.page.keyboard.press("f")
+    # The address follows when the window rests.
+    tab.page.wait_for_url(lambda url: "p.torch_trace.start_ns=0" not in url.split("&"))
+    tab.settle()
+    state = tab.state()
+    margin = step["dur_ns"] * 0.1
+    assert abs(int(state["start_ns"]) - (step["start_ns"] - margin)) <= 2
+    assert abs(int(state["end_ns"]) - (step["start_ns"] + step["dur_ns"] + margin)) <= 2
+    tab.page.keyboard.press("ArrowDown")
+    frame = tab.settle()
+    assert_healthy(frame)
+    inner = ask(tab.address, "view/events", run=RUN, event=tab.state()["event"])["payloads"]["event"]["figures"]
+    facts = {figure["metric"]["key"]: figure["value"] for figure in inner}
+    assert tab.state()["event"] != str(step["event"])
+    assert step["start_ns"] <= facts["start_ns"] < step["start_ns"] + step["dur_ns"]
+    tab.page.keyboard.press("ArrowUp")
+    tab.settle()
+    assert tab.state()["event"] == str(step["event"])

@@ -19,7 +19,7 @@ import {
   toTime,
   toX,
 } from './timelineDraw'
-import { eventAt, overview, prepare, type TimelineModel } from './timelineModel'
+import { eventAt, neighbour, overview, positionOf, prepare, type TimelineModel } from './timelineModel'
 
 export interface TimelineEvents {
   /** The window moved (already clamped); called on every change. */
@@ -378,14 +378,53 @@ export class TimelineEngine {
       return
     }
     if (key === '0') this.reset()
+    if (key === 'f') this.fit()
+    if (key === 'm') this.mark()
     if (!KEYS.has(key)) return
     event.preventDefault()
+    if (event.key.startsWith('Arrow') && this.walk(event.key)) return
     if (this.calm) {
       this.step(key, 120)
       return
     }
     this.held.add(event.key)
     if (this.holding === 0) this.loop(performance.now(), true)
+  }
+
+  /** Shows the selected event, else the marked range, with a little around it. */
+  private fit(): void {
+    const chosen = this.chosen() ?? this.scene?.range
+    if (!chosen) return
+    const span = Math.max(chosen.end - chosen.start, 100)
+    this.move(chosen.start - span * 0.1, span * 1.2)
+  }
+
+  /** Marks the time of the selected event, else all that is in sight. */
+  private mark(): void {
+    const range = this.chosen() ?? this.view
+    if (!range || range.end <= range.start) return
+    this.setRange({ ...range })
+    this.events.onRange({ ...range })
+  }
+
+  /** From the selected event to its neighbour; false when none is selected, so that the arrows move the window. */
+  private walk(key: string): boolean {
+    const { model, scene, view } = this
+    const from = model && scene ? positionOf(model, scene.selected) : -1
+    if (!model || !view || from < 0) return false
+    const next = neighbour(model, from, key)
+    if (next < 0) return true
+    this.events.onPick(next)
+    const [start, end] = [model.start[next], model.start[next] + model.dur[next]]
+    const span = view.end - view.start
+    if (end < view.start || start > view.end) this.move((start + end - span) / 2, span)
+    return true
+  }
+
+  private chosen(): Range | null {
+    const { model, scene } = this
+    const index = model && scene ? positionOf(model, scene.selected) : -1
+    return !model || index < 0 ? null : { start: model.start[index], end: model.start[index] + model.dur[index] }
   }
 
   /** While keys are held the window glides; a tap moves one notch. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Timeline } from '../api/payloads'
-import { eventAt, firstEndingAfter, overview, prepare } from './timelineModel'
+import { eventAt, firstEndingAfter, neighbour, overview, positionOf, prepare } from './timelineModel'
 
 /** Two tracks; events by track, row and start, as the server sends them. */
 const PAYLOAD: Timeline = {
@@ -48,4 +48,18 @@ it('sums up how busy the device was', () => {
   const { bins, device } = overview(prepare(PAYLOAD), 10)
   expect(device).toBe(true)
   expect([...bins]).toEqual([0, 0, 0.5, 0.5, 0, 0, 1, 1, 0, 0])
+})
+
+it('walks along a row, into an event and out of it', () => {
+  const model = prepare(PAYLOAD)
+  const from = (event: number, key: string) => model.event[neighbour(model, positionOf(model, event), key)]
+  expect(from(1, 'ArrowRight')).toBe(2)
+  expect(from(2, 'ArrowRight')).toBeUndefined()
+  expect(from(2, 'ArrowLeft')).toBe(1)
+  expect(from(0, 'ArrowDown')).toBe(3)
+  expect(from(3, 'ArrowUp')).toBe(0)
+  expect(from(0, 'ArrowUp')).toBeUndefined()
+  expect(from(3, 'ArrowDown')).toBeUndefined()
+  expect(positionOf(model, 99)).toBe(-1)
+  expect(positionOf(model, null)).toBe(-1)
 })

@@ -109,6 +109,36 @@ export function eventAt(model: TimelineModel, track: number, row: number, time: 
   return best
 }
 
+/** Where an arrow key leads from an event: along its row, to what lies around it, or to the first one in it; -1 = nowhere. */
+export function neighbour(model: TimelineModel, index: number, key: string): number {
+  const lane = laneOf(model, index)
+  const [from, to] = [model.ranges[lane], model.ranges[lane + 1]]
+  if (key === 'ArrowLeft') return index > from ? index - 1 : -1
+  if (key === 'ArrowRight') return index + 1 < to ? index + 1 : -1
+  const track = trackOf(model, lane)
+  const next = key === 'ArrowUp' ? lane - 1 : lane + 1
+  if (next < model.offset[track] || next >= model.offset[track + 1]) return -1
+  const [first, last] = [model.ranges[next], model.ranges[next + 1]]
+  const found = firstEndingAfter(model, first, last, model.start[index])
+  return found < last && model.start[found] <= model.start[index] + model.dur[index] ? found : -1
+}
+
+/** The position of an event by its number; -1 where it is not loaded, or merged. */
+export const positionOf = (model: TimelineModel, event: number | null) =>
+  event === null || event < 0 ? -1 : model.event.indexOf(event)
+
+function laneOf(model: TimelineModel, index: number): number {
+  let lane = 0
+  while (model.ranges[lane + 1] <= index) lane++
+  return lane
+}
+
+function trackOf(model: TimelineModel, lane: number): number {
+  let track = 0
+  while (model.offset[track + 1] <= lane) track++
+  return track
+}
+
 /** Busy share of `count` equal slices of the whole trace: of the busiest device stream, else of the busiest host row. */
 export function overview(model: TimelineModel, count: number): { bins: Float32Array; device: boolean } {
   const bins = new Float32Array(count)

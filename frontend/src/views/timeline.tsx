@@ -209,7 +209,7 @@ function Page(props: {
             {busy && ' · loading…'}
           </span>
           <span className="tt-hint">
-            wheel or W S zoom · drag or A D move · shift + drag measures · shift + wheel scrolls
+            wheel or W S zoom · drag or A D move · shift + drag marks a range · F fits · arrows walk from event to event
           </span>
         </footer>
       </section>

@@ -106,7 +106,7 @@ export function TimelineCanvas(props: TimelineProps) {
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timeline. W and S zoom, A and D or the arrow keys move, 0 shows the whole trace. The lists below hold the same events as text."
+        aria-label="Timeline. W and S zoom, A and D or the arrow keys move, 0 shows the whole trace. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time. The lists below hold the same events as text."
       />
       {hover && model && hover.index < model.start.length && (
         <HoverTip
