@@ -18,6 +18,7 @@ from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.trace.table import TraceTable, Track
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
@@ -210,16 +211,32 @@ def _fact(
 def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
     """Everything recorded about one event, what launched it, and all events of its name."""
     payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
-    if trace.launch[row] != MISSING:
-        payloads["launch"] = _about(trace, "launch", "Launch", int(trace.launch[row]))
-    if trace.operator[row] != MISSING:
-        payloads["operator"] = _about(trace, "operator", "Operator", int(trace.operator[row]))
+    for name, (title, other) in _partners(trace, row).items():
+        if other != MISSING:
+            payloads[name] = _about(trace, name, title, other)
     stack = _stack(trace, row)
     if stack:
         payloads["stack"] = Figures("stack", "Call stack", "innermost first", [figure("call_stack", stack)])
     same = np.flatnonzero((trace.name == trace.name[row]) & (trace.kind == trace.kind[row]))
     payloads["same_name"] = _summary(trace, same)
     return payloads
+
+
+def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
+    """Events that belong to this one, -1 where there is none: the ends of its arrows, and the operator around it."""
+    return {
+        "launch": ("Launch", int(trace.launch[row])),
+        "launched": ("Launched", _first(trace.launch, row)),
+        "operator": ("Operator", int(trace.operator[row])),
+        "forward": ("Forward", int(trace.forward[row])),
+        "backward": ("Backward", _first(trace.forward, row)),
+    }
+
+
+def _first(column: Int32, row: int) -> int:
+    """The first row that points at this one."""
+    found = np.flatnonzero(column == row)
+    return int(found[0]) if len(found) else MISSING
 
 
 def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
@@ -231,6 +248,7 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         figure("start_ns", int(trace.start_ns[row])),
         figure("dur_ns", int(trace.dur_ns[row])),
         figure("thread", _thread(trace.tracks[int(trace.track[row])])),
+        Figure(EVENT, row),
     ]
     if trace.launch[row] != MISSING:
         figures.append(figure("launch_delay_ns", int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])))

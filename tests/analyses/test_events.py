@@ -102,6 +102,23 @@ def test_everything_about_a_kernel(table: TraceTable) -> None:
     assert facts["same_name"]["calls"] == 2
 
 
+def test_arrows_lead_from_event_to_event_and_back(table: TraceTable) -> None:
+    kernel_row = next(i for i in range(len(table)) if name_of(table, i) == "gemm")
+    launch = about(table, kernel_row)["launch"]["event"]
+    assert launch == table.launch[kernel_row]
+    assert about(table, launch)["launched"]["event"] == kernel_row
+    assert about(table, kernel_row)["operator"]["event"] == table.operator[kernel_row]
+    assert "launched" not in about(table, kernel_row) and "launch" not in about(table, launch)
+
+
+def test_forward_and_backward_lead_to_each_other() -> None:
+    builder = trace().op("aten::mm", 0, 10, sequence=7).op("MmBackward0", 20, 10, tid=2, sequence=7, forward_thread=1)
+    table = builder.table()
+    forward, backward = (next(i for i in range(2) if name_of(table, i) == name) for name in ("aten::mm", "MmBackward0"))
+    assert about(table, forward)["backward"]["event"] == backward
+    assert about(table, backward)["forward"]["event"] == forward
+
+
 def test_a_stack_that_was_not_recorded_is_the_python_calls_around(table: TraceTable) -> None:
     event = next(i for i in range(len(table)) if name_of(table, i) == "aten::mm" and table.start_ns[i] == 50_000)
     assert about(table, event)["stack"]["call_stack"] == "nn.Module: Linear_0;train.py(3): main"

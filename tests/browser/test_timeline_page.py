@@ -95,3 +95,20 @@ def test_keys_walk_mark_and_fit(open_tab: Open) -> None:
     tab.page.keyboard.press("ArrowUp")
     tab.settle()
     assert tab.state()["event"] == str(step["event"])
+
+
+def test_from_a_kernel_to_its_launch_and_its_operator(open_tab: Open) -> None:
+    tab = open_tab()
+    kernels = ask(tab.address, "table/kernels/kernels", run=RUN)["rows"]
+    rows = ask(tab.address, "table/events/instances", run=RUN, where=f"name:{kernels[0]['name']}")["rows"]
+    kernel = rows[0]
+    frame = tab.open(run=RUN, view="timeline", event=str(kernel["event"]))
+    assert_healthy(frame)
+    for partner in ("launch", "operator"):
+        expected = ask(tab.address, "view/events", run=RUN, event=tab.state()["event"])["payloads"][partner]["figures"]
+        frame.get_by_role("button", name=f"Go to {partner}").click()
+        frame = tab.settle()
+        number = next(figure["value"] for figure in expected if figure["metric"]["key"] == "event")
+        assert tab.state()["event"] == str(number)
+    assert frame.locator(".tt-event .tt-card-title").inner_text() == kernel["operator"]
+    assert not tab.axe()

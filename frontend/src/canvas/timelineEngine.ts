@@ -185,6 +185,14 @@ export class TimelineEngine {
     this.move(range.start, range.end - range.start)
   }
 
+  /** Moves the window, at the zoom it has, so far that the range is in sight. */
+  reveal({ start, end }: Range): void {
+    const view = this.view
+    if (!view || (end >= view.start && start <= view.end)) return
+    const span = view.end - view.start
+    this.move((start + end - span) / 2, span)
+  }
+
   private move(start: number, span: number): void {
     const model = this.model
     if (!model) return
@@ -409,15 +417,13 @@ export class TimelineEngine {
 
   /** From the selected event to its neighbour; false when none is selected, so that the arrows move the window. */
   private walk(key: string): boolean {
-    const { model, scene, view } = this
+    const { model, scene } = this
     const from = model && scene ? positionOf(model, scene.selected) : -1
-    if (!model || !view || from < 0) return false
+    if (!model || from < 0) return false
     const next = neighbour(model, from, key)
     if (next < 0) return true
     this.events.onPick(next)
-    const [start, end] = [model.start[next], model.start[next] + model.dur[next]]
-    const span = view.end - view.start
-    if (end < view.start || start > view.end) this.move((start + end - span) / 2, span)
+    this.reveal({ start: model.start[next], end: model.start[next] + model.dur[next] })
     return true
   }
 

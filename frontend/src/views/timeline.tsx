@@ -2,7 +2,7 @@
 import { ActionIcon, Button, Checkbox, Modal, Popover } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, windowUrl } from '../api/client'
-import type { Timeline, View } from '../api/payloads'
+import type { Figure, Timeline, View } from '../api/payloads'
 import type { Range } from '../canvas/timelineDraw'
 import { format } from '../lib/format'
 import { matcher } from '../lib/search'
@@ -222,7 +222,17 @@ function Page(props: {
           onClose={() => setRoute({ from_ns: '', to_ns: '' })}
         />
       )}
-      {event !== null && <EventPanel event={event} base={profile} onClose={() => setRoute({ event: '' })} />}
+      {event !== null && (
+        <EventPanel
+          event={event}
+          base={profile}
+          onGo={(next, at) => {
+            setRoute({ event: String(next) })
+            handle.current?.reveal(at)
+          }}
+          onClose={() => setRoute({ event: '' })}
+        />
+      )}
       <PerfettoModal
         open={help}
         onClose={() => setHelp(false)}
@@ -287,7 +297,14 @@ function TracksMenu({
   )
 }
 
-function EventPanel({ event, base, onClose }: { event: number; base: Query; onClose: () => void }) {
+function EventPanel(props: {
+  event: number
+  base: Query
+  /** To an event that belongs to this one. */
+  onGo: (event: number, at: Range) => void
+  onClose: () => void
+}) {
+  const { event, base, onGo, onClose } = props
   const prefs = usePrefs()
   const resource = useView('events', { ...base, event })
   const payloads = resource.data?.payloads ?? {}
@@ -318,6 +335,7 @@ function EventPanel({ event, base, onClose }: { event: number; base: Query; onCl
             <h3>
               {key === 'event' ? 'Event' : key === 'same_name' ? 'All of this name' : payload.title}
               {key === 'stack' && payload.subtitle && <small>{payload.subtitle}</small>}
+              {key !== 'event' && <GoButton figures={payload.figures} title={payload.title} onGo={onGo} />}
             </h3>
             {key === 'stack' ? (
               payload.figures.map((figure) => (
@@ -326,13 +344,36 @@ function EventPanel({ event, base, onClose }: { event: number; base: Query; onCl
             ) : (
               <FigureList
                 whole={key !== 'same_name'}
-                figures={payload.figures.filter((figure) => key !== 'event' || figure.metric.key !== 'name')}
+                figures={payload.figures.filter(
+                  ({ metric }) => metric.key !== 'event' && (key !== 'event' || metric.key !== 'name'),
+                )}
               />
             )}
           </div>
         ))}
       </div>
     </Card>
+  )
+}
+
+/** The way to an event that belongs to the selected one; nothing for figures that are not about one event. */
+function GoButton(props: { figures: Figure[]; title: string; onGo: (event: number, at: Range) => void }) {
+  const { figures, title, onGo } = props
+  const number = (key: string) => {
+    const value = figures.find(({ metric }) => metric.key === key)?.value
+    return typeof value === 'number' ? value : null
+  }
+  const [event, start, dur] = [number('event'), number('start_ns'), number('dur_ns')]
+  if (event === null || start === null || dur === null) return null
+  return (
+    <Button
+      size="compact-xs"
+      variant="subtle"
+      aria-label={`Go to ${title.toLowerCase()}`}
+      onClick={() => onGo(event, { start, end: start + dur })}
+    >
+      Go to it
+    </Button>
   )
 }
 

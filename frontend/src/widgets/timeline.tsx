@@ -12,6 +12,8 @@ export interface TimelineHandle {
   zoom(factor: number): void
   reset(): void
   show(range: Range): void
+  /** Moves the window, at the zoom it has, so far that the range is in sight. */
+  reveal(range: Range): void
   plotWidth(): number
   focus(): void
 }
@@ -95,6 +97,7 @@ export function TimelineCanvas(props: TimelineProps) {
       zoom: (factor) => engine.current?.zoom(factor),
       reset: () => engine.current?.reset(),
       show: (target) => engine.current?.show(target),
+      reveal: (target) => engine.current?.reveal(target),
       plotWidth: () => engine.current?.plotWidth ?? 1200,
       focus: () => canvas.current?.focus(),
     }),
