@@ -183,6 +183,26 @@ def test_devices_come_first_and_kinds_stand_on_rows_of_their_own() -> None:
     assert categories["a"] == EventKind.OPERATOR.name.lower()
 
 
+def test_lanes_keep_their_order_and_their_height_and_devices_stay() -> None:
+    builder = trace()
+    for at in (0, 10, 20):
+        builder.op("few", at, 5, tid=1)
+    for at in range(30, 60):
+        builder.op("many", at, 1, tid=2)
+    builder.op("outer", 70, 20, tid=2).op("inner", 75, 5, tid=2).launches(kernel("k", 5, 80))
+    table = builder.table()
+
+    def lanes(start: int, end: int) -> list[tuple[str, bool, int]]:
+        found = drawing(table, start_ns=start, end_ns=end)
+        return [(track.title, track.is_device, track.rows) for track in found.tracks]
+
+    everything = lanes(0, 95_000)
+    assert [is_device for _, is_device, _ in everything] == [True, False, False]
+    assert "2" in everything[1][0] and everything[1][2] > 1, "busier, and with nested calls"
+    assert lanes(0, 25_000) == [everything[0], everything[2]], "the idle device stays, the idle thread does not"
+    assert lanes(30_000, 60_000) == everything[:2]
+
+
 def test_a_crossing_event_has_a_row_of_its_own() -> None:
     found = drawing(trace().op("a", 0, 30).op("b", 20, 30).table())
     assert sorted(zip((found.names[n] for n in found.name), found.row, strict=True)) == [("a", 0), ("b", 1)]

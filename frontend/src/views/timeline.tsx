@@ -366,13 +366,8 @@ function GoButton(props: { figures: Figure[]; title: string; onGo: (event: numbe
   const [event, start, dur] = [number('event'), number('start_ns'), number('dur_ns')]
   if (event === null || start === null || dur === null) return null
   return (
-    <Button
-      size="compact-xs"
-      variant="subtle"
-      aria-label={`Go to ${title.toLowerCase()}`}
-      onClick={() => onGo(event, { start, end: start + dur })}
-    >
-      Go to it
+    <Button size="compact-xs" variant="subtle" onClick={() => onGo(event, { start, end: start + dur })}>
+      Go to {title.toLowerCase()}
     </Button>
   )
 }

@@ -8,7 +8,6 @@ import numpy as np
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.selection import chosen_steps, select_rows
-from tb_plugin.analyses.timeline.lanes import tracks_of
 from tb_plugin.analyses.timeline.pyramid import pyramid_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table, Timeline, View
@@ -85,8 +84,9 @@ def draw(trace: TraceTable, start: int, end: int, resolution_ns: int) -> Timelin
     pyramid = pyramid_of(trace)
     level = pyramid.level_for(resolution_ns)
     items = pyramid.window(level, start, end)
-    tracks, place = tracks_of(trace, items.first, items.count)
-    order = np.lexsort((items.line, place))
+    tracks, place_among = pyramid.lanes.among(pyramid.place[items.line])
+    place = place_among[pyramid.place[items.line]]
+    order = np.lexsort((trace.depth[items.first], place))
     items, place = items.take(order), place[order]
     shown = items.longest
     begin = pyramid.start_ns(items)

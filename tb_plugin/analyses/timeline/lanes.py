@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from tb_plugin.payloads import TimelineTrack
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
+Bool = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
@@ -48,33 +50,45 @@ def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(Non
     return lane
 
 
-def tracks_of(
-    trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArray[np.integer]
-) -> tuple[list[TimelineTrack], Int64]:
-    """Lanes of some rows, each of which stands for so many ``events``: devices first, then busy threads.
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """All lanes of a trace, in the order in which they stand: devices first, then busy threads. It is always the same."""
 
-    Also the place of each row's lane among them.
-    """
+    tracks: list[TimelineTrack]
+    is_kept: Bool
+    """Lanes that are shown also where nothing ran on them: an idle device is an answer."""
+
+    def among(self, places: npt.NDArray[np.integer]) -> tuple[list[TimelineTrack], Int64]:
+        """The lanes to show of which something is drawn at ``places``, and the place of each of all among these."""
+        shown = self.is_kept.copy()
+        shown[places] = True
+        return [track for track, chosen in zip(self.tracks, shown, strict=True) if chosen], np.cumsum(shown) - 1
+
+
+def lanes_of(trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArray[np.integer]) -> tuple[Lanes, Int64]:
+    """The lanes of a trace from one event of each of their rows, which stands for so many; and the place of each's lane."""
     ids, which = np.unique(lane_of(trace, rows), return_inverse=True)
-    count = np.bincount(which.ravel(), weights=events, minlength=len(ids)).astype(np.int64)
+    which = which.ravel()
     deepest = np.zeros(len(ids), np.int64)
     np.maximum.at(deepest, which, trace.depth[rows])
-    per_thread: dict[int, int] = {}
-    for lane_id, number in zip(ids.tolist(), count.tolist(), strict=True):
-        per_thread[lane_id // _LANES] = per_thread.get(lane_id // _LANES, 0) + number
+    tracks, kinds = ids // _LANES, ids % _LANES
+    per_thread = np.bincount(trace.track[rows], weights=events, minlength=len(trace.tracks))
     main = _main_thread(trace)
 
-    def rank(position: int) -> tuple[bool, bool, str, bool, int, int, int]:
-        track, kind = divmod(int(ids[position]), _LANES)
+    def rank(position: int) -> tuple[bool, bool, str, bool, float, int, int]:
+        track, kind = int(tracks[position]), int(kinds[position])
         on_device = trace.tracks[track].is_device
         pid = trace.tracks[track].pid if on_device else ""
         return (kind == OTHER, not on_device, pid, track != main, 0 if on_device else -per_thread[track], track, kind)
 
     order = sorted(range(len(ids)), key=rank)
-    tracks = [_track(trace, *divmod(int(ids[i]), _LANES), int(deepest[i]) + 1, main) for i in order]
     place = np.empty(len(ids), np.int64)
     place[order] = np.arange(len(ids))
-    return tracks, place[which.ravel()] if len(rows) else np.empty(0, np.int64)
+    lanes = Lanes(
+        [_track(trace, int(tracks[i]), int(kinds[i]), int(deepest[i]) + 1, main) for i in order],
+        kinds[order] == DEVICE,
+    )
+    return lanes, place[which]
 
 
 def _main_thread(trace: TraceTable) -> int:

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.timeline.lanes import lane_of
+from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of
 from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import stable_order
@@ -55,8 +55,9 @@ class Pyramid:
         deepest = int(trace.depth.max(initial=0))
         # Four bytes an event instead of eight, wherever it is about all of them.
         number, count = numbered(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
-        self.lines = firsts(number, count)
-        """An event of each line: it has the line's lane and depth."""
+        # An event of each line: it has the line's lane and depth.
+        self.lanes, self.place = lanes_of(trace, firsts(number, count), np.bincount(number, minlength=count))
+        """All lanes, and for each line the place of its lane among them."""
         line = number.astype(np.int32)
         del number
         order = stable_order(line).astype(np.int32)
@@ -88,7 +89,7 @@ class Pyramid:
     def window(self, level: int, start_ns: int, end_ns: int) -> Items:
         """The items of a level that touch ``[start_ns, end_ns)``, and those that end at its begin."""
         begins, ends = self._searchable(level)
-        lines = np.arange(len(self.lines), dtype=np.int64) * self._line_step
+        lines = np.arange(len(self.place), dtype=np.int64) * self._line_step
         low = np.searchsorted(ends, lines + self._place(start_ns), side="left")
         high = np.searchsorted(begins, lines + self._place(end_ns), side="right")
         length = np.maximum(high - low, 0)
