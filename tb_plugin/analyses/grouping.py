@@ -133,6 +133,23 @@ class Forest:
             offset += len(groups)
         return path[:-1]
 
+    def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
+        """As ``paths``, but rows share a number only while no other one at their place stands between them.
+
+        Of the rows without a parent those with another ``root`` are at another place.
+        """
+        run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
+        offset = 0
+        for level, rows in enumerate(self.levels):
+            above = run[self.parent[rows]] if level else root[rows]
+            order = stable_order(above)
+            columns = [above[order], *(label[rows[order]] for label in labels)]
+            begins = np.ones(len(rows), np.bool_)
+            begins[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+            run[rows[order]] = np.cumsum(begins) - 1 + offset
+            offset += int(begins.sum())
+        return run[:-1]
+
 
 def _depths(parent: Int32) -> Int32:
     """Distance from the root. Pointer doubling: n log depth."""

@@ -33,6 +33,8 @@ _CALLS = (EventKind.OPERATOR, EventKind.RUNTIME)
 FRAMES: dict[str, tuple[EventKind, ...]] = {"both": (*_PYTHON, *_CALLS), "python": _PYTHON, "operators": _CALLS}
 """What the frames of a stack are. Runtime calls belong to the operators: what they took is no time of the operator."""
 WEIGHTS = ("host", "device")
+ORDERS = ("heavy", "time")
+"""Calls at the same place are one, the heaviest first; or only calls that follow each other, in the order of time."""
 NODES_SENT = 10_000
 """A page gets the places with most time; ``Tree.total_nodes`` counts all. Exports hold every one."""
 _REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPERATOR}
@@ -41,16 +43,17 @@ _REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPER
 
 @dataclass(frozen=True)
 class Choice:
-    """Which frames, which time, and whether of one thread only (``thread_key``, thread id or name; "" = all)."""
+    """Which frames, which time, of which thread (``thread_key``, thread id or name; "" = all), and in which order."""
 
     of: str = "both"
     weight: str = "host"
     thread: str = ""
+    order: str = "heavy"
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Merged stacks in pre-order, siblings with most of the chosen time first. Times in nanoseconds.
+    """Merged stacks in pre-order, siblings in the chosen order. Times in nanoseconds.
 
     ``host_ns`` and ``device_ns`` are own times: without what stands beneath. Places without any of the chosen time in
     and beneath them are left out.
@@ -68,6 +71,8 @@ class Places:
     device_ns: Int64
     host_total_ns: Int64
     device_total_ns: Int64
+    found: int
+    """How many there are, also where only those with most time are here."""
 
     def __len__(self) -> int:
         return len(self.name)
@@ -107,14 +112,14 @@ class Stacks:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, frames, time and thread."""
-        return (params.steps, params.get("of"), params.get("weight"), params.get("thread"))
+        return (params.steps, *(params.get(key) for key in ("of", "weight", "thread", "order")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """The places and the threads. Raises BadRequest for an unknown choice, thread or step."""
         choice = choice_of(params)
         selection = select_rows(trace, params.steps)
         has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
-        tree = _tree(merged(trace, selection, choice), choice, has_device)
+        tree = _tree(merged(trace, selection, choice, most=NODES_SENT), choice, has_device)
         return Part(
             coverage=selection.coverage,
             frames={"threads": _threads(trace, selection, choice)},
@@ -129,18 +134,20 @@ class Stacks:
 
 def choice_of(params: Params) -> Choice:
     """The choice of a request. Raises BadRequest."""
-    choice = Choice(params.get("of") or "both", params.get("weight") or "host", params.get("thread"))
-    for key, value, known in (("of", choice.of, FRAMES), ("weight", choice.weight, WEIGHTS)):
+    of, weight, order = params.get("of") or "both", params.get("weight") or "host", params.get("order") or "heavy"
+    for key, value, known in (("of", of, tuple(FRAMES)), ("weight", weight, WEIGHTS), ("order", order, ORDERS)):
         if value not in known:
             raise BadRequest(f"{key} cannot be {value[:40]}.", key, f"Choose one of {', '.join(known)}.")
-    return choice
+    return Choice(of, weight, params.get("thread"), order)
 
 
-def merged(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False) -> Places:
-    """The chosen stacks laid over each other, those of each thread on their own where ``by_thread``.
+def merged(
+    trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
+) -> Places:
+    """The chosen stacks laid over each other, those of each thread on their own where ``by_thread`` or by time.
 
-    Frames around a chosen call belong to its stack also where they began before the chosen steps. Raises BadRequest
-    for a thread that there is not.
+    Frames around a chosen call belong to its stack also where they began before the chosen steps. ``most`` keeps the
+    places with most time. Raises BadRequest for a thread that there is not.
     """
     frames = _frames(trace, selection, choice)
     # The last row stands for device work without a frame.
@@ -148,14 +155,18 @@ def merged(trace: TraceTable, selection: Selection, choice: Choice, by_thread: b
     kind = np.append(trace.kind[row].astype(np.int64), EventKind.UNKNOWN)
     name = np.append(trace.name[row].astype(np.int64), MISSING)
     track = np.append(trace.track[row].astype(np.int64), MISSING)
-    labels = (kind, name, track) if by_thread else (kind, name)
-    nodes = group(Forest(parent).paths(*labels))
+    by_time = choice.order == "time"
+    if not by_time and not by_thread:
+        track[:] = MISSING
+    calls = Forest(parent)
+    nodes = group(calls.runs(track, kind, name) if by_time else calls.paths(track, kind, name))
     above = parent[nodes.first]
     above = np.where(above == MISSING, MISSING, nodes.of[above]).astype(np.int32)
     forest = Forest(above)
     host, device = nodes.sum(np.append(frames.host_ns, 0)), nodes.sum(np.append(frames.device_ns, frames.rest_ns))
     totals = {"host": forest.sums(host), "device": forest.sums(device)}
-    order = _heavy_first(above, totals[choice.weight])
+    heavy = totals[choice.weight]
+    order = _in_order(above, _heaviest(heavy, most), -track[nodes.first] if by_time else heavy)
     position = np.full(len(nodes) + 1, MISSING, np.int64)  # the last one answers for -1
     position[order] = np.arange(len(order))
     first = nodes.first[order]
@@ -164,13 +175,32 @@ def merged(trace: TraceTable, selection: Selection, choice: Choice, by_thread: b
         name=[_REST[choice.of] if text is None else text for text in texts],
         kind=kind[first],
         parent=position[above[order]],
-        track=track[first] if by_thread else np.full(len(order), MISSING, np.int64),
+        track=track[first],
         calls=nodes.sum(np.append(frames.chosen.astype(np.int64), 0))[order],
         host_ns=host[order],
         device_ns=device[order],
         host_total_ns=totals["host"][order],
         device_total_ns=totals["device"][order],
+        found=int((heavy > 0).sum()),
     )
+
+
+def _heaviest(total_ns: Int64, most: int | None) -> Int64:
+    """Places that have any time, at most so many, in their order.
+
+    One with time has ancestors with no less, which stand before it: they are kept as well.
+    """
+    found = np.flatnonzero(total_ns > 0)
+    return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])
+
+
+def _in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
+    """The kept places in pre-order, siblings with the highest rank first, then those that were called first."""
+    if not len(kept):
+        return kept
+    position = np.full(len(above) + 1, MISSING, np.int64)  # the last one answers for -1
+    position[kept] = np.arange(len(kept))
+    return kept[preorder(position[above[kept]], rank[kept], -np.arange(len(kept)))]
 
 
 def thread_key(track: Track) -> str:
@@ -183,34 +213,21 @@ def thread_label(track: Track) -> str:
     return track.thread.strip() or f"thread {track.tid}"
 
 
-def _heavy_first(parent: Int32, total_ns: Int64) -> Int64:
-    """Places that have any time, in pre-order. One with time has ancestors with time."""
-    # Of places with the same time the one that was called first.
-    order = np.array(preorder(parent, total_ns, -np.arange(len(parent))), np.int64)
-    return order[total_ns[order] > 0]
-
-
 def _tree(places: Places, choice: Choice, has_device: bool) -> Tree:
-    """The places with most time. An ancestor never has less than what is beneath it, and stands before it."""
-    total = places.host_total_ns if choice.weight == "host" else places.device_total_ns
-    kept = np.sort(np.argsort(-total, kind="stable")[:NODES_SENT])
-    position = np.full(len(places) + 1, MISSING, np.int64)  # the last one answers for -1
-    position[kept] = np.arange(len(kept))
     data = {"calls": places.calls, "host_ns": places.host_total_ns, "host_own_ns": places.host_ns}
     if has_device:
         data |= {"device_ns": places.device_total_ns, "device_own_ns": places.device_ns}
-    numbers = {key: values[kept].tolist() for key, values in data.items()}
+    numbers = {key: values.tolist() for key, values in data.items()}
     rows: list[dict[str, Scalar]] = [
         {
-            "name": places.name[place],
-            "node_kind": EventKind(int(places.kind[place])).name.lower(),
+            "name": name,
+            "node_kind": EventKind(kind).name.lower(),
             **{key: values[i] for key, values in numbers.items()},
         }
-        for i, place in enumerate(kept.tolist())
+        for i, (name, kind) in enumerate(zip(places.name, places.kind.tolist(), strict=True))
     ]
     shown = columns("name", "node_kind", *data)
-    parent = position[places.parent[kept]].tolist()
-    return Tree("stacks", "Stacks", shown, parent, rows, "name", [f"{choice.weight}_ns"], len(places))
+    return Tree("stacks", "Stacks", shown, places.parent.tolist(), rows, "name", [f"{choice.weight}_ns"], places.found)
 
 
 def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:

@@ -10,6 +10,7 @@ import gzip
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -31,7 +32,7 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
     """Writes the chosen stacks to ``target``, gzipped. Raises BadRequest, NotFound where there is nothing to write."""
     if form not in SUFFIXES:
         raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
-    choice = choice_of(params)
+    choice = replace(choice_of(params), order="heavy")  # merged: by time there may be as many places as events
     # A flame graph lays all threads over each other; speedscope lets one choose a thread.
     places = merged(trace, select_rows(trace, params.steps), choice, by_thread=form == "speedscope")
     if not len(places):

@@ -130,6 +130,26 @@ def threads() -> TraceTable:
     return builder.op("aten::mm", 0, 20, tid=2).launches(kernel("b", 4)).table()
 
 
+def test_in_the_order_of_time_only_calls_that_follow_each_other_are_one() -> None:
+    builder = trace().python("main", 0, 100)
+    for number, name in enumerate(("load", "step", "step", "load")):
+        builder.python(name, 20 * number, 10).op("aten::mm", 20 * number + 1, 5 + number)
+    found = places(builder.table(), order="time")
+    assert list(zip(paths(found), found.calls.tolist(), strict=True)) == [
+        ("main", 1), ("main;load", 1), ("main;load;aten::mm", 1), ("main;step", 2), ("main;step;aten::mm", 2),
+        ("main;load", 1), ("main;load;aten::mm", 1),
+    ]  # fmt: skip
+    assert found.host_ns.tolist() == [60_000, 5_000, 5_000, 7_000, 13_000, 2_000, 8_000]
+
+
+def test_in_the_order_of_time_threads_stand_side_by_side() -> None:
+    builder = trace()
+    for at in (0, 20):
+        builder.op("a", at, 5).op("b", at + 2, 5, tid=2)
+    found = places(builder.table(), order="time")
+    assert list(zip(found.name, found.host_ns.tolist(), strict=True)) == [("a", 10_000), ("b", 10_000)]
+
+
 def test_threads_are_laid_over_each_other_unless_kept_apart() -> None:
     table = threads()
     assert folded(places(table)) == [("aten::mm", 30)]
@@ -165,7 +185,7 @@ def test_chosen_steps_keep_the_frames_around_them() -> None:
     assert places(table, ("2",)).calls.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("key", "value"), [("of", "kernels"), ("weight", "memory")])
+@pytest.mark.parametrize(("key", "value"), [("of", "kernels"), ("weight", "memory"), ("order", "size")])
 def test_a_choice_that_is_none_is_said(key: str, value: str) -> None:
     with pytest.raises(BadRequest, match=f"{key} cannot be {value}"):
         choice_of(Params(extra=((key, value),)))
@@ -198,6 +218,9 @@ def test_nothing_is_lost_and_the_heavy_comes_first(
     work = of_kind(table.kind, *DEVICE_WORK)
     assert kept.sum() == (own_time(table, of) if weight == "host" else table.dur_ns[work].sum())
     assert kept.sum() == (apart.host_ns if weight == "host" else apart.device_ns).sum()
+    timed = places(table, of=of, weight=weight, order="time")
+    for one, other in ((apart, timed), (found, apart)):
+        assert own_by_path(one, weight) == own_by_path(other, weight)
     total = (found.host_total_ns if weight == "host" else found.device_total_ns).tolist()
     beneath: dict[int, list[int]] = defaultdict(list)
     for place, above in enumerate(found.parent.tolist()):
@@ -206,6 +229,13 @@ def test_nothing_is_lost_and_the_heavy_comes_first(
     for place in range(len(found)):
         assert total[place] == int(kept[place]) + sum(beneath[place]) > 0
     assert len(set(zip(paths(found), found.kind.tolist(), strict=True))) == len(found)
+
+
+def own_by_path(found: Places, weight: str) -> dict[str, int]:
+    sums: dict[str, int] = defaultdict(int)
+    for path, ns in folded(found, weight):
+        sums[path] += ns
+    return sums
 
 
 def own_time(table: TraceTable, of: str) -> int:

@@ -40,3 +40,21 @@ def test_groups_are_numbered_by_first_appearance(found: list[tuple[int, int, int
     order = list(dict.fromkeys(found))
     assert groups.of.tolist() == [order.index(row) for row in found]
     assert groups.first.tolist() == [found.index(row) for row in order]
+
+
+@given(st.lists(st.tuples(st.integers(-1, 20), st.integers(0, 1), st.integers(0, 1)), max_size=20))
+def test_runs_by_definition(found: list[tuple[int, int, int]]) -> None:
+    """A row has the number of the row before it at the same place, when their labels agree."""
+    parent = [min(above, row - 1) for row, (above, _, _) in enumerate(found)]
+    last: dict[tuple[object, ...], int] = {}
+    expected: list[int] = []
+    for row, (_, root, label) in enumerate(found):
+        place = (expected[parent[row]],) if parent[row] >= 0 else ("root", root)
+        before = last.get(place)
+        same = before is not None and found[before][2] == label
+        expected.append(expected[before] if same and before is not None else row)
+        last[place] = row
+    runs = grouping.Forest(np.array(parent, np.int32)).runs(
+        *(np.array([r[i] for r in found], np.int64) for i in (1, 2))
+    )
+    assert grouping.group(runs).of.tolist() == grouping.group(np.array(expected, np.int64)).of.tolist()

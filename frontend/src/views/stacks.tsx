@@ -20,6 +20,10 @@ const WEIGHTS = [
   { value: '', label: 'Host time' },
   { value: 'device', label: 'Device time' },
 ]
+const ORDERS = [
+  { value: '', label: 'Left-heavy' },
+  { value: 'time', label: 'In order of time' },
+]
 /** The two files and what opens them. */
 const FILES = [
   { format: 'folded', label: 'Folded stacks', title: 'Text for flamegraph.pl and its kin: all stacks, nanoseconds' },
@@ -27,8 +31,8 @@ const FILES = [
 ]
 
 export function Stacks({ base }: ViewProps) {
-  const { of = '', weight = '', thread = '' } = useRoute()
-  const query = useMemo(() => ({ ...base, of, weight, thread }), [base, of, weight, thread])
+  const { of = '', weight = '', thread = '', order = '' } = useRoute()
+  const query = useMemo(() => ({ ...base, of, weight, thread, order }), [base, of, weight, thread, order])
   const resource = useView('stacks', query)
   return (
     <ViewFrame
@@ -36,8 +40,8 @@ export function Stacks({ base }: ViewProps) {
       bones={<Bones height={500} />}
       steps={String(base.steps ?? '')}
       action={
-        of || weight || thread ? (
-          <Button size="xs" onClick={() => choose({ of: '', weight: '', thread: '' })}>
+        of || weight || thread || order ? (
+          <Button size="xs" onClick={() => choose({ of: '', weight: '', thread: '', order: '' })}>
             Show all stacks
           </Button>
         ) : undefined
@@ -53,7 +57,7 @@ const choose = (change: Record<string, string>) => setRoute({ ...change, row: ''
 const categoryOf = (row: Row) => String(row.node_kind)
 
 function Page({ view, query }: { view: View; query: Query }) {
-  const { of = '', weight = '', thread = '' } = useRoute()
+  const { of = '', weight = '', thread = '', order = '' } = useRoute()
   const tree = view.payloads.stacks as Tree
   const threads = view.payloads.threads as Table
   const hasDevice = tree.columns.some(({ metric }) => metric.key === 'device_ns')
@@ -73,6 +77,13 @@ function Page({ view, query }: { view: View; query: Query }) {
         value={weight}
         onChange={(event) => choose({ weight: event.currentTarget.value })}
         data={hasDevice ? WEIGHTS : WEIGHTS.slice(0, 1)}
+      />
+      <NativeSelect
+        size="sm"
+        aria-label="Order of the stacks"
+        value={order}
+        onChange={(event) => choose({ order: event.currentTarget.value })}
+        data={ORDERS}
       />
       <NativeSelect
         size="sm"
