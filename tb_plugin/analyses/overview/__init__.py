@@ -15,7 +15,7 @@ from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime, device_ratios, device_time
 from tb_plugin.analyses.overview.quality import data_notices
-from tb_plugin.analyses.overview.steps import CATEGORIES, Breakdown, break_down, roles
+from tb_plugin.analyses.overview.steps import CATEGORIES, Breakdown, break_down
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.payloads import Breakdown as BreakdownPayload
 from tb_plugin.payloads import Column, Figures, Line, Link, Metric, Notices, Payload, Series, Table, View
@@ -59,7 +59,7 @@ class Overview:
     def part(self, trace: TraceTable, params: Params) -> Part:
         """All numbers of the page. Raises BadRequest for unknown steps."""
         steps = _chosen(trace.steps, chosen_steps(trace, params.steps))
-        breakdown = break_down(roles(trace), steps)
+        breakdown = break_down(trace, steps)
         window = (int(steps.start_ns[0]), int(steps.end_ns[-1])) if len(steps.label) else None
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
         ratios = {d.id: device_ratios(trace, i, window) for i, d in enumerate(trace.devices) if d.id in times}

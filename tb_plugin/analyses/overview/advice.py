@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -206,6 +207,7 @@ def _matrix_units(s: Situation) -> Notice | None:
     )
 
 
+@lru_cache(maxsize=2)
 def matrix_eligible_share(trace: TraceTable) -> float:
     """Kernel time of the innermost eligible operators over that of all operators, 0..1 (0 without kernels)."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)

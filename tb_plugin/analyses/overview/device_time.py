@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,7 @@ class DeviceTime:
     unlaunched: int
 
 
+@lru_cache(maxsize=16)
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     """The partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
     # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +37,19 @@ class Breakdown:
         return float(self.parts[category].mean()) if len(self.total) else None
 
 
-def roles(trace: TraceTable) -> dict[str, Ranges]:
-    """When each category is active on any thread or device, whole trace. ``other`` is what remains and has no ranges."""
+@lru_cache(maxsize=2)
+def shares(trace: TraceTable) -> Mapping[str, Ranges]:
+    """When each category has the time, whole trace, any thread or device: where it is active and none before it is.
+
+    ``other`` is what remains and has no ranges. Kept for the last traces: every choice of steps asks again.
+    """
+    active = _active(trace)
+    named = CATEGORIES[:-1]
+    return dict(zip(named, first_in(*(active[category] for category in named)), strict=True))
+
+
+def _active(trace: TraceTable) -> dict[str, Ranges]:
+    """When each category is active."""
     dataloader = trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name]
     step = trace.strings.where(lambda text: STEP.match(text) is not None)[trace.name]
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & ~step
@@ -57,15 +70,14 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
     return union(trace.start_ns[rows], trace.end_ns[rows])
 
 
-def break_down(ranges: dict[str, Ranges], steps: Steps) -> Breakdown:
+def break_down(trace: TraceTable, steps: Steps) -> Breakdown:
     """Parts of each step by priority. What no category covers is ``other``."""
     start, end = steps.start_ns, steps.end_ns
     total = end - start
     left = total.copy()
     parts: dict[str, Int64] = {}
-    named = CATEGORIES[:-1]
-    for category, fresh in zip(named, first_in(*(ranges[category] for category in named)), strict=True):
-        parts[category] = measure_within(fresh, start, end)
+    for category, ranges in shares(trace).items():
+        parts[category] = measure_within(ranges, start, end)
         left = left - parts[category]
     parts["other"] = left
     return Breakdown(steps.label, parts, total)
