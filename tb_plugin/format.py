@@ -263,7 +263,8 @@ def _escaped(text: str) -> str:
 def _window_line(window: WindowInfo) -> str:
     """What part of a trace was opened, and how to open the rest."""
     start, end, whole = (format_value(time, "ns") for time in (window.start_ns, window.end_ns, window.trace_ns))
-    steps = f"steps {window.first_step} to {window.last_step} of {window.trace_steps}, " if window.steps else ""
+    inside = f"steps {window.first_step} to {window.last_step}, {window.steps} of {window.trace_steps}, "
+    steps = inside if window.steps else ""
     need, budget = (format_value(size, "bytes") for size in (window.need_bytes, window.budget_bytes))
     return (
         f"Only a window was opened: {steps}{start} to {end} of {whole}. All of it would take about {need} of memory; "

@@ -38,7 +38,7 @@ def test_the_bar_says_what_is_open_and_leads_on(tab: harness.Tab) -> None:
     assert_healthy(frame)
     bar = frame.get_by_role("region", name="Window of the trace")
     text = bar.inner_text()
-    assert "Steps 0 to 2 of 6 open" in text and "TORCH_TRACE_MEMORY_MB" in text
+    assert "Steps 0 to 2 open, 3 of 6" in text and "TORCH_TRACE_MEMORY_MB" in text
     assert bar.get_by_role("button", name="Earlier").is_disabled()
     bar.get_by_role("button", name="Later").click()
     frame = tab.settle()
@@ -49,7 +49,7 @@ def test_the_bar_says_what_is_open_and_leads_on(tab: harness.Tab) -> None:
     assert shown == str(server["matched_rows"] + 1)
     bar.get_by_role("combobox").select_option("1")
     frame = tab.settle()
-    assert tab.state()["window"] == "1" and "Steps 1 to 2 of 6 open" in bar.inner_text()
+    assert tab.state()["window"] == "1" and "Steps 1 to 2 open, 2 of 6" in bar.inner_text()
     tab.page.go_back()
     tab.settle()
     assert tab.state()["window"] == "3"
@@ -71,7 +71,7 @@ def test_a_link_to_a_window_that_is_not_there_leads_back(tab: harness.Tab) -> No
     frame = tab.settle()
     assert_healthy(frame)
     assert "window" not in tab.state()
-    assert "Steps 0 to 2 of 6 open" in frame.inner_text("main")
+    assert "Steps 0 to 2 open, 3 of 6" in frame.inner_text("main")
 
 
 @pytest.mark.parametrize("view", harness.VIEWS)
@@ -86,7 +86,7 @@ def test_the_window_of_a_baseline(tab: harness.Tab) -> None:
     frame = tab.open(view="diff", window="3-3", base_window="1-1", **place)
     assert_healthy(frame)
     baseline = frame.get_by_role("region", name="Baseline: Window of the trace")
-    assert "Step 1 of 6 open" in baseline.inner_text()
+    assert "Step 1 open, 1 of 6" in baseline.inner_text()
     frame.get_by_role("button", name="Swap").click()
     tab.settle()
     assert (tab.state()["window"], tab.state()["base_window"]) == ("1-1", "3-3")

@@ -38,7 +38,7 @@ function shownText(window: WindowInfo): string {
   const [first, last] = [window.first_step, window.last_step]
   const steps = first === last ? `Step ${first}` : `Steps ${first} to ${last}`
   const times = `${format(window.start_ns, 'ns')} to ${format(window.end_ns, 'ns')} of ${format(window.trace_ns, 'ns')}`
-  return window.steps > 0 ? `${steps} of ${window.trace_steps} open (${times}).` : `${times} open.`
+  return window.steps > 0 ? `${steps} open, ${window.steps} of ${window.trace_steps} (${times}).` : `${times} open.`
 }
 
 function reasonText({ events, trace_events, need_bytes, budget_bytes }: WindowInfo): string {

@@ -77,7 +77,7 @@ def _window(trace: TraceTable) -> list[Notice]:
     ]
     what, why = "Only a part of the trace was opened", ""
     if window.steps:
-        what = "Only the steps {first_step} to {last_step} of {trace_steps} were opened"
+        what = "Of {trace_steps} steps only {first_step} to {last_step} were opened"
         figures += [figure("first_step", window.first_step), figure("last_step", window.last_step)]
         figures.append(figure("trace_steps", window.trace_steps))
     if window.need_bytes > window.budget_bytes:
