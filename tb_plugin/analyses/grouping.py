@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.trace.numbering import firsts, numbered
+from tb_plugin.trace.numbering import firsts, numbered, places_of
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.tree import side_by_side, stable_order
 
@@ -186,9 +186,15 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
         level = np.unique(parent[level])
         level = level[(level != MISSING) & ~needed[level]]
     rows = np.flatnonzero(needed)
-    position = np.full(len(parent) + 1, MISSING, np.int32)  # the last one answers for -1
-    position[rows] = np.arange(len(rows), dtype=np.int32)
-    return rows, position[parent[rows]]
+    return rows, places_of(rows, len(parent))[parent[rows]]
+
+
+def sum_by(owner: npt.NDArray[np.integer], values: Int64, count: int) -> Int64:
+    """Exact sums over the rows of each of ``count`` owners; rows of none (-1) are left out."""
+    total = np.zeros(count, np.int64)
+    known = owner != MISSING
+    np.add.at(total, owner[known], values[known])
+    return total
 
 
 @dataclass(frozen=True, eq=False)

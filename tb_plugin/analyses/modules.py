@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
-from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, preorder
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, preorder, sum_by
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import inherit, innermost, nest
@@ -127,8 +128,7 @@ def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
     root_owner = around(trace.track[forward[roots]], trace.start_ns[forward[roots]])
     root_owner[around(trace.track[roots], trace.start_ns[roots]) != MISSING] = MISSING
     direct = selection.of(trace, EventKind.OPERATOR)
-    position = np.full(len(trace) + 1, MISSING, np.int32)
-    position[rows] = np.arange(len(rows), dtype=np.int32)
+    position = places_of(rows, len(trace))
     return ModuleCalls(
         row=rows,
         spans=Spans(trace.track[rows], trace.start_ns[rows], end),
@@ -136,17 +136,16 @@ def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
         module=_modules(trace, rows).of,
         host_self_ns=trace.self_ns[rows],
         host_total_ns=trace.dur_ns[rows],
-        device=_sum(owner, trace.dur_ns[work], len(rows)),
-        backward_device=_sum(backward_owner, trace.dur_ns[work], len(rows)),
-        backward_host=_sum(root_owner, trace.dur_ns[roots], len(rows)),
-        operators=_sum(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
+        device=sum_by(owner, trace.dur_ns[work], len(rows)),
+        backward_device=sum_by(backward_owner, trace.dur_ns[work], len(rows)),
+        backward_host=sum_by(root_owner, trace.dur_ns[roots], len(rows)),
+        operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
     )
 
 
 def _forward(trace: TraceTable, operators: Int64) -> Int32:
     """For every row: the forward operator of it or of the nearest operator around it, -1 = none."""
-    position = np.full(len(trace) + 1, MISSING, np.int32)
-    position[operators] = np.arange(len(operators), dtype=np.int32)
+    position = places_of(operators, len(trace))
     forward = np.full(len(trace) + 1, MISSING, np.int32)
     forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
     return forward
@@ -162,13 +161,6 @@ def _backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int6
     above = trace.operator[linked]
     roots: Int64 = linked[(above == MISSING) | (forward[above] == MISSING)]
     return roots
-
-
-def _sum(owner: Int32, values: Int64, count: int) -> Int64:
-    total = np.zeros(count, np.int64)
-    known = owner != MISSING
-    np.add.at(total, owner[known], values[known])
-    return total
 
 
 def _modules(trace: TraceTable, rows: Int64) -> Groups:

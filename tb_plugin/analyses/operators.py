@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
-from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, ratio, with_ancestors
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, ratio, sum_by, with_ancestors
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Payload, Sort, Table, View
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
@@ -96,16 +97,15 @@ class Operators:
 def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     """Every chosen operator call with its own and its nested device time."""
     rows = selection.of(trace, EventKind.OPERATOR)
-    position = np.full(len(trace) + 1, MISSING, np.int32)  # the last one answers for -1
-    position[rows] = np.arange(len(rows), dtype=np.int32)
+    position = places_of(rows, len(trace))
     parent = position[trace.operator[rows]]
     work = selection.of(trace, *DEVICE_WORK)
     owner = position[trace.operator[work]]
     kernel = trace.kind[work] == EventKind.KERNEL
-    device_self = _owned(owner, trace.dur_ns[work], len(rows))
-    kernel_self = _owned(owner[kernel], trace.dur_ns[work[kernel]], len(rows))
+    device_self = sum_by(owner, trace.dur_ns[work], len(rows))
+    kernel_self = sum_by(owner[kernel], trace.dur_ns[work[kernel]], len(rows))
     matrix = kernel & trace.uses_matrix_unit[work]
-    matrix_self = _owned(owner[matrix], trace.dur_ns[work[matrix]], len(rows))
+    matrix_self = sum_by(owner[matrix], trace.dur_ns[work[matrix]], len(rows))
     shape = np.full(len(trace), MISSING, np.int32)
     shape[trace.operators.row] = trace.operators.shapes
     stack, stacks = _stacks(trace, rows)
@@ -131,13 +131,6 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         stacks=stacks,
         no_operator_ns=int(trace.dur_ns[work[owner == MISSING]].sum()),
     )
-
-
-def _owned(owner: Int32, dur: Int64, count: int) -> Int64:
-    total = np.zeros(count, np.int64)
-    known = owner != MISSING
-    np.add.at(total, owner[known], dur[known])
-    return total
 
 
 def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:

@@ -14,6 +14,7 @@ from tb_plugin.analyses.metrics import metric
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
 from tb_plugin.trace.intervals import measure, union
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -111,10 +112,9 @@ def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> 
         (_PYTHON, trace.python_parent, (EventKind.PYTHON,)),
     ):
         among = np.flatnonzero(of_kind(trace.kind[rows], *kinds))
-        position = np.full(len(trace) + 1, MISSING, np.int32)  # the last one answers for -1
-        position[rows[among]] = np.arange(len(among), dtype=np.int32)
         chosen = rows[among]
-        alone = self_time(begins[among], ends[among], position[parents[chosen]], trace.overlaps[chosen])
+        parent = places_of(chosen, len(trace))[parents[chosen]]
+        alone = self_time(begins[among], ends[among], parent, trace.overlaps[chosen])
         counted = of_kind(trace.kind[chosen], *owners)
         own[among[counted]] = alone[counted]
     return own

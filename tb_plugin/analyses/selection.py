@@ -10,13 +10,11 @@ import numpy.typing as npt
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, WindowInfo
 from tb_plugin.trace.intervals import contains, union
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
-
-ON_DEVICE = (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
-from tb_plugin.analyses.grouping import Forest, group, preorder
+from tb_plugin.analyses.grouping import Forest, group, preorder, sum_by
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable, Track
 from tb_plugin.trace.tree import nest, self_time
@@ -167,8 +168,7 @@ def merged(
     totals = {"host": forest.sums(host), "device": forest.sums(device)}
     heavy = totals[choice.weight]
     order = _in_order(above, _heaviest(heavy, most), -track[nodes.first] if by_time else heavy)
-    position = np.full(len(nodes) + 1, MISSING, np.int64)  # the last one answers for -1
-    position[order] = np.arange(len(order))
+    position = places_of(order, len(nodes)).astype(np.int64)
     first = nodes.first[order]
     texts = trace.strings.take(name[first]).to_pylist()
     return Places(
@@ -198,9 +198,7 @@ def _in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
     """The kept places in pre-order, siblings with the highest rank first, then those that were called first."""
     if not len(kept):
         return kept
-    position = np.full(len(above) + 1, MISSING, np.int64)  # the last one answers for -1
-    position[kept] = np.arange(len(kept))
-    return kept[preorder(position[above[kept]], rank[kept], -np.arange(len(kept)))]
+    return kept[preorder(places_of(kept, len(above))[above[kept]], rank[kept], -np.arange(len(kept)))]
 
 
 def thread_key(track: Track) -> str:
@@ -259,17 +257,13 @@ def _frames(trace: TraceTable, selection: Selection, choice: Choice) -> _Frames:
     chosen = selection.rows[row]
     work = selection.of(trace, *DEVICE_WORK)
     launcher = _launcher(trace, work, choice.of)
-    position = np.full(len(trace) + 1, MISSING, np.int32)  # the last one answers for -1
-    position[row] = np.arange(len(row), dtype=np.int32)
-    owner, dur = position[launcher], trace.dur_ns[work]
-    device = np.zeros(len(row), np.int64)
-    np.add.at(device, owner[owner != MISSING], dur[owner != MISSING])
+    dur = trace.dur_ns[work]
     return _Frames(
         row=row,
         parent=nesting.parent,
         chosen=chosen,
         host_ns=np.where(chosen, self_time(start, end, nesting.parent, nesting.overlaps), 0),
-        device_ns=device,
+        device_ns=sum_by(places_of(row, len(trace))[launcher], dur, len(row)),
         # What nobody launched belongs to no thread.
         rest_ns=0 if choice.thread else int(dur[launcher == MISSING].sum()),
     )

@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from tb_plugin.trace import links, tree
 from tb_plugin.trace.hardware import DeviceInfo
-from tb_plugin.trace.numbering import firsts, numbered
-from tb_plugin.trace.order import kinds, plausible, sort, touching
+from tb_plugin.trace.numbering import firsts, numbered, places_of
+from tb_plugin.trace.order import kinds, plausible, sort
 from tb_plugin.trace.report import Issue, ReadReport
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
-from tb_plugin.trace.steps import STEP_NAME, WHOLE_TRACE, DeviceWork, find_steps, whole_trace
+from tb_plugin.trace.rows import Nests, Rows
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, of_kind
+from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
 from tb_plugin.trace.table import (
     CollectiveArgs,
-    Coverage,
     DeviceArgs,
     MemoryEvents,
     OperatorArgs,
@@ -28,6 +28,7 @@ from tb_plugin.trace.table import (
     Track,
     Window,
 )
+from tb_plugin.trace.window import coverage, inside, steps_of, without_outside
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -37,63 +38,16 @@ Bool = npt.NDArray[np.bool_]
 Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The kept rows, sorted; every column of the raw trace in the new order."""
-
-    start: Int64
-    end: Int64
-    kind: npt.NDArray[np.uint8]
-    track: Int32
-    name: Int32
-    correlation: Int64
-    external_id: Int64
-
-    def of(self, *kinds: EventKind) -> Int64:
-        """Positions of the rows of these kinds."""
-        return np.flatnonzero(of_kind(self.kind, *kinds))
-
-
-class _Nests:
-    """How rows of some kinds nest among each other, each question answered once."""
-
-    def __init__(self, rows: _Rows) -> None:
-        self._rows = rows
-        self._present = frozenset(np.flatnonzero(np.bincount(rows.kind)).tolist())
-        self._found: dict[frozenset[int], tuple[Int64, tree.Nesting]] = {}
-
-    def of(self, *kinds: EventKind) -> tuple[Int64, tree.Nesting]:
-        """Positions of the rows of these kinds, and their nesting."""
-        key = self._present & frozenset(kinds)
-        if key not in self._found:
-            rows = self._rows
-            members = rows.of(*kinds)
-            self._found[key] = members, tree.nest(rows.track[members], rows.start[members], rows.end[members])
-        return self._found[key]
-
-    def parents(self, *kinds: EventKind) -> tuple[Int64, Int32, Bool]:
-        """Positions of the rows of these kinds, their parents among them, and which rows overlap another in part."""
-        key = self._present & frozenset(kinds)
-        for known, (everybody, nesting) in self._found.items():
-            # Nearly all traces nest cleanly: then fewer kinds nest as they do among more.
-            if key < known and not nesting.overlaps.any():
-                members = self._rows.of(*kinds)
-                parent = tree.parents_among(nesting.parent, np.searchsorted(everybody, members))
-                return members, parent, np.zeros(len(members), np.bool_)
-        members, nesting = self.of(*kinds)
-        return members, nesting.parent, nesting.overlaps
-
-
 def assemble(raw: RawTrace) -> TraceTable:
     """The model of a raw trace. Times become relative to the first kept event; n log n in the number of rows."""
     kept, quarantined = plausible(raw)
-    kept, outside = _in_window(raw, kept)
+    kept, outside = inside(raw, kept)
     order = kept[sort(raw, kept)]
     origin = _origin(raw, order)
     tracks, track = _tracks(raw, order)
     devices, device = _devices(raw)
     start = raw.start_ns[order] - origin
-    rows = _Rows(
+    rows = Rows(
         start=start,
         end=start + raw.dur_ns[order],
         kind=kinds(raw)[order],
@@ -102,19 +56,18 @@ def assemble(raw: RawTrace) -> TraceTable:
         correlation=raw.correlation[order],
         external_id=raw.external_id[order],
     )
-    position = np.full(len(raw.start_ns), MISSING, np.int32)
-    position[order] = np.arange(len(order), dtype=np.int32)
+    position = places_of(order, len(raw.start_ns))
     operators = _moved(raw.operators, position)
     python = _moved(raw.python, position)
 
-    nests = _Nests(rows)
+    nests = Nests(rows)
     drawn = _drawn(rows, nests)
     parent, self_ns, overlaps = _op_tree(rows, nests, raw.window)
     operator, op_parent = _operators(rows, nests)
     launch, operator, disagreements = _device_links(rows, operator, op_parent)
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
-    report = _without_outside(_with_quarantine(raw.report, quarantined), outside)
+    report = without_outside(_with_quarantine(raw.report, quarantined), outside)
     return TraceTable(
         start_ns=rows.start,
         dur_ns=rows.end - rows.start,
@@ -147,29 +100,11 @@ def assemble(raw: RawTrace) -> TraceTable:
         steps=_steps(raw, rows, launch),
         metadata=raw.metadata,
         report=report,
-        coverage=_coverage(rows, report, raw.window),
+        coverage=coverage(int(rows.end.max(initial=0)), report, raw.window),
         origin_ns=origin,
         base_time_ns=raw.base_time_ns,
         external_disagreements=disagreements,
     )
-
-
-def _in_window(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
-    """The rows of a window among those that a reader kept around it, and the number of the others.
-
-    What touches the window stays, and so do the launches of its device work and the device work of its launches.
-    """
-    window = raw.window
-    if window is None:
-        return kept, 0
-    start, kind, correlation = raw.start_ns[kept], raw.kind[kept], raw.correlation[kept]
-    begin, end = window.origin_ns + window.begin_ns, window.origin_ns + window.end_ns
-    inside = touching(start, start + raw.dur_ns[kept], begin, end)
-    call, work = kind == EventKind.RUNTIME, of_kind(kind, *DEVICE_WORK)
-    wanted = call & np.isin(correlation, correlation[inside & work])
-    wanted |= work & np.isin(correlation, correlation[inside & call])
-    chosen = inside | wanted & (correlation > 0)
-    return kept[chosen], int((~chosen).sum())
 
 
 def _origin(raw: RawTrace, order: Int64) -> int:
@@ -184,7 +119,7 @@ def _origin(raw: RawTrace, order: Int64) -> int:
 
 def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
     """Host threads, then device streams, by first event. The two never share a track, even where their ids collide."""
-    is_device = of_kind(raw.kind[order], *DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
+    is_device = of_kind(raw.kind[order], *ON_DEVICE)
     width = len(raw.strings) + 1
     key = (is_device * width + raw.pid[order].astype(np.int64) + 1) * width + raw.tid[order] + 1
     track, count = numbered(key)
@@ -201,7 +136,7 @@ def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
                 tid=tid,
                 process=raw.process_names.get(pid, ""),
                 thread=raw.thread_names.get((pid, tid), ""),
-                is_device=bool(raw.kind[position] in (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)),
+                is_device=bool(raw.kind[position] in ON_DEVICE),
             )
         )
     return tuple(tracks), number[track]
@@ -232,7 +167,7 @@ def _moved(section: Section, position: Int32) -> Section:
     return replace(section, row=row[order], **columns)
 
 
-def _op_tree(rows: _Rows, nests: _Nests, window: Window | None) -> tuple[Int32, Int64, Bool]:
+def _op_tree(rows: Rows, nests: Nests, window: Window | None) -> tuple[Int32, Int64, Bool]:
     """Parents and self time among operators, modules and runtime calls, for all rows.
 
     Of a row that crosses the edge of a window only the time inside is its own: its children outside were not read.
@@ -257,7 +192,7 @@ def _globally(local: Int32, members: Int64) -> Int32:
     return np.where(local == MISSING, MISSING, members[local]).astype(np.int32)
 
 
-def _operators(rows: _Rows, nests: _Nests) -> tuple[Int32, Int32]:
+def _operators(rows: Rows, nests: Nests) -> tuple[Int32, Int32]:
     """For all rows: the innermost operator around a host row (itself excluded); and the operators' own parents."""
     operator = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.OPERATOR)
@@ -268,12 +203,12 @@ def _operators(rows: _Rows, nests: _Nests) -> tuple[Int32, Int32]:
     return operator, op_parent
 
 
-def _innermost(rows: _Rows, members: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
+def _innermost(rows: Rows, members: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
     found = tree.innermost(rows.track[members], rows.start[members], rows.end[members], parent, at_track, at)
     return _globally(found, members)
 
 
-def _device_links(rows: _Rows, operator: Int32, op_parent: Int32) -> tuple[Int32, Int32, int]:
+def _device_links(rows: Rows, operator: Int32, op_parent: Int32) -> tuple[Int32, Int32, int]:
     """Launch and operator of every device row, and how many external ids name another operator."""
     launch = np.full(len(rows.start), MISSING, np.int32)
     work = rows.of(*DEVICE_WORK)
@@ -290,7 +225,7 @@ def _device_links(rows: _Rows, operator: Int32, op_parent: Int32) -> tuple[Int32
     return launch, operator, int((by_id[both] != operator[work[both]]).sum())
 
 
-def _python(rows: _Rows, nests: _Nests) -> Int32:
+def _python(rows: Rows, nests: Nests) -> Int32:
     """The innermost Python call around each Python call and each operator."""
     python_parent = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.PYTHON, EventKind.MODULE)
@@ -300,7 +235,7 @@ def _python(rows: _Rows, nests: _Nests) -> Int32:
     return python_parent
 
 
-def _collective(known: Bool, rows: _Rows, operator: Int32, launch: Int32) -> Bool:
+def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool:
     """Kernels that a collective operator launched itself are communication, whatever their name.
 
     Where no launch was recorded the kernel's external id may also name an annotation such as ``nccl:all_reduce``.
@@ -317,7 +252,7 @@ def _collective(known: Bool, rows: _Rows, operator: Int32, launch: Int32) -> Boo
     return collective
 
 
-def _forward(raw: RawTrace, rows: _Rows, operators: OperatorArgs, tracks: tuple[Track, ...], origin: int) -> Int32:
+def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[Track, ...], origin: int) -> Int32:
     """The forward operator of each backward operator: by the recorded arrows, else by sequence number."""
     forward = np.full(len(rows.start), MISSING, np.int32)
     is_operator = rows.kind[operators.row] == EventKind.OPERATOR
@@ -355,7 +290,7 @@ class _Drawn:
     overlaps: Bool
 
 
-def _drawn(rows: _Rows, nests: _Nests) -> _Drawn:
+def _drawn(rows: Rows, nests: Nests) -> _Drawn:
     """Rows within the groups of the timeline: annotations with operators, Python calls, device work, the rest.
 
     Kernels of one stream may overlap by design (programmatic launches), so device rows are not flagged.
@@ -385,9 +320,9 @@ def _memory(memory: MemoryEvents, origin: int) -> MemoryEvents:
     return MemoryEvents(**columns)
 
 
-def _steps(raw: RawTrace, rows: _Rows, launch: Int32) -> Steps:
+def _steps(raw: RawTrace, rows: Rows, launch: Int32) -> Steps:
     if raw.window is not None:
-        return raw.window.steps if raw.window.steps.recorded else _one_step(raw.window)
+        return steps_of(raw.window)
     work = rows.of(*DEVICE_WORK)
     has_launch = launch[work] != MISSING
     device_work = DeviceWork(
@@ -410,17 +345,6 @@ def _steps(raw: RawTrace, rows: _Rows, launch: Int32) -> Steps:
     return Steps()
 
 
-def _one_step(window: Window) -> Steps:
-    """All of a window that holds no whole step."""
-    begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
-    return Steps((WHOLE_TRACE,), begin, end, begin, end, recorded=False)
-
-
-def _end(window: Window) -> int:
-    """Where a window ends, no later than the trace."""
-    return min(window.end_ns, window.whole.end_ns)
-
-
 def _label(name: str) -> str:
     match = STEP_NAME.match(name)
     return match.group(1) if match else name
@@ -441,16 +365,3 @@ def _with_quarantine(report: ReadReport, quarantined: Int64) -> ReadReport:
         events_quarantined=report.events_quarantined + len(quarantined),
         issues=(*report.issues, issue),
     )
-
-
-def _without_outside(report: ReadReport, outside: int) -> ReadReport:
-    """The report once ``outside`` of the kept events turned out not to belong to the window."""
-    return replace(report, events_kept=report.events_kept - outside, events_outside=report.events_outside + outside)
-
-
-def _coverage(rows: _Rows, report: ReadReport, window: Window | None) -> Coverage:
-    if window is None:
-        end = int(rows.end.max()) if len(rows.end) else 0
-        return Coverage(start_ns=0, end_ns=end, fraction_read=1.0, complete=report.complete)
-    fraction = report.events_kept / max(1, report.events_kept + report.events_outside)
-    return Coverage(window.begin_ns, _end(window), fraction, complete=False, whole=window.whole)

@@ -1,4 +1,4 @@
-"""Distinct values as small numbers: by hashing, so n steps where sorting takes n log n."""
+"""Small numbers for values and rows: distinct values by hashing (n steps where sorting takes n log n), rows by place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.trace.schema import MISSING
+
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
@@ -20,3 +23,10 @@ def firsts(of: Int64, count: int) -> Int64:
     first = np.empty(count, np.int64)
     first[of[::-1]] = np.arange(len(of))[::-1]  # of several places the last that is written stays: the first one
     return first
+
+
+def places_of(chosen: npt.NDArray[np.integer], count: int) -> Int32:
+    """For each of ``count`` rows its place among the chosen ones, -1 for the others; the last, one more, answers for -1."""
+    places = np.full(count + 1, MISSING, np.int32)
+    places[chosen] = np.arange(len(chosen), dtype=np.int32)
+    return places

@@ -47,6 +47,9 @@ class EventKind(IntEnum):
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 """Kinds that keep a device busy."""
 
+ON_DEVICE = (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
+"""Kinds that stand on a row of a device."""
+
 OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 """Kinds that nest in the operator tree of a host thread."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -89,8 +90,7 @@ def parents_among(parent: Int32, chosen: Int64) -> Int32:
 
     ``parent`` is that of all rows, ``chosen`` are positions among them in ascending order.
     """
-    position = np.full(len(parent) + 1, MISSING, np.int32)  # the last one answers for -1
-    position[chosen] = np.arange(len(chosen), dtype=np.int32)
+    position = places_of(chosen, len(parent))
     hop = parent[chosen]
     while (out := np.flatnonzero((hop != MISSING) & (position[hop] == MISSING))).size:
         hop[out] = parent[hop[out]]

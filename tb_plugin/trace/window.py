@@ -7,13 +7,17 @@ A file states no times up front and groups its events by type, so the first even
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.errors import BadRequest
-from tb_plugin.trace.table import Steps, Whole, Window
+from tb_plugin.trace.order import touching
+from tb_plugin.trace.report import ReadReport
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.trace.steps import WHOLE_TRACE
+from tb_plugin.trace.table import Coverage, RawTrace, Steps, Whole, Window
 
 Int64 = npt.NDArray[np.int64]
 
@@ -144,3 +148,47 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
     first = max(0, int(np.searchsorted(cells, begin, side="right")) - 1)
     total: Int64 = before[np.searchsorted(cells, ends, side="left")] - before[first]
     return total
+
+
+def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
+    """The rows of a window among those that a reader kept around it, and the number of the others.
+
+    What touches the window stays, and so do the launches of its device work and the device work of its launches.
+    """
+    window = raw.window
+    if window is None:
+        return kept, 0
+    start, kind, correlation = raw.start_ns[kept], raw.kind[kept], raw.correlation[kept]
+    begin, end = window.origin_ns + window.begin_ns, window.origin_ns + window.end_ns
+    touched = touching(start, start + raw.dur_ns[kept], begin, end)
+    call, work = kind == EventKind.RUNTIME, of_kind(kind, *DEVICE_WORK)
+    wanted = call & np.isin(correlation, correlation[touched & work])
+    wanted |= work & np.isin(correlation, correlation[touched & call])
+    chosen = touched | wanted & (correlation > 0)
+    return kept[chosen], int((~chosen).sum())
+
+
+def steps_of(window: Window) -> Steps:
+    """The whole steps of a window; where it holds none, all of it as one."""
+    if window.steps.recorded:
+        return window.steps
+    begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
+    return Steps((WHOLE_TRACE,), begin, end, begin, end, recorded=False)
+
+
+def _end(window: Window) -> int:
+    """Where a window ends, no later than the trace."""
+    return min(window.end_ns, window.whole.end_ns)
+
+
+def without_outside(report: ReadReport, outside: int) -> ReadReport:
+    """The report once ``outside`` of the kept events turned out not to belong to the window."""
+    return replace(report, events_kept=report.events_kept - outside, events_outside=report.events_outside + outside)
+
+
+def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
+    """What the numbers are about, of a trace whose last row ends at ``end_ns`` (ns from its start)."""
+    if window is None:
+        return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
+    fraction = report.events_kept / max(1, report.events_kept + report.events_outside)
+    return Coverage(window.begin_ns, _end(window), fraction, complete=False, whole=window.whole)

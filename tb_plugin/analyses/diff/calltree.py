@@ -18,6 +18,7 @@ from tb_plugin.analyses.grouping import Forest, group
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, OPTIMIZER, module_label
 from tb_plugin.analyses.selection import Selection
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import inherit, innermost, nest, self_time
@@ -71,8 +72,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     calls = np.where(phase, beneath, calls)
     kept = _largest(calls > 0, host + device, forest.depth)
     order = kept[np.lexsort((rows.start_ns[nodes.first][kept], forest.depth[kept]))]
-    position = np.full(len(nodes) + 1, MISSING, np.int64)
-    position[order] = np.arange(len(order))
+    position = places_of(order, len(nodes)).astype(np.int64)
     first = nodes.first[order]
     data = pa.table(
         {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import MemoryEvents, TraceTable
 from tb_plugin.trace.tree import inherit, innermost, nest
@@ -193,9 +194,7 @@ def owners_of(trace: TraceTable) -> Owners:
     track = _tracks(trace)
     known = np.unique(track[track != MISSING])
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
-    position = np.full(len(trace) + 1, MISSING, np.int32)  # the last one answers for -1
-    position[operators] = np.arange(len(operators), dtype=np.int32)
-    parent = position[trace.operator[operators]]
+    parent = places_of(operators, len(trace))[trace.operator[operators]]
     operator = innermost(
         trace.track[operators],
         trace.start_ns[operators],

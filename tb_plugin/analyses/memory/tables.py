@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.grouping import Forest, Spans, group, outermost, with_ancestors
+from tb_plugin.analyses.grouping import Forest, Spans, group, outermost, sum_by, with_ancestors
 from tb_plugin.analyses.memory.records import Device, Owners
 from tb_plugin.analyses.memory.window import Window
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import MODULE
 from tb_plugin.payloads import Sort
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -81,9 +82,8 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     owner, size = owners.operator[device.record[inside]], device.bytes[inside]
     grown = np.maximum(size, 0)
     row, parent = with_ancestors(owners.parent, owner)
-    position = np.full(len(owners.operators) + 1, MISSING, np.int64)
-    position[row] = np.arange(len(row))
-    own = [_sum(position[owner], values, len(row)) for values in (size, np.sign(grown), grown)]
+    place = places_of(row, len(owners.operators))[owner]
+    own = [sum_by(place, values, len(row)) for values in (size, np.sign(grown), grown)]
     forest = Forest(parent)
     total = [forest.sums(values) for values in own]
     rows = owners.operators[row]
@@ -103,12 +103,6 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     said = np.any([data[key] != 0 for key in SUMS], axis=0)
     table = pa.table({"name": names, "device": pa.array([device.name] * len(names), pa.string()), **data})
     return table.filter(pa.array(said))
-
-
-def _sum(owner: Int64, values: Int64, count: int) -> Int64:
-    total = np.zeros(count, np.int64)
-    np.add.at(total, owner[owner != MISSING], values[owner != MISSING])
-    return total
 
 
 def every_block(trace: TraceTable, owners: Owners, devices: Sequence[Device]) -> pa.Table:

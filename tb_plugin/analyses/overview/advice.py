@@ -9,11 +9,12 @@ from functools import lru_cache
 import numpy as np
 
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
-from tb_plugin.analyses.grouping import Forest
+from tb_plugin.analyses.grouping import Forest, sum_by
 from tb_plugin.analyses.metrics import figure
 from tb_plugin.analyses.overview.device_time import DeviceRatios
 from tb_plugin.analyses.overview.steps import Breakdown
 from tb_plugin.payloads import Figure, Link, Notice, Reference, Severity
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -211,17 +212,13 @@ def _matrix_units(s: Situation) -> Notice | None:
 def matrix_eligible_share(trace: TraceTable) -> float:
     """Kernel time of the innermost eligible operators over that of all operators, 0..1 (0 without kernels)."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
-    position = np.full(len(trace), MISSING, np.int32)
-    position[operators] = np.arange(len(operators), dtype=np.int32)
-    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.operator != MISSING))
-    own = np.zeros(len(operators), np.int64)
-    np.add.at(own, position[trace.operator[kernels]], trace.dur_ns[kernels])
+    position = places_of(operators, len(trace))
+    kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
+    own = sum_by(position[trace.operator[kernels]], trace.dur_ns[kernels], len(operators))
     if not own.sum():
         return 0.0
     eligible = trace.matrix_eligible[operators]
-    above = trace.operator[operators]
-    parent = np.where(above == MISSING, MISSING, position[above]).astype(np.int32)
-    holds_eligible = Forest(parent).any_below(eligible)
+    holds_eligible = Forest(position[trace.operator[operators]]).any_below(eligible)
     return float(own[eligible & ~holds_eligible].sum() / own.sum())
 
 
