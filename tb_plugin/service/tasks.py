@@ -5,11 +5,9 @@ Every task takes ``report`` (how far it is) besides its arguments and returns so
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +20,7 @@ from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching
 from tb_plugin.analyses.overview.configuration import head_settings
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.errors import KeptLost, NotFound, UnreadableTrace
-from tb_plugin.payloads import Column, IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
+from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import Reader, ReadOptions, ReadState
@@ -30,6 +28,7 @@ from tb_plugin.service import parts
 from tb_plugin.service.budget import room_bytes
 from tb_plugin.service.chrome import write_window
 from tb_plugin.service.selection import chosen_steps
+from tb_plugin.service.sheets import as_arrow, as_csv
 from tb_plugin.service.stacks import write_stacks
 from tb_plugin.service.summary import Limits, Summary
 from tb_plugin.service.worker import Progress, Report
@@ -46,7 +45,6 @@ Value = TypeVar("Value")
 
 _MAX_TABLES = 4
 _MAX_PARTS_BYTES = 256 * 1024 * 1024
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 _tables: OrderedDict[str, TraceTable] = OrderedDict()
 _parts = parts.OpenParts(_MAX_PARTS_BYTES)
@@ -170,11 +168,11 @@ def view(path: str, analysis_id: str, params: Params, *, report: Report) -> byte
     return to_json(analysis.answer([_part(path, analysis, params)], params))
 
 
-def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
+def tableas_csv(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """All matching rows of a table as CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
     frame = _frame(path, analysis_id, params)
     data = frame.data.take(matching(frame, params)[0])
-    return _csv(frame.columns, zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True))
+    return as_csv(frame.columns, zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True))
 
 
 def part(path: str, analysis_id: str, params: Params, target: str, *, report: Report) -> str:
@@ -215,7 +213,7 @@ def table_csv_of(
     if not isinstance(table, Table):
         raise NotFound("That is no table.", analysis_id, "Name a table.")
     keys = [column.metric.key for column in table.columns]
-    return _csv(table.columns, ([row[key] for key in keys] for row in table.rows))
+    return as_csv(table.columns, ([row[key] for key in keys] for row in table.rows))
 
 
 def table_arrow_of(
@@ -226,7 +224,7 @@ def table_arrow_of(
     if not isinstance(table, Table):
         raise NotFound("That is no table.", analysis_id, "Name a table.")
     keys = [column.metric.key for column in table.columns]
-    return _arrow(pa.table({key: pa.array([row[key] for row in table.rows]) for key in keys}))
+    return as_arrow(pa.table({key: pa.array([row[key] for row in table.rows]) for key in keys}))
 
 
 def _answer_of(paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str) -> View | Table:
@@ -249,26 +247,10 @@ def _load_part(path: str) -> Part:
         raise KeptLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error
 
 
-def _arrow(data: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, data.schema) as writer:
-        writer.write_table(data)
-    return bytes(sink.getvalue())
-
-
-def _csv(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([_header(column.metric.title, column.metric.unit) for column in columns])
-    for row in rows:
-        writer.writerow([_cell(value) for value in row])
-    return text.getvalue().encode()
-
-
-def table_arrow(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
+def tableas_arrow(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """A whole table as an Arrow IPC stream. Raises NotFound."""
     frame = _frame(path, analysis_id, params)
-    return _arrow(frame.data.take(matching(frame, params)[0]))
+    return as_arrow(frame.data.take(matching(frame, params)[0]))
 
 
 def report_numbers(path: str, view_ids: Sequence[str], params: Params, *, report: Report) -> bytes:
@@ -390,12 +372,3 @@ def _replace(target: str, write: Callable[[Path], Value]) -> Value:
             return write_whole(Path(target), write)
     except OSError as error:
         raise refused(Path(target), error) from error
-
-
-def _header(title: str, unit: str) -> str:
-    return title if unit in ("text", "code", "count", "number", "bool") else f"{title} [{unit}]"
-
-
-def _cell(value: object) -> object:
-    # A name from a trace must not become a formula in somebody's spreadsheet.
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

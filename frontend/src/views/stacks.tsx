@@ -52,6 +52,8 @@ export function Stacks({ base }: ViewProps) {
   )
 }
 
+const ALL_THREADS = { value: '', label: 'All threads' }
+
 const choose = (change: Record<string, string>) => setRoute({ ...change, row: '', zoom: '' }, true)
 
 const categoryOf = (row: Row) => String(row.node_kind)
@@ -62,42 +64,23 @@ function Page({ view, query }: { view: View; query: Query }) {
   const threads = view.payloads.threads as Table
   const hasDevice = tree.columns.some(({ metric }) => metric.key === 'device_ns')
   const listed = threads.rows.map((row) => ({ value: String(row.thread_key), label: threadLabel(row, threads.rows) }))
-  const choices = (
-    <>
-      <NativeSelect
-        size="sm"
-        aria-label="Frames of the stacks"
-        value={of}
-        onChange={(event) => choose({ of: event.currentTarget.value })}
-        data={FRAMES}
-      />
-      <NativeSelect
-        size="sm"
-        aria-label="Time of the stacks"
-        value={weight}
-        onChange={(event) => choose({ weight: event.currentTarget.value })}
-        data={hasDevice ? WEIGHTS : WEIGHTS.slice(0, 1)}
-      />
-      <NativeSelect
-        size="sm"
-        aria-label="Order of the stacks"
-        value={order}
-        onChange={(event) => choose({ order: event.currentTarget.value })}
-        data={ORDERS}
-      />
-      <NativeSelect
-        size="sm"
-        aria-label="Thread"
-        value={thread}
-        onChange={(event) => choose({ thread: event.currentTarget.value })}
-        data={[
-          { value: '', label: 'All threads' },
-          ...(thread && !listed.some(({ value }) => value === thread) ? [{ value: thread, label: thread }] : []),
-          ...listed,
-        ]}
-      />
-    </>
-  )
+  const unlisted = thread && !listed.some(({ value }) => value === thread) ? [{ value: thread, label: thread }] : []
+  const selects = [
+    { key: 'of', label: 'Frames of the stacks', value: of, data: FRAMES },
+    { key: 'weight', label: 'Time of the stacks', value: weight, data: hasDevice ? WEIGHTS : WEIGHTS.slice(0, 1) },
+    { key: 'order', label: 'Order of the stacks', value: order, data: ORDERS },
+    { key: 'thread', label: 'Thread', value: thread, data: [ALL_THREADS, ...unlisted, ...listed] },
+  ]
+  const choices = selects.map(({ key, label, value, data }) => (
+    <NativeSelect
+      key={key}
+      size="sm"
+      aria-label={label}
+      value={value}
+      onChange={(event) => choose({ [key]: event.currentTarget.value })}
+      data={data}
+    />
+  ))
   const exports = tree.rows.length > 0 && (
     <span className="tt-row">
       {FILES.map(({ format, label, title }) => (

@@ -1,21 +1,19 @@
 // Timeline: every event of a window. The server sends what the pixels can show; zooming asks for more.
-import { ActionIcon, Button, Checkbox, Modal, Popover } from '@mantine/core'
+import { Button, Checkbox, Modal, Popover } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, windowUrl } from '../api/client'
-import type { Figure, Timeline, View } from '../api/payloads'
+import type { Timeline, View } from '../api/payloads'
 import type { Range } from '../canvas/timelineDraw'
 import { format } from '../lib/format'
 import { matcher } from '../lib/search'
 import { setCurrent } from '../state/current'
 import { useView } from '../state/data'
-import { usePrefs } from '../state/prefs'
 import { setRoute, useRoute } from '../state/route'
-import { Bones, Card, CopyIconButton } from '../widgets/basics'
-import { FigureList } from '../widgets/figures'
-import { CloseIcon, DownloadIcon } from '../widgets/icons'
+import { Bones } from '../widgets/basics'
+import { DownloadIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
-import { StackFrames } from '../widgets/stack'
 import { TimelineCanvas, type TimelineHandle, TimelineText } from '../widgets/timeline'
+import { EventPanel } from './parts/eventPanel'
 import { RangePanel } from './parts/rangePanel'
 import { SearchBox } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -294,81 +292,6 @@ function TracksMenu({
         </div>
       </Popover.Dropdown>
     </Popover>
-  )
-}
-
-function EventPanel(props: {
-  event: number
-  base: Query
-  /** To an event that belongs to this one. */
-  onGo: (event: number, at: Range) => void
-  onClose: () => void
-}) {
-  const { event, base, onGo, onClose } = props
-  const prefs = usePrefs()
-  const resource = useView('events', { ...base, event })
-  const payloads = resource.data?.payloads ?? {}
-  const blocks = Object.entries(payloads).flatMap(([key, payload]) =>
-    payload.kind === 'figures' ? { key, payload } : [],
-  )
-  const main = blocks.find((block) => block.key === 'event')?.payload
-  const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
-  return (
-    <Card
-      className="tt-event"
-      title={<span className="tt-mono">{name}</span>}
-      subtitle={main?.subtitle}
-      actions={
-        <span className="tt-row">
-          <CopyIconButton text={name} label="Copy name" />
-          <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close details" onClick={onClose}>
-            <CloseIcon />
-          </ActionIcon>
-        </span>
-      }
-    >
-      {resource.problem && <ProblemPanel problem={resource.problem} />}
-      {!resource.data && !resource.problem && <Bones height={120} />}
-      <div className={resource.busy ? 'tt-event-grid tt-stale' : 'tt-event-grid'}>
-        {blocks.map(({ key, payload }) => (
-          <div key={key} className={key === 'stack' ? 'tt-event-wide' : undefined}>
-            <h3>
-              {key === 'event' ? 'Event' : key === 'same_name' ? 'All of this name' : payload.title}
-              {key === 'stack' && payload.subtitle && <small>{payload.subtitle}</small>}
-              {key !== 'event' && <GoButton figures={payload.figures} title={payload.title} onGo={onGo} />}
-            </h3>
-            {key === 'stack' ? (
-              payload.figures.map((figure) => (
-                <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
-              ))
-            ) : (
-              <FigureList
-                whole={key !== 'same_name'}
-                figures={payload.figures.filter(
-                  ({ metric }) => metric.key !== 'event' && (key !== 'event' || metric.key !== 'name'),
-                )}
-              />
-            )}
-          </div>
-        ))}
-      </div>
-    </Card>
-  )
-}
-
-/** The way to an event that belongs to the selected one; nothing for figures that are not about one event. */
-function GoButton(props: { figures: Figure[]; title: string; onGo: (event: number, at: Range) => void }) {
-  const { figures, title, onGo } = props
-  const number = (key: string) => {
-    const value = figures.find(({ metric }) => metric.key === key)?.value
-    return typeof value === 'number' ? value : null
-  }
-  const [event, start, dur] = [number('event'), number('start_ns'), number('dur_ns')]
-  if (event === null || start === null || dur === null) return null
-  return (
-    <Button size="compact-xs" variant="subtle" onClick={() => onGo(event, { start, end: start + dur })}>
-      Go to {title.toLowerCase()}
-    </Button>
   )
 }
 
