@@ -227,7 +227,7 @@ def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
 
 
 def _ranks(values: pa.ChunkedArray) -> Int64:
-    """For each text or flag its place among the distinct ones: texts repeat, and are compared once. Nulls: any."""
+    """For each text or flag its place among the distinct ones, for texts repeat. The place of a null is not used."""
     encoded = values.combine_chunks().dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order) + 1, np.int64)

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from tb_plugin.errors import TorchTraceError, UserError
-from tb_plugin.service.catalog import Entry, Place
+from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
@@ -52,10 +52,7 @@ def open_workspace(
 ) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
     """Scans the path once: the chosen profiles or their windows, and why nothing was taken. Raises UserError."""
     parse_window(window)
-    catalog = open_catalog([("", arguments.path)])
-    catalog.scan()
-    for problem in catalog.problems():
-        raise problem
+    catalog = scanned(arguments.path)
     entries = catalog.entries()
     failed = []
     if not entries:
@@ -64,6 +61,15 @@ def open_workspace(
         places = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
         entries = [entry.at(window) for entry in places]
     return Workspace(catalog, workers_for(len(entries)), open_store()), entries, failed
+
+
+def scanned(path: str) -> ProfileCatalog:
+    """The profiles of a path. Raises UserError."""
+    catalog = open_catalog([("", path)])
+    catalog.scan()
+    for problem in catalog.problems():
+        raise problem
+    return catalog
 
 
 def workers_for(profiles: int) -> Workers:

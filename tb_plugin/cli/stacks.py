@@ -8,17 +8,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.cli.session import OK, place_of, progress_bar, workers_for
+from tb_plugin.cli.session import OK, place_of, progress_bar, scanned, workers_for
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
-from tb_plugin.service.workspace import Workspace, open_catalog
+from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import open_store
 
 
 def stacks(arguments: argparse.Namespace) -> int:
     """Writes the stacks of one profile; returns the exit code. Raises UserError."""
-    catalog = open_catalog([("", arguments.path)])
+    catalog = scanned(arguments.path)
     entry = _find(catalog, arguments)
     workspace = Workspace(catalog, workers_for(1), open_store())
     try:
@@ -36,9 +36,6 @@ def stacks(arguments: argparse.Namespace) -> int:
 
 def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
     """The one profile that is meant. Raises NotFound, BadRequest where several fit."""
-    catalog.scan()
-    for problem in catalog.problems():
-        raise problem
     if not catalog.entries():
         reasons = [reason for _, reason in catalog.skipped()]
         raise NotFound("No profile was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")

@@ -168,7 +168,7 @@ def view(path: str, analysis_id: str, params: Params, *, report: Report) -> byte
     return to_json(analysis.answer([_part(path, analysis, params)], params))
 
 
-def tableas_csv(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
+def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """All matching rows of a table as CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
     frame = _frame(path, analysis_id, params)
     data = frame.data.take(matching(frame, params)[0])
@@ -247,7 +247,7 @@ def _load_part(path: str) -> Part:
         raise KeptLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error
 
 
-def tableas_arrow(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
+def table_arrow(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """A whole table as an Arrow IPC stream. Raises NotFound."""
     frame = _frame(path, analysis_id, params)
     return as_arrow(frame.data.take(matching(frame, params)[0]))

@@ -84,8 +84,9 @@ def draw(trace: TraceTable, start: int, end: int, resolution_ns: int) -> Timelin
     pyramid = pyramid_of(trace)
     level = pyramid.level_for(resolution_ns)
     items = pyramid.window(level, start, end)
-    tracks, place_among = pyramid.lanes.among(pyramid.place[items.line])
-    place = place_among[pyramid.place[items.line]]
+    lane = pyramid.place[items.line]
+    tracks, among = pyramid.lanes.among(lane)
+    place = among[lane]
     order = np.lexsort((trace.depth[items.first], place))
     items, place = items.take(order), place[order]
     shown = items.longest
