@@ -75,6 +75,8 @@ class Page:
             raise SystemExit(f"{url} answered {response.status_code}")
         if note is not None:
             self.asked.append((*note, url.removeprefix(BASE), 1000 * took))
+        if response.content_type != "application/json":
+            return content
         return json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
 
 
@@ -133,6 +135,8 @@ def _ask_everything(page: Page, ranks: bool) -> None:
             page.get(f"view/{view}", note=(view, "again"))
         for table in TABLES[view]:
             _ask_table(page, view, table)
+        if view == "timeline":
+            _ask_tiles(page, first["payloads"]["timeline"])
         for query in _details(view, first):
             page.get(f"view/{view}", query, note=(view, "detail"))
         for step in steps:
@@ -148,6 +152,17 @@ def _instances(page: Page) -> Iterator[_Query]:
         for row in table["rows"][:2] if table else ():
             found = page.get("view/events", {"where": _where(table, row)})["payloads"]
             yield from (item for item in found["instances"]["rows"][:6] if "event" in item)
+
+
+def _ask_tiles(page: Page, head: Any) -> None:
+    """What a screen of the timeline asks for, at all levels and in several places."""
+    groups = range(min(2, len(head["groups"]) - 1))
+    for number, level in enumerate(head["levels"]):
+        last = head["end_ns"] // level["tile_ns"]
+        for i in range(4):
+            first = last * i // 4
+            tiles = [f"{group}.{tile}" for group in groups for tile in range(first, min(last, first + 4) + 1)]
+            page.get("tiles", {"level": number, "tiles": ",".join(tiles)}, note=("timeline", "tiles"))
 
 
 def _ask_table(page: Page, view: str, name: str) -> None:
@@ -182,15 +197,7 @@ def _where(table: Any, row: _Query) -> list[str]:
 
 
 def _details(view: str, first: Any) -> Iterator[_Query]:
-    """Questions of a chart that are different each time: windows into the timeline and the memory curve."""
-    if view == "timeline":
-        drawing = first["payloads"]["timeline"]
-        start, end = drawing["start_ns"], drawing["end_ns"]
-        for i in range(WINDOWS):
-            width = (end - start) >> (1 + i % 6)
-            begin = start + (end - start - width) * i // WINDOWS
-            yield {"start_ns": begin, "end_ns": begin + width}
-        yield {"start_ns": 0, "end_ns": drawing["window_end_ns"]}
+    """Questions of a chart that are different each time: windows into the memory curve, ranges of the timeline."""
     if view == "memory" and "curve" in first["payloads"]:
         x = [value for value in first["payloads"]["curve"]["x"] if isinstance(value, int | float)]
         for i in range(1, WINDOWS if len(x) > 2 else 0):

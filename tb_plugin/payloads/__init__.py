@@ -21,7 +21,7 @@ from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Severity
 from tb_plugin.payloads.series import Line, Series
 from tb_plugin.payloads.table import Column, Sort, Table
-from tb_plugin.payloads.timeline import Timeline, TimelineTrack
+from tb_plugin.payloads.timeline import Timeline, TimelineLevel, TimelineTrack
 from tb_plugin.payloads.tree import Tree
 from tb_plugin.payloads.view import Payload, View, ViewInfo
 
@@ -57,6 +57,7 @@ __all__ = [
     "StepInfo",
     "Table",
     "Timeline",
+    "TimelineLevel",
     "TimelineTrack",
     "Tree",
     "Unit",

@@ -1,4 +1,4 @@
-"""The timeline of a window: what to draw, as columns."""
+"""The timeline of a whole trace: what there is to see. Its events come in tiles (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from msgspec import Struct
 
 
 class TimelineTrack(Struct, frozen=True):
-    """One group of rows: a host thread, its Python calls, or a device stream. ``rows`` = deepest row + 1."""
+    """One lane: a host thread, its Python calls, or a device stream."""
 
+    id: str
+    """Process, thread and what stands on it: the same in every trace of the job."""
     title: str
     subtitle: str
     is_device: bool
     rows: int
+    """Deepest row + 1."""
+    events: int
+
+
+class TimelineLevel(Struct, frozen=True):
+    """Events on one row that are each shorter than ``cell_ns`` and start in the same cell of so many ns come merged."""
+
+    cell_ns: int
+    tile_ns: int
+    """Tile i of the level holds what touches ``[i * tile_ns, (i + 1) * tile_ns)``."""
 
 
 class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
-    """What touches ``[start_ns, end_ns)``, as columns of equal length, sorted by (track, row, start).
-
-    Events on one row that are each shorter than ``resolution_ns`` and start in the same cell of so many nanoseconds come
-    merged, whatever the window: ``count`` > 1, ``busy_ns`` is the time that they cover, name and category are those of
-    the longest, and ``event`` is -1. Otherwise ``event`` is the row of the event in the trace table (for details).
-    ``name`` and ``category`` index ``names`` and ``categories``.
-    """
+    """The lanes in their order, and what can be asked for. Times in ns since the start of the trace."""
 
     start_ns: int
     end_ns: int
-    window_start_ns: int
-    """Start of the whole trace (0) and its end: the range one can navigate in."""
-    window_end_ns: int
-    resolution_ns: int
     tracks: list[TimelineTrack]
-    names: list[str]
+    groups: list[int]
+    """Tiles hold groups of lanes: group g has the lanes ``groups[g]`` to ``groups[g + 1] - 1``."""
+    levels: list[TimelineLevel]
+    """From single events to the whole trace in one tile."""
     categories: list[str]
-    track: list[int]
-    row: list[int]
-    start: list[int]
-    dur: list[int]
-    name: list[int]
-    category: list[int]
-    event: list[int]
-    count: list[int]
-    busy_ns: list[int]
+    """What ``category`` in tiles numbers."""
+    has_modules: bool
+    busy: list[float]
+    """Share of each of so many equal slices of the whole trace in which the devices work; without one, the host."""
+    busy_is_device: bool
     total_events: int
-    """Events in all of the columns: the sum of ``count``."""

@@ -5,6 +5,7 @@ Every task takes ``report`` (how far it is) besides its arguments and returns so
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +20,14 @@ from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching
 from tb_plugin.analyses.overview.configuration import head_settings
 from tb_plugin.analyses.selection import window_info
+from tb_plugin.analyses.timeline.pyramid import Pyramid, pyramid_of
+from tb_plugin.analyses.timeline.tiles import Tile, encode
 from tb_plugin.errors import KeptLost, NotFound, UnreadableTrace
 from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import Reader, ReadOptions, ReadState
-from tb_plugin.service import parts
+from tb_plugin.service import parts, pyramids
 from tb_plugin.service.budget import room_bytes
 from tb_plugin.service.chrome import write_window
 from tb_plugin.service.selection import chosen_steps
@@ -43,10 +46,13 @@ from tb_plugin.trace.window import Survey, choose, parse_window
 
 Value = TypeVar("Value")
 
+KEPT = tuple(analysis for analysis in ANALYSES if analysis.id in ("overview", "timeline"))
+"""Views whose numbers are kept with the columns."""
 _MAX_TABLES = 4
 _MAX_PARTS_BYTES = 256 * 1024 * 1024
 
 _tables: OrderedDict[str, TraceTable] = OrderedDict()
+_pyramids: OrderedDict[str, Pyramid] = OrderedDict()
 _parts = parts.OpenParts(_MAX_PARTS_BYTES)
 
 
@@ -71,8 +77,11 @@ def parse(
     report(progress._replace(stage="summarising"))
     summary = _summarise(target, seal)
     _replace(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
-    first = parts.dump(_part(target, ANALYSES[0], Params()))
-    _replace(_first_part(target), lambda partial: partial.write_bytes(first))
+    for analysis in KEPT:
+        if analysis.missing(_table(target)) is None:
+            _keep(target, analysis)
+    _levels(target)
+    pyramid_of.cache_clear()
     return summary
 
 
@@ -173,6 +182,12 @@ def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) ->
     frame = _frame(path, analysis_id, params)
     data = frame.data.take(matching(frame, params)[0])
     return as_csv(frame.columns, zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True))
+
+
+def tiles(path: str, level: int, wanted: Sequence[Tile], *, report: Report) -> bytes:
+    """The first of some tiles of the timeline as a gzipped Arrow IPC stream. Raises BadRequest."""
+    # A quarter of the size for a few milliseconds, which the worker has and the request's thread has not.
+    return gzip.compress(encode(_levels(path), level, wanted), compresslevel=1, mtime=0)
 
 
 def part(path: str, analysis_id: str, params: Params, target: str, *, report: Report) -> str:
@@ -317,24 +332,47 @@ def _table(path: str) -> TraceTable:
     return _tables[path]
 
 
+def _levels(path: str) -> Pyramid:
+    """The levels of the timeline, from their file where there is one; the last few stay open."""
+    if path not in _pyramids:
+        target = pyramids.beside(path)
+        try:
+            found = pyramids.read(_table(path), target)
+            os.utime(target)
+        except (KeptLost, OSError):
+            found = pyramid_of(_table(path))
+            _replace(target, lambda partial: pyramids.write(found, str(partial)))
+        _pyramids[path] = found
+        while len(_pyramids) > _MAX_TABLES:
+            _pyramids.popitem(last=False)
+    _pyramids.move_to_end(path)
+    return _pyramids[path]
+
+
 def _forget(path: str) -> None:
     """Lets go of what this process knows of a column file that is written anew: the old one may have been damaged."""
     _tables.pop(path, None)
+    _pyramids.pop(path, None)
     _parts.forget(path)
 
 
-def _first_part(path: str) -> str:
-    """Where the numbers of the first view lie beside a column file: they are asked for after every start."""
-    return str(Path(path).with_suffix(f".{ANALYSES[0].id}"))
+def _kept_beside(path: str, analysis: Analysis) -> str:
+    """Where the numbers of a view lie beside a column file: they are asked for after every start."""
+    return str(Path(path).with_suffix(f".{analysis.id}"))
 
 
-def _kept_first_part(path: str, analysis: Analysis, params: Params) -> Part | None:
-    """The kept numbers of the first view about all steps; None for other questions, or when they are lost."""
-    if analysis is not ANALYSES[0] or analysis.part_key(params) != analysis.part_key(Params()):
+def _keep(path: str, analysis: Analysis) -> None:
+    body = parts.dump(_part(path, analysis, Params()))
+    _replace(_kept_beside(path, analysis), lambda partial: partial.write_bytes(body))
+
+
+def _kept_part(path: str, analysis: Analysis, params: Params) -> Part | None:
+    """The kept numbers of a view about all steps; None for other questions, or when they are lost."""
+    if analysis not in KEPT or analysis.part_key(params) != analysis.part_key(Params()):
         return None
     try:
-        part = _load_part(_first_part(path))
-        os.utime(_first_part(path))
+        part = _load_part(_kept_beside(path, analysis))
+        os.utime(_kept_beside(path, analysis))
     except (KeptLost, OSError):
         return None
     return part
@@ -343,7 +381,7 @@ def _kept_first_part(path: str, analysis: Analysis, params: Params) -> Part | No
 def _part(path: str, analysis: Analysis, params: Params) -> Part:
     """The numbers of one view; the last ones are kept."""
     key = (path, analysis.id, *analysis.part_key(params))
-    return _parts.get(key, lambda: _kept_first_part(path, analysis, params) or analysis.part(_table(path), params))
+    return _parts.get(key, lambda: _kept_part(path, analysis, params) or analysis.part(_table(path), params))
 
 
 def _view_info(analysis: Analysis, trace: TraceTable) -> ViewInfo:

@@ -16,6 +16,7 @@ from typing import Any, cast
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.analyses.stacks import choice_of
+from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.readers import READERS
@@ -112,6 +113,12 @@ class Workspace:
     def view(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError."""
         return self._ask("view", place, view_id, params, steps)
+
+    def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
+        """Tiles of the timeline as a gzipped Arrow stream; the Profile when it is not loaded yet. Raises UserError."""
+        entry = self._loader.ready(self.catalog.find(place))
+        answer: bytes | None = None if entry.summary is None else self._run(entry, "tiles", level, wanted)
+        return _payload(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """All matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""

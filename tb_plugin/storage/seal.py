@@ -6,6 +6,8 @@ intent; the cache folder is the person's own (0700).
 
 from __future__ import annotations
 
+import mmap
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,3 +46,20 @@ def unsealed(content: bytes) -> bytes:
     if content[: _DIGITS + 1] != b"%08x\n" % isal_zlib.crc32(body):
         raise ValueError("The checksum does not fit.")
     return body
+
+
+def stamp(path: Path | str) -> None:
+    """Puts the checksum of a file behind it. Raises OSError."""
+    crc = seal_of(path).crc32
+    with Path(path).open("ab") as stream:
+        stream.write(b"%08x\n" % crc)
+
+
+def is_stamped(path: Path | str) -> bool:
+    """Whether a file is as it was when it was stamped. Raises OSError."""
+    with Path(path).open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        if size <= _DIGITS + 1:
+            return False
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
+            return bytes(view[-_DIGITS - 1 :]) == b"%08x\n" % isal_zlib.crc32(view[: -_DIGITS - 1])

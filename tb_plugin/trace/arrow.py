@@ -50,8 +50,8 @@ def write(trace: TraceTable, path: str) -> None:
         part = getattr(trace, section)
         arrays |= {f"{section}.{f.name}": getattr(part, f.name) for f in fields(part)}
     arrays |= {f"steps.{name}": getattr(trace.steps, name) for name in _STEP_COLUMNS}
-    columns: dict[str, pa.Array] = {name: _one_list(pa.array(values)) for name, values in arrays.items()}
-    columns["strings"] = _one_list(trace.strings.array)
+    columns: dict[str, pa.Array] = {name: one_list(pa.array(values)) for name, values in arrays.items()}
+    columns["strings"] = one_list(trace.strings.array)
     header = {
         "version": SCHEMA_VERSION,
         "tracks": [asdict(track) for track in trace.tracks],
@@ -69,7 +69,8 @@ def write(trace: TraceTable, path: str) -> None:
         writer.write_table(table)
 
 
-def _one_list(values: pa.Array) -> pa.Array:
+def one_list(values: pa.Array) -> pa.Array:
+    """A column as a single value, so that columns of any lengths fit one record."""
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 

@@ -12,6 +12,7 @@ from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
 
 from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.timeline.tiles import parse_tiles
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads import Profile
 from tb_plugin.payloads.export import to_json
@@ -26,6 +27,7 @@ DEFAULT_LIMIT = 100
 _FIRST_SCAN_SECONDS = 5.0
 """How long a request waits for the first scan, so that the first answer of a small log directory is not empty."""
 _GZIP_FROM_BYTES = 1024
+_MAX_LEVEL = 99
 _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
 _KNOWN = frozenset((*PARTS, "window", "steps", *_OF_TABLES))
@@ -71,6 +73,8 @@ class Routes:
             return self._view(request, rest)
         if head == "table" and rest:
             return self._table(request, rest)
+        if route == "tiles":
+            return self._tiles(request)
         if head == "download" and rest in ("original", "window", "stacks"):
             return self._download(request, rest)
         return _static(request, route)
@@ -98,6 +102,13 @@ class Routes:
         response = _body(request, answer, "text/csv; charset=utf-8")
         response.headers["Content-Disposition"] = _attachment(f"{view_id}-{table}.csv")
         return response
+
+    def _tiles(self, request: Request) -> Response:
+        level = _number(request, "level", 0, 0, _MAX_LEVEL) or 0
+        answer = self._workspace().tiles(_place(request), level, parse_tiles(_arg(request, "tiles")))
+        if isinstance(answer, Profile):
+            return _profile(request, answer)
+        return _body(request, answer, "application/vnd.apache.arrow.stream", gzipped=True)
 
     def _download(self, request: Request, what: str) -> Response:
         place = _place(request)
@@ -177,8 +188,8 @@ def _json(request: Request, body: bytes, status: int = 200) -> Response:
     return _body(request, body, _JSON, status)
 
 
-def _body(request: Request, body: bytes, content_type: str, status: int = 200) -> Response:
-    """A whole body with its ETag; 304 when the client has it, gzip when the client takes it."""
+def _body(request: Request, body: bytes, content_type: str, status: int = 200, gzipped: bool = False) -> Response:
+    """A whole body with its ETag; 304 when the client has it, gzip when the client takes it (``gzipped``: it is that)."""
     response = Response(status=status, content_type=content_type, headers=_headers())
     response.headers["Vary"] = "Accept-Encoding"
     if status == 200:
@@ -186,8 +197,11 @@ def _body(request: Request, body: bytes, content_type: str, status: int = 200) -
         if request.if_none_match.contains_weak(response.get_etag()[0] or ""):
             response.status_code = 304
             return response
-    if len(body) >= _GZIP_FROM_BYTES and _takes_gzip(request):
-        body = gzip.compress(body, compresslevel=4, mtime=0)
+    if gzipped and not _takes_gzip(request):
+        body, gzipped = gzip.decompress(body), False
+    elif not gzipped and len(body) >= _GZIP_FROM_BYTES and _takes_gzip(request):
+        body, gzipped = gzip.compress(body, compresslevel=4, mtime=0), True
+    if gzipped:
         response.headers["Content-Encoding"] = "gzip"
     response.data = body
     return response

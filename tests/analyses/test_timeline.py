@@ -1,30 +1,31 @@
-"""The timeline hides nothing: what is merged is counted, and busy time is kept."""
+"""The timeline hides nothing: what is merged is counted, busy time is kept, and every tile shows what touches it."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_plugin.analyses.timeline import draw
+from tb_plugin.analyses.timeline import head_of
 from tb_plugin.analyses.timeline.lanes import _GROUP_OF_KIND
-from tb_plugin.analyses.timeline.pyramid import Pyramid
-from tb_plugin.errors import BadRequest
-from tb_plugin.trace.schema import EventKind
+from tb_plugin.analyses.timeline.pyramid import Pyramid, build, cell_ns, tile_ns
+from tb_plugin.analyses.timeline.tiles import CATEGORIES, ENOUGH_ITEMS, Tile, encode, parse_tiles
+from tb_plugin.errors import BadRequest, KeptLost
+from tb_plugin.service import pyramids
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, part, trace
+from tests.builders import TraceBuilder, kernel, memcpy, part, trace
 from tests.conftest import SAMPLE_FILES, sample
 
 
-def drawing(table: TraceTable, steps: tuple[str, ...] | None = None, **extra: Any) -> Any:
-    return part(table, "timeline", steps, extra=tuple((k, str(v)) for k, v in extra.items())).payloads["timeline"]
-
-
-def recount(table: TraceTable, cell_ns: int) -> list[tuple[int, int, int, int, int]]:
+def recount(table: TraceTable, cell: int) -> list[tuple[int, int, int, int, int]]:
     """Start, duration, events, busy time and longest event of each item of the whole trace, one event at a time."""
     rows: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for row in range(len(table)):
@@ -33,38 +34,62 @@ def recount(table: TraceTable, cell_ns: int) -> list[tuple[int, int, int, int, i
     for events in rows.values():
         cells: dict[tuple[str, int], list[int]] = defaultdict(list)
         for row in events:
-            wide = cell_ns == 1 or table.dur_ns[row] >= cell_ns
-            cells[("alone", row) if wide else ("cell", int(table.start_ns[row] // cell_ns))].append(row)
+            wide = table.dur_ns[row] >= cell
+            cells[("alone", row) if wide else ("cell", int(table.start_ns[row] // cell))].append(row)
         for chosen in cells.values():
             start, end = min(table.start_ns[chosen]), max(table.end_ns[chosen])
             longest = max(chosen, key=lambda row: table.dur_ns[row])
-            items.append((start, end - start, len(chosen), sum(table.dur_ns[chosen]), longest))
+            items.append((int(start), int(end - start), len(chosen), int(sum(table.dur_ns[chosen])), longest))
     return items
 
 
-def assert_whole(table: TraceTable, found: Any) -> None:
-    """What is drawn are the items of the whole trace, counted independently, that touch the window."""
-    expected = [
-        (start, dur, count, busy, table.strings[int(table.name[longest])])
-        for start, dur, count, busy, longest in recount(table, found.resolution_ns)
-        if start < found.end_ns and start + dur >= found.start_ns
-    ]
-    names = [found.names[name] for name in found.name]
-    assert sorted(zip(found.start, found.dur, found.count, found.busy_ns, names, strict=True)) == sorted(expected)
-    assert found.total_events == sum(found.count)
-    alone = [i for i, count in enumerate(found.count) if count == 1]
-    assert all(found.event[i] >= 0 for i in alone)
-    assert all(found.event[i] == -1 for i, count in enumerate(found.count) if count > 1)
-    for i in alone:
-        event = found.event[i]
-        assert (found.start[i], found.dur[i]) == (table.start_ns[event], table.dur_ns[event])
-        assert found.names[found.name[i]] == table.strings[int(table.name[event])]
-    assert all(0 <= track < len(found.tracks) for track in found.track)
-    assert all(row < found.tracks[track].rows for row, track in zip(found.row, found.track, strict=True))
-    lengths = {
-        len(getattr(found, key)) for key in ("track", "row", "start", "dur", "name", "category", "event", "count")
-    }
-    assert lengths == {len(found.count)}
+def tiles_of(pyramid: Pyramid, level: int) -> list[Tile]:
+    """All tiles of a level."""
+    last = int(pyramid.trace.coverage.end_ns // tile_ns(level))
+    return [Tile(group, number) for group in range(len(pyramid.groups) - 1) for number in range(last + 1)]
+
+
+def decoded(pyramid: Pyramid, level: int, tiles: list[Tile]) -> list[list[dict[str, Any]]]:
+    """Rows of each tile, asked for as the page does: again for those that an answer leaves out."""
+    found: list[list[dict[str, Any]]] = []
+    while len(found) < len(tiles):
+        table = pa.ipc.open_stream(encode(pyramid, level, tiles[len(found) :])).read_all()
+        count = int(table.schema.metadata[b"tiles"])
+        assert count > 0
+        rows = table.to_pylist()
+        found += [[row for row in rows if row["tile"] == tile] for tile in range(count)]
+    return found
+
+
+def item(row: dict[str, Any]) -> tuple[int, int, int, int, int]:
+    return (int(row["start"]), int(row["dur"]), row["count"], int(row["dur"] - row["idle"]), row["event"])
+
+
+def assert_whole(table: TraceTable, levels: list[int] | None = None) -> None:
+    """Every tile holds the items of the whole trace, counted independently, that touch it; all of them hold all."""
+    pyramid = build(table)
+    for level in range(len(pyramid.levels)) if levels is None else levels:
+        tiles = tiles_of(pyramid, level)[:400]
+        expected = recount(table, pyramid.levels[level].cell_ns)
+        assert sum(count for _, _, count, _, _ in expected) == len(table)
+        seen = set()
+        for tile, rows in zip(tiles, decoded(pyramid, level, tiles), strict=True):
+            start, end = tile.number * tile_ns(level), (tile.number + 1) * tile_ns(level)
+            lanes = {int(lane) for lane in pyramid.lane[pyramid.groups[tile.group] : pyramid.groups[tile.group + 1]]}
+            assert {row["lane"] for row in rows} <= lanes
+            assert [(r["lane"], r["row"], r["start"]) for r in rows] == sorted(
+                (r["lane"], r["row"], r["start"]) for r in rows
+            )
+            for row in rows:
+                assert row["start"] < end and (row["start"] + row["dur"] > start or row["start"] >= start)
+                event = row["event"]
+                assert row["name"] == table.strings[int(table.name[event])] and row["row"] == table.depth[event]
+            seen |= {(row["lane"], item(row)) for row in rows}
+            if len(pyramid.groups) == 2:
+                touching = [e for e in expected if e[0] < end and (e[0] + e[1] > start or e[0] >= start)]
+                assert sorted(map(item, rows)) == sorted(touching)
+        if len(tiles) == len(tiles_of(pyramid, level)):
+            assert sorted(found for _, found in seen) == sorted(expected)
 
 
 def many() -> TraceBuilder:
@@ -72,137 +97,218 @@ def many() -> TraceBuilder:
     for i in range(400):
         builder.op("wide" if i % 20 == 0 else "narrow", 10 * i, 200 if i % 20 == 0 else 3, tid=i % 3)
         builder.launches(kernel("k", 4, 10 * i + 5))
+        for j in range(5):
+            builder.op("tiny", 10 * i + j, 0.5, tid=7)
     return builder
 
 
-@pytest.mark.parametrize("resolution_ns", [1, 1_000, 20_000, 500_000, 10**9])
-def test_nothing_is_hidden_at_any_resolution(resolution_ns: int) -> None:
-    table = many().table()
-    for start, end in ((0, table.coverage.end_ns), (100_000, 900_000), (55_000, 55_001)):
-        assert_whole(table, draw(table, start, end, resolution_ns))
+def test_nothing_is_hidden_at_any_level() -> None:
+    assert_whole(many().table())
 
 
 def test_wide_events_are_never_merged() -> None:
     table = many().table()
-    found = draw(table, 0, table.coverage.end_ns, 50_000)
-    drawn = Counter(found.names[name] for name, count in zip(found.name, found.count, strict=True) if count == 1)
-    assert drawn["wide"] == 20 and max(found.count) > 1
+    pyramid = build(table)
+    level = len(pyramid.levels) - 1
+    drawn = Counter(
+        row["name"] for rows in decoded(pyramid, level, tiles_of(pyramid, level)) for row in rows if row["count"] == 1
+    )
+    assert drawn["wide"] == 20 and pyramid.levels[level].cell_ns > 1000
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 2**16), st.integers(0, 2)), max_size=20),
-    st.permutations(range(1, 9)),
-)
-@settings(max_examples=60)
-def test_every_level_holds_every_event_whichever_was_made_first(
-    drawn: list[tuple[int, int, int]], levels: list[int]
-) -> None:
+@given(st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 2**16), st.integers(0, 2)), min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_every_level_holds_every_event(drawn: list[tuple[int, int, int]]) -> None:
     builder = trace()
     for at, dur, tid in drawn:
         builder.op("a", at / 1000, dur / 1000, tid=tid)
     table = builder.table()
-    pyramid = Pyramid(table)
-    for level in levels:
-        items = pyramid.level(level)
+    pyramid = build(table)
+    assert tile_ns(len(pyramid.levels) - 1) >= table.coverage.end_ns
+    for level in pyramid.levels:
+        items = level.items(table)
         found = zip(items.first, pyramid.end_ns(items), items.count, items.busy_ns, items.longest, strict=True)
         assert sorted((table.start_ns[f], e - table.start_ns[f], c, b, row) for f, e, c, b, row in found) == sorted(
-            recount(table, pyramid.cell_ns(level))
+            recount(table, level.cell_ns)
         )
         assert items.count.sum() == len(table) and items.busy_ns.sum() == table.dur_ns.sum()
+    for finer, coarser in pairwise(pyramid.levels):
+        assert coarser is finer or 2 * len(coarser.first) <= len(finer.first)
+    assert_whole(table)
 
 
-@pytest.mark.parametrize("shift_by", [0, 2**61])
-def test_what_a_window_shows_does_not_depend_on_the_window(shift_by: int) -> None:
-    builder = many()
-    if shift_by:
-        builder.op("far", shift_by / 1000, 1)  # so far that times and lines do not fit one number exactly
+def test_a_level_is_kept_where_it_is_half_of_the_one_below() -> None:
+    pyramid = build(many().table())
+    assert len({id(level) for level in pyramid.levels}) < len(pyramid.levels), (
+        "narrow ones take 3 µs: finer levels are one"
+    )
+    for number, level in enumerate(pyramid.levels):
+        assert level.cell_ns <= cell_ns(number)
+
+
+def test_marks_without_length_do_not_fill_a_tile() -> None:
+    builder = trace()
+    for _ in range(3000):
+        builder.op("mark", 5, 0)
+    builder.op("mark", 5.001, 0)
+    pyramid = build(builder.table())
+    (rows,) = decoded(pyramid, 0, [Tile(0, 0)])
+    assert [(row["start"], row["dur"], row["count"]) for row in rows] == [(0, 0, 3000), (1, 0, 1)]
+
+
+def test_far_times_are_found() -> None:
+    table = many().op("far", 2**50 / 1000, 1).table()
+    pyramid = build(table)
+    level = len(pyramid.levels) - 1
+    found = decoded(pyramid, 0, [Tile(group, 2**50 // tile_ns(0)) for group in range(len(pyramid.groups) - 1)])
+    (rows,) = (rows for rows in found if rows)
+    assert [row["name"] for row in rows] == ["far"] and tile_ns(level) >= 2**50
+
+
+def test_an_answer_is_small_and_never_empty() -> None:
+    builder = trace()
+    for i in range(3 * ENOUGH_ITEMS):
+        builder.op("a", i, 0.9)
+    pyramid = build(builder.table())
+    tiles = tiles_of(pyramid, 0)
+    table = pa.ipc.open_stream(encode(pyramid, 0, tiles)).read_all()
+    assert 0 < int(table.schema.metadata[b"tiles"]) < len(tiles)
+    assert table.num_rows < 2 * ENOUGH_ITEMS
+    assert sum(map(len, decoded(pyramid, 0, tiles))) >= 3 * ENOUGH_ITEMS
+
+
+def test_what_is_said_of_an_item() -> None:
+    builder = trace().module("Net", 0, 90).module("Net.layer", 5, 60)
+    builder.op("aten::mm", 10, 20, ext=1).launches(kernel("ampere_s1688gemm", 30, 40))
     table = builder.table()
-    whole = draw(table, 0, table.coverage.end_ns, 20_000)
-    part = draw(table, 500_000, 900_000, 20_000)
-    columns = ("start", "dur", "count", "busy_ns", "row")
-    shown, seen = (set(zip(*(getattr(of, key) for key in columns), strict=True)) for of in (whole, part))
-    inside = {item for item in shown if item[0] < 900_000 and item[0] + item[1] >= 500_000}
-    assert seen == inside and len(inside) > 10
+    rows = [row for tile in decoded(build(table), 0, tiles_of(build(table), 0)) for row in tile]
+    by_name = {row["name"]: row for row in rows}
+    assert by_name["aten::mm"]["module"] == "nn.Module: Net.layer_0"
+    assert by_name["ampere_s1688gemm"]["module"] == "nn.Module: Net.layer_0", "where it was launched"
+    assert CATEGORIES[by_name["ampere_s1688gemm"]["category"]] == "kernel"
+    assert {row["matrix"] for row in rows} <= {0, 1}
+    head = head_of(build(table))
+    assert head.has_modules and head.total_events == len(table)
+    assert [track.events for track in head.tracks if track.is_device] == [1]
 
 
-@pytest.mark.parametrize(
-    ("resolution_ns", "level"), [(0, 0), (1, 0), (255, 0), (256, 1), (1023, 1), (1024, 2), (4096, 3), (10**9, 11)]
-)
-def test_the_level_of_a_resolution(resolution_ns: int, level: int) -> None:
-    assert Pyramid.level_for(resolution_ns) == level
-    assert Pyramid.cell_ns(level) <= max(1, resolution_ns)
+def test_modules_stand_around_what_was_called_in_them() -> None:
+    table = trace().module("A", 0, 50).op("in", 10, 5).op("out", 60, 5).table()
+    pyramid = build(table)
+    named = {table.strings[int(table.name[row])]: row for row in range(len(table))}
+    found = pyramid.modules(np.array([named["in"], named["out"]]))
+    assert table.strings[int(found[0])] == "nn.Module: A_0" and found[1] == MISSING
+    assert build(many().table()).module is None
+
+
+def test_how_busy_the_whole_is() -> None:
+    head = part(
+        trace().op("a", 0, 100).launches(kernel("k", 25, 50)).launches(memcpy(25, 60)).table(), "timeline"
+    ).payloads["timeline"]
+    assert head.busy_is_device
+    assert sum(head.busy) / len(head.busy) == pytest.approx(0.35, abs=0.002), "what overlaps counts once"
+    host = part(trace().op("a", 0, 25).op("b", 75, 25).table(), "timeline").payloads["timeline"]
+    assert not host.busy_is_device and sum(host.busy) / len(host.busy) == pytest.approx(0.5, abs=0.002)
+
+
+def test_the_head_is_the_same_for_any_steps() -> None:
+    table = trace().step(1, 0, 10).step(2, 10, 10).op("a", 0, 20).table()
+    assert part(table, "timeline", ("1",)).payloads == part(table, "timeline").payloads
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.2.3", "1.2,", "-1.2", "a.b", "1.2 ,3.4", ",".join(["1.1"] * 65)])
+def test_what_is_no_tile(text: str) -> None:
+    with pytest.raises(BadRequest):
+        parse_tiles(text)
+
+
+def test_tiles_that_are_not_there() -> None:
+    pyramid = build(many().table())
+    for level, tile in ((99, Tile(0, 0)), (0, Tile(99, 0))):
+        with pytest.raises(BadRequest):
+            encode(pyramid, level, [tile])
+    assert decoded(pyramid, 0, [Tile(0, 10**15)]) == [[]]
+    assert parse_tiles("0.1,2.3") == (Tile(0, 1), Tile(2, 3))
 
 
 @pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
 def test_nothing_of_a_sample_is_hidden(name: str) -> None:
     table = sample(name)
-    assert_whole(table, drawing(table))
-    assert_whole(table, drawing(table, start_ns=0, end_ns=table.coverage.end_ns, width=100))
+    top = len(build(table).levels) - 1
+    assert_whole(table, [top, max(0, top - 3)])
 
 
-@given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 30)), max_size=12), st.integers(1, 40_000))
-@settings(max_examples=60)
-def test_an_event_s_bucket_never_overlaps_the_next_of_its_row(drawn: list[tuple[int, int]], resolution_ns: int) -> None:
-    builder = trace()
-    for at, dur in drawn:
-        builder.op("a", at, dur)
-    table = builder.table()
-    found = draw(table, 0, 200_000, resolution_ns)
-    assert_whole(table, found)
-    bars = sorted(zip(found.track, found.row, found.start, found.dur, strict=True))
-    for one, other in pairwise(bars):
-        if one[:2] == other[:2]:
-            assert one[2] + one[3] <= other[2]
+@pytest.mark.parametrize("name", SAMPLE_FILES[:3], ids=lambda n: n.split(".")[0])
+def test_levels_are_kept_as_they_were_made(name: str, tmp_path: Path) -> None:
+    table, path = sample(name), str(tmp_path / "a.levels")
+    made = build(table)
+    pyramids.write(made, path)
+    kept = pyramids.read(table, path)
+    assert head_of(kept) == head_of(made)
+    for level in range(len(made.levels)):
+        tiles = tiles_of(made, level)[:64]
+        assert encode(kept, level, tiles) == encode(made, level, tiles)
 
 
-def test_the_first_step_is_shown_unless_another_window_is_asked() -> None:
-    table = trace().step(4, 10, 50).op("a", 20, 5).step(5, 60, 50).op("b", 70, 5).op("c", 0, 1).table()
-    assert (drawing(table).start_ns, drawing(table).end_ns) == (10_000, 60_000)
-    assert (drawing(table, ("5",)).start_ns, drawing(table, ("5",)).end_ns) == (60_000, 110_000)
-    assert (drawing(table, start_ns=5, end_ns=99).start_ns, drawing(table, start_ns=5, end_ns=99).end_ns) == (5, 99)
-    assert drawing(table, end_ns=10**15).end_ns == 110_000
+def test_levels_that_are_damaged_or_of_something_else_are_lost(tmp_path: Path) -> None:
+    table, path = many().table(), tmp_path / "a.levels"
+    with pytest.raises(KeptLost, match="gone"):
+        pyramids.read(table, str(path))
+    pyramids.write(build(table), str(path))
+    whole = path.read_bytes()
+    with pytest.raises(KeptLost, match="something else"):
+        pyramids.read(trace().op("a", 0, 1).table(), str(path))
+    for content in (b"", whole[:5], whole[:-1], whole[: len(whole) // 2], whole[:500] + b"x" + whole[501:]):
+        path.write_bytes(content)
+        with pytest.raises(KeptLost, match="damaged"):
+            pyramids.read(table, str(path))
 
 
-@pytest.mark.parametrize("extra", [{"start_ns": "x"}, {"start_ns": 50, "end_ns": 20}, {"width": "wide"}])
-def test_a_window_that_is_none_is_said(extra: dict[str, Any]) -> None:
-    with pytest.raises(BadRequest):
-        drawing(trace().op("a", 0, 10).table(), **extra)
+def drawn_of(table: TraceTable) -> list[dict[str, Any]]:
+    """Everything as the finest level draws it."""
+    pyramid = build(table)
+    return [row for tile in decoded(pyramid, 0, tiles_of(pyramid, 0)) for row in tile]
 
 
 def test_devices_come_first_and_kinds_stand_on_rows_of_their_own() -> None:
     builder = trace().op("a", 0, 50).python("f", 0, 60, id=1).launches(kernel("ncclDevKernel_AllReduce", 5))
     builder.device_annotation("ProfilerStep#1", 0, 9).event("overhead", "Buffer Flush", 0, 3, 1, 1)
-    found = drawing(builder.event("cuda_sync", "Stream Wait", 2, 2, 0, 7, device=0, stream=7).table())
-    kinds = [(track.is_device, track.subtitle) for track in found.tracks]
+    table = builder.event("cuda_sync", "Stream Wait", 2, 2, 0, 7, device=0, stream=7).table()
+    head = head_of(build(table))
+    kinds = [(track.is_device, track.subtitle) for track in head.tracks]
     assert kinds == [
         (True, ""), (True, "annotations"), (True, "waits"), (False, "operators, runtime"), (False, "Python"),
         (False, "profiler, other"),
     ]  # fmt: skip
-    categories = {found.names[n]: found.categories[c] for n, c in zip(found.name, found.category, strict=True)}
+    assert len({track.id for track in head.tracks}) == len(head.tracks)
+    categories = {row["name"]: CATEGORIES[row["category"]] for row in drawn_of(table)}
     assert categories["ncclDevKernel_AllReduce"] == "communication"
     assert categories["a"] == EventKind.OPERATOR.name.lower()
 
 
-def test_lanes_keep_their_order_and_their_height_and_devices_stay() -> None:
+def test_busy_threads_stand_before_others() -> None:
     builder = trace()
     for at in (0, 10, 20):
         builder.op("few", at, 5, tid=1)
     for at in range(30, 60):
         builder.op("many", at, 1, tid=2)
     builder.op("outer", 70, 20, tid=2).op("inner", 75, 5, tid=2).launches(kernel("k", 5, 80))
-    table = builder.table()
+    tracks = head_of(build(builder.table())).tracks
+    assert [track.is_device for track in tracks] == [True, False, False]
+    assert "2" in tracks[1].title and tracks[1].rows > 1, "busier, and with nested calls"
 
-    def lanes(start: int, end: int) -> list[tuple[str, bool, int]]:
-        found = drawing(table, start_ns=start, end_ns=end)
-        return [(track.title, track.is_device, track.rows) for track in found.tracks]
 
-    everything = lanes(0, 95_000)
-    assert [is_device for _, is_device, _ in everything] == [True, False, False]
-    assert "2" in everything[1][0] and everything[1][2] > 1, "busier, and with nested calls"
-    assert lanes(0, 25_000) == [everything[0], everything[2]], "the idle device stays, the idle thread does not"
-    assert lanes(30_000, 60_000) == everything[:2]
+def test_groups_are_whole_lanes() -> None:
+    builder = trace()
+    for tid in range(60):
+        builder.op("a", tid, 5, tid=tid)
+    pyramid = build(builder.table())
+    head = head_of(pyramid)
+    assert head.groups[0] == 0 and head.groups[-1] == len(head.tracks) == 60
+    assert [b - a for a, b in pairwise(head.groups)] == [24, 24, 12]
+    assert_whole(builder.table())
 
 
 def test_a_crossing_event_has_a_row_of_its_own() -> None:
-    found = drawing(trace().op("a", 0, 30).op("b", 20, 30).table())
-    assert sorted(zip((found.names[n] for n in found.name), found.row, strict=True)) == [("a", 0), ("b", 1)]
+    found = drawn_of(trace().op("a", 0, 30).op("b", 20, 30).table())
+    assert sorted((row["name"], row["row"]) for row in found) == [("a", 0), ("b", 1)]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.overview.device_time import device_time
+from tb_plugin.analyses.timeline.pyramid import build
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.payloads.export import to_json
 from tb_plugin.trace.assemble import assemble
@@ -61,9 +62,11 @@ def numbers(table: TraceTable) -> dict[str, Any]:
             "frames": {name: frame.data.to_pydict() for name, frame in part.frames.items()},
             "payloads": {name: json.loads(to_json(payload)) for name, payload in part.payloads.items()},
         }
-    drawing = found["timeline"]["payloads"]["timeline"]
-    drawing["name"] = [drawing["names"][i] for i in drawing["name"]]
-    drawing["names"].sort()  # their numbers may follow the file
+    pyramid = build(table)
+    for group in range(len(pyramid.groups) - 1):
+        line, items = pyramid.tile(len(pyramid.levels) - 1, group, 0)
+        drawn = {name: getattr(items, name).tolist() for name in ("first", "last", "longest", "count", "busy_ns")}
+        found[f"tile {group}"] = {"line": line.tolist(), **drawn}
     return found
 
 

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 
 from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.timeline import pyramid
+from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, NotFound, StorageError
 from tb_plugin.payloads import Profile
 from tb_plugin.service import loader, tasks
@@ -170,6 +172,26 @@ def test_an_overview_that_was_damaged_is_computed_again(logs, opened, tmp_path, 
     before = overview(opened())
     damage(files(tmp_path / "cache", ".overview")[0])
     assert overview(opened()) == before and parses(logs) == 1
+
+
+@pytest.mark.parametrize("damage", [flip, empty, Path.unlink], ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("kept", [".levels", ".timeline"])
+def test_a_timeline_that_was_damaged_is_computed_again(opened, tmp_path, kept, damage):
+    def timeline(workspace):
+        assert workspace.load(W0)
+        return workspace.view(W0, "timeline", Params()), workspace.tiles(W0, 0, [Tile(0, 0)])
+
+    before = timeline(inline(opened))
+    damage(files(tmp_path / "cache", kept)[0])
+    assert timeline(inline(opened)) == before
+
+
+def test_the_levels_are_made_once(opened, monkeypatch):
+    inline(opened).load(W0)
+    again = inline(opened)
+    monkeypatch.setattr(pyramid, "build", lambda trace: pytest.fail("the levels were made again"))
+    assert again.load(W0) and again.tiles(W0, 0, [Tile(0, 0)])
+    assert json.loads(again.view(W0, "timeline", Params()))["payloads"]["timeline"]["tracks"]
 
 
 def test_the_kept_overview_answers_for_all_steps_only(opened):

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 
+import pyarrow as pa
 import pytest
 from werkzeug.test import Client
 
@@ -181,6 +182,28 @@ def test_a_window_that_the_trace_does_not_have(client):
     profile = get(client, "profile?run=a&window=9").get_json()
     assert profile["state"] == "failed" and "5, 6" in profile["problem"]["do"]
     assert get(client, "view/operators?run=a&window=9").status_code == 400
+
+
+def test_tiles(client):
+    tiles = get(client, "tiles?run=a&level=0&tiles=0.0,0.1", headers={"Accept-Encoding": "gzip"})
+    assert tiles.content_type == "application/vnd.apache.arrow.stream"
+    assert tiles.headers["Content-Encoding"] == "gzip"
+    plain = get(client, "tiles?run=a&level=0&tiles=0.0,0.1")
+    assert "Content-Encoding" not in plain.headers and gzip.decompress(tiles.data) == plain.data
+    table = pa.ipc.open_stream(plain.data).read_all()
+    assert table.schema.metadata[b"tiles"] == b"2" and "op14" in table["name"].to_pylist()
+    assert (
+        get(client, "tiles?run=a&level=0&tiles=0.0,0.1", headers={"If-None-Match": plain.headers["ETag"]}).status_code
+        == 304
+    )
+
+
+@pytest.mark.parametrize(
+    "query", ["", "level=0", "level=0&tiles=x", "level=x&tiles=0.0", "level=98&tiles=0.0", "level=0&tiles=99.0"]
+)
+def test_what_is_no_tile_is_400(client, query):
+    response = get(client, f"tiles?run=a&{query}")
+    assert response.status_code == 400 and error_of(response)
 
 
 def test_csv(client):

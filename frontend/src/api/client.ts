@@ -69,6 +69,13 @@ async function get<T>(path: string, query: Query, signal?: AbortSignal): Promise
   return { state: 'ready', data: (await response.json()) as T }
 }
 
+/** An answer that is not JSON. */
+export async function getBytes(path: string, query: Query, signal?: AbortSignal): Promise<Answer<ArrayBuffer>> {
+  const response = await request(path, query, signal)
+  if (response.status === 202) return { state: 'loading', profile: (await response.json()) as Profile }
+  return { state: 'ready', data: await response.arrayBuffer() }
+}
+
 let known: { tag: string; catalog: Catalog } | null = null
 
 /** The same object as last time while nothing changed: a thousand workers need not be decoded and drawn every 5 s. */

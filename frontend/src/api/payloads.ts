@@ -361,38 +361,34 @@ export interface Figures {
   title: string
 }
 /**
- * What touches ``[start_ns, end_ns)``, as columns of equal length, sorted by (track, row, start).
- *
- *     Events on one row that are each shorter than ``resolution_ns`` and start in the same cell of so many nanoseconds come
- *     merged, whatever the window: ``count`` > 1, ``busy_ns`` is the time that they cover, name and category are those of
- *     the longest, and ``event`` is -1. Otherwise ``event`` is the row of the event in the trace table (for details).
- *     ``name`` and ``category`` index ``names`` and ``categories``.
+ * The lanes in their order, and what can be asked for. Times in ns since the start of the trace.
  */
 export interface Timeline {
-  busy_ns: number[]
+  busy: number[]
+  busy_is_device: boolean
   categories: string[]
-  category: number[]
-  count: number[]
-  dur: number[]
   end_ns: number
-  event: number[]
+  groups: number[]
+  has_modules: boolean
   kind: 'timeline'
-  name: number[]
-  names: string[]
-  resolution_ns: number
-  row: number[]
-  start: number[]
+  levels: TimelineLevel[]
   start_ns: number
   total_events: number
-  track: number[]
   tracks: TimelineTrack[]
-  window_end_ns: number
-  window_start_ns: number
 }
 /**
- * One group of rows: a host thread, its Python calls, or a device stream. ``rows`` = deepest row + 1.
+ * Events on one row that are each shorter than ``cell_ns`` and start in the same cell of so many ns come merged.
+ */
+export interface TimelineLevel {
+  cell_ns: number
+  tile_ns: number
+}
+/**
+ * One lane: a host thread, its Python calls, or a device stream.
  */
 export interface TimelineTrack {
+  events: number
+  id: string
   is_device: boolean
   rows: number
   subtitle: string

@@ -1,61 +1,56 @@
-// Draws a timeline: overview strip, axis, tracks. No state, no events.
+// Draws a timeline: overview strip, axis, pinned tracks, tracks. No events, no state but what it is given.
+
+import { format } from '../lib/format'
+import { shortKernel } from '../lib/names'
 import { niceStep, tickLabel, ticks } from '../lib/scale'
 import { box, cut, FONT, FONT_TITLE, MARK, paint, type Theme } from './surface'
-import { firstEndingAfter, type TimelineModel } from './timelineModel'
+import type { Tile } from './tileStore'
+import type { Colors, Strip } from './timelineColors'
+import { type Counters, drawCounter, sliceAt } from './timelineCounters'
+import { BAR, GUTTER, HEAD, type Layout, type Placed, rowTop, STRIP } from './timelineLayout'
+import { firstEndingAfter, type Item, type Piece, type Range, type Spot, type TimelineModel } from './timelineModel'
 
-export const GUTTER = 212
-export const STRIP = 38
-export const HEAD = 62
-const ROW = 17
-const BAR = 15
-const PAD = 6
-const COLLAPSED = 24
+/** What an event is connected with. */
+export interface Arrow {
+  from: Spot
+  to: Spot
+  kind: string
+}
 
-export interface Range {
-  start: number
-  end: number
+/** A time in which nothing ran on a lane, and what the host did then. */
+export interface Gap extends Range {
+  lane: number
+  why: string
 }
 
 export interface Scene {
   model: TimelineModel
   view: Range
+  level: number
+  layout: Layout
   scroll: number
   width: number
   height: number
   theme: Theme
-  collapsed: ReadonlySet<number>
-  overview: { bins: Float32Array; device: boolean } | null
-  /** Per name: does the search match? */
-  match: Uint8Array | null
-  /** Row of the trace table that is selected. */
-  selected: number | null
-  hover: number
+  colors: Colors
+  strip: Strip
+  /** Names by number: do they match the search? null = there is none. */
+  match: ((name: number) => boolean) | null
+  selected: Spot | null
+  hover: Item | null
+  /** The pointer's time. */
+  cursor: number | null
   range: Range | null
+  arrows: readonly Arrow[]
+  gaps: readonly Gap[]
+  hits: readonly Spot[]
+  counters: Counters | null
+  /** Where hits of a search lie, as shares of the whole trace. */
+  marks: readonly number[]
 }
 
-export interface Placed {
-  track: number
-  top: number
-  height: number
-  rows: number
-}
-
-export function layout(model: TimelineModel, collapsed: ReadonlySet<number>): Placed[] {
-  let top = 0
-  return model.tracks.map((track, index) => {
-    const small = collapsed.has(index)
-    const rows = small ? 1 : track.rows
-    const height = small ? COLLAPSED : Math.max(track.subtitle ? 42 : 28, rows * ROW + PAD * 2)
-    const placed = { track: index, top, height, rows }
-    top += height
-    return placed
-  })
-}
-
-export const contentHeight = (placed: Placed[]) => {
-  const last = placed[placed.length - 1]
-  return last ? last.top + last.height : 0
-}
+const NARROW = 3
+const MATRIX = '#f5c518'
 
 export const toX = (scene: Scene, time: number) =>
   GUTTER + ((time - scene.view.start) / (scene.view.end - scene.view.start)) * (scene.width - GUTTER)
@@ -63,55 +58,268 @@ export const toX = (scene: Scene, time: number) =>
 export const toTime = (scene: Scene, x: number) =>
   scene.view.start + ((x - GUTTER) / (scene.width - GUTTER)) * (scene.view.end - scene.view.start)
 
-export const rowTop = (placed: Placed, row: number) => placed.top + (placed.height === COLLAPSED ? 4 : PAD) + row * ROW
-export const rowAt = (placed: Placed, y: number) =>
-  Math.max(0, Math.min(placed.rows - 1, Math.floor((y - placed.top - (placed.height === COLLAPSED ? 4 : PAD)) / ROW)))
+/** Top of a row on the canvas; null when its lane is not shown. */
+export function rowY(scene: Scene, lane: number, row: number): number | null {
+  const found = scene.layout.lanes.get(lane)
+  if (!found || row >= found.placed.rows) return null
+  const top = HEAD + rowTop(found.placed, row)
+  return found.pinned ? top : top + scene.layout.fixed - scene.scroll
+}
+
+/** The tracks of a region that are in sight. */
+export function inSight(scene: Scene, pinned: boolean): Placed[] {
+  if (pinned) return scene.layout.pinned
+  const low = scene.scroll
+  const high = scene.scroll + scene.height - HEAD - scene.layout.fixed
+  return scene.layout.rest.filter((placed) => placed.top + placed.height >= low && placed.top <= high)
+}
 
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { width, height, theme, model } = scene
+  const { width, height, theme, layout } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, height)
   context.textBaseline = 'middle'
   const span = scene.view.end - scene.view.start
   const count = Math.max(2, Math.floor((width - GUTTER) / 110))
   const marks = ticks(scene.view.start, scene.view.end, count)
-  const placed = layout(model, scene.collapsed)
-
-  context.save()
-  context.beginPath()
-  context.rect(0, HEAD, width, height - HEAD)
-  context.clip()
   context.fillStyle = theme.line
   for (const mark of marks) context.fillRect(Math.round(toX(scene, mark)), HEAD, 1, height)
-  context.translate(0, HEAD - scene.scroll)
-  for (const track of placed) {
-    if (track.top + track.height < scene.scroll || track.top > scene.scroll + height - HEAD) continue
-    drawTrack(context, scene, track)
+  const pieces = new Map<number, Piece[]>()
+  drawRegion(context, scene, inSight(scene, false), HEAD + layout.fixed, height, -scene.scroll, pieces)
+  if (layout.pinned.length > 0) {
+    drawRegion(context, scene, layout.pinned, HEAD, HEAD + layout.fixed, 0, pieces)
+    context.fillStyle = theme.mute
+    context.fillRect(0, HEAD + layout.fixed - 1, width, 1)
   }
-  context.restore()
-  drawLoadedEdges(context, scene)
-  drawHead(context, scene, marks, span, niceStep(span, count))
+  drawOver(context, scene)
+  drawHead(context, scene, marks, niceStep(span, count))
   if (scene.range) drawRange(context, scene, scene.range)
+  if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 
-function drawTrack(context: CanvasRenderingContext2D, scene: Scene, placed: Placed): void {
+function drawRegion(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  placed: readonly Placed[],
+  top: number,
+  bottom: number,
+  shift: number,
+  pieces: Map<number, Piece[]>,
+): void {
+  const { width, strip } = scene
+  const wide = width - GUTTER
+  context.save()
+  context.beginPath()
+  context.rect(0, top, width, bottom - top)
+  context.clip()
+  if (shift !== 0 || placed === scene.layout.pinned) {
+    // Ticks of what scrolls do not show through pinned tracks.
+    context.fillStyle = scene.theme.panel
+    if (placed === scene.layout.pinned) context.fillRect(0, top, width, bottom - top)
+  }
+  context.translate(0, top + shift)
+  const ratio = window.devicePixelRatio || 1
+  const pixels = Math.max(1, Math.round(wide * ratio))
+  strip.begin(
+    pixels,
+    placed.reduce((sum, one) => sum + one.rows, 0),
+  )
+  for (const one of placed) drawTrack(context, scene, one, pixels, pieces)
+  strip.draw(context, GUTTER, wide, BAR)
+  drawMarks(context, scene, placed)
+  for (const one of placed) drawTitle(context, scene, one)
+  context.restore()
+}
+
+function drawTrack(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  placed: Placed,
+  pixels: number,
+  pieces: Map<number, Piece[]>,
+): void {
   const { model, theme, width } = scene
-  const track = model.tracks[placed.track]
+  const { track } = placed
   context.save()
   context.beginPath()
   context.rect(GUTTER, placed.top, width - GUTTER, placed.height)
   context.clip()
   context.font = FONT
-  for (let row = 0; row < placed.rows; row++) drawRow(context, scene, placed, row)
+  if (track.kind === 'counter') {
+    const series = scene.counters?.series[track.counter]
+    if (scene.counters && series) {
+      const box = { left: GUTTER, right: width, top: placed.top + 4, bottom: placed.top + placed.height - 3 }
+      drawCounter(context, scene.counters, series, (time) => toX(scene, time), box, theme)
+    }
+  } else {
+    const { group, isDevice } = model.lanes[track.lane]
+    let found = pieces.get(group)
+    if (!found) {
+      found = model.pieces(scene.level, group, scene.view)
+      pieces.set(group, found)
+    }
+    drawMissing(context, scene, placed, found)
+    for (let row = 0; row < placed.rows; row++) {
+      const line = model.lineOf(track.lane, row)
+      const at = scene.strip.row(rowTop(placed, row))
+      for (const piece of found) drawLine(context, scene, piece, line, rowTop(placed, row), at, pixels, isDevice)
+    }
+    drawGaps(context, scene, track.lane, rowTop(placed, 0))
+  }
   context.restore()
+}
 
+function drawLine(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  piece: Piece,
+  line: number,
+  y: number,
+  strip: number,
+  pixels: number,
+  isDevice: boolean,
+): void {
+  const { tile } = piece
+  if (!tile) return
+  const { view, match, colors, width, model } = scene
+  const { start, dur, idle, count } = tile
+  const wide = width - GUTTER
+  const perNs = wide / (view.end - view.start)
+  const fine = pixels / (view.end - view.start)
+  const low = Math.max(piece.start, view.start)
+  const high = Math.min(piece.end, view.end)
+  const to = tile.ranges[line + 1]
+  for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
+    // What began in the tile before has been drawn there.
+    if (piece.goesOn && start[i] < piece.start) continue
+    const hit = match === null || match(tile.name[i])
+    const merged = count[i] > 1
+    let strength = merged ? 0.4 + 0.6 * (dur[i] > 0 ? Math.min(1, 1 - idle[i] / dur[i]) : 1) : 1
+    if (!hit) strength = 0.15
+    const look = colors.paint(colors.slot(tile, i), strength)
+    const w = dur[i] * perNs
+    if (w < NARROW) {
+      const from = (start[i] - view.start) * fine
+      scene.strip.put(strip, Math.floor(from), Math.round(from + dur[i] * fine), look.pixel)
+      continue
+    }
+    const x = GUTTER + (start[i] - view.start) * perNs
+    const left = Math.max(x, GUTTER - 4)
+    const visible = Math.min(x + w - 1, width + 4) - left
+    box(context, left, y, visible, BAR, look, w < 24 ? '' : labelOf(model, tile, i, isDevice), GUTTER)
+    if (tile.matrix[i] === 1 && !merged && w > 12) badge(context, Math.min(x + w - 1, width), y)
+  }
+}
+
+const short = new Map<string, string>()
+
+function labelOf(model: TimelineModel, tile: Tile, i: number, isDevice: boolean): string {
+  if (tile.count[i] > 1) return `${tile.count[i].toLocaleString('en-US')} events`
+  const name = model.store.names.list[tile.name[i]]
+  if (!isDevice) return name
+  let label = short.get(name)
+  if (label === undefined) {
+    label = shortKernel(name)
+    short.set(name, label)
+  }
+  return label
+}
+
+/** A corner that says: this kernel uses Tensor Cores. */
+function badge(context: CanvasRenderingContext2D, right: number, y: number): void {
+  context.fillStyle = MATRIX
+  context.beginPath()
+  context.moveTo(right - 6, y)
+  context.lineTo(right, y)
+  context.lineTo(right, y + 6)
+  context.closePath()
+  context.fill()
+}
+
+/** What has not come yet is hatched, so that empty never looks like idle. */
+function drawMissing(context: CanvasRenderingContext2D, scene: Scene, placed: Placed, pieces: readonly Piece[]): void {
+  for (const piece of pieces) {
+    if (piece.tile) continue
+    const from = Math.max(GUTTER, toX(scene, piece.start))
+    const to = Math.min(scene.width, toX(scene, piece.end))
+    hatch(context, from, to, placed.top, placed.height, scene.theme.line)
+  }
+}
+
+function hatch(
+  context: CanvasRenderingContext2D,
+  from: number,
+  to: number,
+  top: number,
+  height: number,
+  color: string,
+): void {
+  if (to - from < 1) return
+  context.save()
+  context.beginPath()
+  context.rect(from, top, to - from, height)
+  context.clip()
+  context.strokeStyle = color
+  context.lineWidth = 1
+  context.beginPath()
+  for (let x = Math.floor((from - height) / 10) * 10; x < to; x += 10) {
+    context.moveTo(x, top + height)
+    context.lineTo(x + height, top)
+  }
+  context.stroke()
+  context.restore()
+}
+
+function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number, y: number): void {
+  for (const gap of scene.gaps) {
+    if (gap.lane !== lane || gap.end < scene.view.start || gap.start > scene.view.end) continue
+    const from = Math.max(GUTTER, toX(scene, gap.start))
+    const to = Math.min(scene.width, toX(scene, gap.end))
+    if (to - from < 2) continue
+    hatch(context, from, to, y, BAR, paint('wait', 0.55, scene.theme).fill)
+    const text = to - from > 40 ? cut(context, `${format(gap.end - gap.start, 'ns')} ${gap.why}`, to - from - 10) : ''
+    if (text === '') continue
+    const wide = context.measureText(text).width
+    context.fillStyle = scene.theme.panel
+    context.fillRect(from + 3, y + 1, wide + 4, BAR - 2)
+    context.fillStyle = scene.theme.ink
+    context.fillText(text, from + 5, y + BAR / 2 + 0.5)
+  }
+}
+
+/** What stands out within a region: hits, the event under the pointer, the selected one. */
+function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: readonly Placed[]): void {
+  const tops = new Map<number, Placed>()
+  for (const one of placed) if (one.track.kind === 'lane') tops.set(one.track.lane, one)
+  const outline = (spot: Spot, color: string, line: number) => {
+    const one = tops.get(spot.lane)
+    if (!one || spot.row >= one.rows || spot.end < scene.view.start || spot.start > scene.view.end) return
+    const from = Math.max(GUTTER - 3, toX(scene, spot.start))
+    const to = Math.min(scene.width + 3, toX(scene, spot.end))
+    context.strokeStyle = color
+    context.lineWidth = line
+    context.strokeRect(from - line / 2, rowTop(one, spot.row) - line / 2, Math.max(2, to - from) + line - 1, BAR + line)
+  }
+  context.save()
+  context.beginPath()
+  context.rect(GUTTER, -1e6, scene.width - GUTTER, 2e6)
+  context.clip()
+  for (const hit of scene.hits) outline(hit, MARK, 1)
+  const { hover, selected } = scene
+  if (hover) outline({ ...hover, end: hover.start + hover.dur }, scene.theme.ink, 1)
+  if (selected) outline(selected, MARK, 2)
+  context.restore()
+}
+
+function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Placed): void {
+  const { theme, width } = scene
+  const { track, small, top, height } = placed
   context.fillStyle = theme.panel
-  context.fillRect(0, placed.top, GUTTER, placed.height)
+  context.fillRect(0, top, GUTTER, height)
   context.fillStyle = theme.line
-  context.fillRect(0, placed.top + placed.height - 1, width, 1)
-  context.fillRect(GUTTER - 1, placed.top, 1, placed.height)
-  const small = placed.height === COLLAPSED
-  const middle = small ? placed.top + placed.height / 2 : placed.top + 14
+  context.fillRect(0, top + height - 1, width, 1)
+  context.fillRect(GUTTER - 1, top, 1, height)
+  const middle = small ? top + height / 2 : top + 14
   context.fillStyle = theme.mute
   context.beginPath()
   if (small) triangle(context, 9, middle - 4, 14, middle, 9, middle + 4)
@@ -120,11 +328,21 @@ function drawTrack(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
   context.fillText(cut(context, track.title, GUTTER - 32), 22, middle)
-  if (!small && track.subtitle) {
+  const subtitle = track.kind === 'counter' ? counterText(scene, track.counter) || track.subtitle : track.subtitle
+  if (!small && subtitle) {
     context.font = FONT
     context.fillStyle = theme.mute
-    context.fillText(cut(context, track.subtitle, GUTTER - 32), 22, middle + 16)
+    context.fillText(cut(context, subtitle, GUTTER - 32), 22, middle + 16)
   }
+}
+
+/** The value under the pointer, else the top of the scale. */
+function counterText(scene: Scene, counter: number): string {
+  const series = scene.counters?.series[counter]
+  if (!scene.counters || !series) return ''
+  const at = scene.cursor === null ? -1 : sliceAt(scene.counters, scene.cursor)
+  const value = at < 0 ? null : series.mean[at]
+  return value === null ? `up to ${series.say(series.max)}` : `${series.say(value)} of ${series.say(series.max)}`
 }
 
 function triangle(
@@ -142,76 +360,38 @@ function triangle(
   context.closePath()
 }
 
-function drawRow(context: CanvasRenderingContext2D, scene: Scene, placed: Placed, row: number): void {
-  const { model, theme, view, match, width } = scene
-  const lane = model.offset[placed.track] + row
-  const to = model.ranges[lane + 1]
-  const y = rowTop(placed, row)
-  const perNs = (width - GUTTER) / (view.end - view.start)
-  let lastX = -1
-  let outline: [number, number] | null = null
-  for (let i = firstEndingAfter(model, model.ranges[lane], to, view.start); i < to && model.start[i] < view.end; i++) {
-    const x = GUTTER + (model.start[i] - view.start) * perNs
-    const w = model.dur[i] * perNs
-    const marked = scene.selected !== null && model.event[i] === scene.selected
-    if (marked) outline = [x, w]
-    // Several under one pixel: the first one stands for all (they are merged on the server at this resolution).
-    if (x + w <= lastX && !marked && !match) continue
-    const merged = model.count[i] > 1
-    const hit = match ? match[model.name[i]] === 1 : true
-    let strength = merged ? 0.4 + 0.6 * Math.min(1, model.dur[i] > 0 ? model.busy[i] / model.dur[i] : 1) : 1
-    if (!hit) strength = 0.18
-    const colors = paint(model.categories[model.category[i]], strength, theme)
-    const drawn = Math.max(1, w > 3 ? w - 1 : w)
-    const left = Math.max(x, GUTTER - 4)
-    const visible = Math.min(x + drawn, width + 4) - left
-    const label =
-      w < 24 ? '' : merged ? `${model.count[i].toLocaleString('en-US')} events` : model.labels[model.name[i]]
-    box(context, left, y, visible, BAR, colors, label, GUTTER)
-    if (i === scene.hover) {
-      context.strokeStyle = theme.ink
-      context.lineWidth = 1
-      context.strokeRect(left + 0.5, y + 0.5, Math.max(1, visible - 1), BAR - 1)
-    }
-    lastX = x + Math.max(1, w)
-  }
-  if (outline) {
-    context.strokeStyle = MARK
-    context.lineWidth = 2
-    context.strokeRect(outline[0] - 1, y - 1, Math.max(3, outline[1] + 1), BAR + 2)
-  }
-}
+const ARROW: Record<string, string> = { launch: 'kernel', forward_backward: 'module', sync: 'sync' }
 
-/** What has not been loaded yet is hatched, so that empty never looks like idle. */
-function drawLoadedEdges(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { model, height, width, theme, view } = scene
-  const shade = (from: number, to: number) => {
-    if (to - from < 1) return
-    context.save()
-    context.globalAlpha = 0.5
-    context.fillStyle = theme.soft
-    context.fillRect(from, HEAD, to - from, height - HEAD)
-    context.globalAlpha = 1
-    context.strokeStyle = theme.line
+/** Arrows lie over everything that scrolls. */
+function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {
+  if (scene.arrows.length === 0) return
+  context.save()
+  context.beginPath()
+  context.rect(GUTTER, HEAD, scene.width - GUTTER, scene.height - HEAD)
+  context.clip()
+  context.lineWidth = 1.5
+  for (const { from, to, kind } of scene.arrows) {
+    const [y0, y1] = [rowY(scene, from.lane, from.row), rowY(scene, to.lane, to.row)]
+    if (y0 === null || y1 === null) continue
+    const [x0, x1] = [toX(scene, from.start), toX(scene, to.start)]
+    if (Math.max(x0, x1) < GUTTER || Math.min(x0, x1) > scene.width) continue
+    const [a, b] = [y0 + BAR / 2, y1 + BAR / 2]
+    const bend = Math.min(80, Math.max(12, Math.abs(x1 - x0) / 2))
+    context.strokeStyle = paint(ARROW[kind] ?? 'other', 1, scene.theme).fill
     context.beginPath()
-    context.rect(from, HEAD, to - from, height - HEAD)
-    context.clip()
-    context.beginPath()
-    for (let x = from - height; x < to; x += 12) {
-      context.moveTo(x, height)
-      context.lineTo(x + height, 0)
-    }
+    context.moveTo(x0, a)
+    context.bezierCurveTo(x0 + bend, a, x1 - bend, b, x1 - 1, b)
     context.stroke()
-    context.restore()
+    context.fillStyle = context.strokeStyle
+    context.beginPath()
+    triangle(context, x1 - 6, b - 3.5, x1, b, x1 - 6, b + 3.5)
+    context.fill()
   }
-  if (model.loadedStart > view.start && model.loadedStart > model.windowStart)
-    shade(GUTTER, Math.min(width, toX(scene, model.loadedStart)))
-  if (model.loadedEnd < view.end && model.loadedEnd < model.windowEnd)
-    shade(Math.max(GUTTER, toX(scene, model.loadedEnd)), width)
+  context.restore()
 }
 
-function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number[], span: number, step: number): void {
-  const { width, theme, model } = scene
+function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number[], step: number): void {
+  const { width, theme } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, HEAD)
   drawStrip(context, scene)
@@ -227,27 +407,28 @@ function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number
     context.fillStyle = theme.line
     context.fillRect(x, STRIP, 1, HEAD - STRIP)
     context.fillStyle = theme.mute
-    if (x < width - 40)
-      context.fillText(tickLabel(mark, step, model.windowEnd > 0 ? scene.view.end : span), x + 4, (STRIP + HEAD) / 2)
+    if (x < width - 40) context.fillText(tickLabel(mark, step, scene.view.end), x + 4, (STRIP + HEAD) / 2)
   }
 }
 
 function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { width, theme, model, overview, view } = scene
+  const { width, theme, model, view, marks } = scene
+  const { busy, busy_is_device: device } = model.head
   const wide = width - GUTTER
-  if (overview) {
-    const perBin = wide / overview.bins.length
-    for (let b = 0; b < overview.bins.length; b++) {
-      const value = overview.bins[b]
-      if (value <= 0) continue
-      context.fillStyle = paint(overview.device ? 'kernel' : 'cpu', 0.35 + 0.65 * value, theme).fill
-      const tall = Math.max(2, value * (STRIP - 12))
-      context.fillRect(GUTTER + b * perBin, STRIP - 5 - tall, Math.max(1, perBin), tall)
-    }
+  const perBin = wide / Math.max(1, busy.length)
+  for (let b = 0; b < busy.length; b++) {
+    if (busy[b] <= 0) continue
+    context.fillStyle = paint(device ? 'kernel' : 'cpu', 0.35 + 0.65 * busy[b], theme).fill
+    const tall = Math.max(2, busy[b] * (STRIP - 12))
+    context.fillRect(GUTTER + b * perBin, STRIP - 5 - tall, Math.max(1, perBin), tall)
   }
-  const whole = model.windowEnd - model.windowStart
-  const from = GUTTER + ((view.start - model.windowStart) / whole) * wide
-  const to = GUTTER + ((view.end - model.windowStart) / whole) * wide
+  const perMark = wide / Math.max(1, marks.length)
+  context.fillStyle = MARK
+  for (let b = 0; b < marks.length; b++)
+    if (marks[b] > 0) context.fillRect(GUTTER + b * perMark, STRIP - 5, Math.max(1.5, perMark), 4)
+  const whole = model.end - model.start
+  const from = GUTTER + ((view.start - model.start) / whole) * wide
+  const to = GUTTER + ((view.end - model.start) / whole) * wide
   const wider = Math.max(3, to - from)
   context.globalAlpha = 0.16
   context.fillStyle = theme.accent
@@ -258,11 +439,28 @@ function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
   context.strokeRect(Math.round(from) + 0.5, 2.5, Math.max(2, Math.round(wider) - 1), STRIP - 6)
   context.font = FONT
   context.fillStyle = theme.mute
-  context.fillText(
-    overview ? (overview.device ? 'Device busy, start to end' : 'Host busy, start to end') : 'Start to end',
-    22,
-    STRIP / 2,
-  )
+  context.fillText(device ? 'Device busy, start to end' : 'Host busy, start to end', 22, STRIP / 2)
+}
+
+/** The pointer's time, as exactly as a pixel says it. */
+function drawCursor(context: CanvasRenderingContext2D, scene: Scene, time: number): void {
+  const x = Math.round(toX(scene, time))
+  if (x < GUTTER || x > scene.width) return
+  const { theme } = scene
+  context.globalAlpha = 0.5
+  context.fillStyle = theme.mute
+  context.fillRect(x, HEAD, 1, scene.height - HEAD)
+  context.globalAlpha = 1
+  const perPixel = (scene.view.end - scene.view.start) / (scene.width - GUTTER)
+  const step = 10 ** Math.floor(Math.log10(Math.max(1, perPixel)))
+  const text = tickLabel(Math.round(time / step) * step, step, scene.view.end)
+  context.font = FONT
+  const wide = context.measureText(text).width + 10
+  const left = Math.min(Math.max(GUTTER, x - wide / 2), scene.width - wide)
+  context.fillStyle = theme.ink
+  context.fillRect(left, STRIP + 3, wide, HEAD - STRIP - 6)
+  context.fillStyle = theme.panel
+  context.fillText(text, left + 5, (STRIP + HEAD) / 2)
 }
 
 function drawRange(context: CanvasRenderingContext2D, scene: Scene, range: Range): void {
@@ -275,4 +473,13 @@ function drawRange(context: CanvasRenderingContext2D, scene: Scene, range: Range
   context.globalAlpha = 1
   context.fillRect(from, STRIP, 1, scene.height)
   context.fillRect(to - 1, STRIP, 1, scene.height)
+  const text = format(Math.abs(range.end - range.start), 'ns')
+  context.font = FONT_TITLE
+  const wide = context.measureText(text).width + 12
+  if (to - from < wide) return
+  const left = (from + to - wide) / 2
+  context.fillStyle = MARK
+  context.fillRect(left, STRIP + 3, wide, HEAD - STRIP - 6)
+  context.fillStyle = '#ffffff'
+  context.fillText(text, left + 6, (STRIP + HEAD) / 2)
 }

@@ -1,36 +1,43 @@
 // The timeline's hands: wheel, drag, keys and clicks move a window over a model and ask for a redraw. One class, one
 // state machine of the pointer: splitting it would only pass the same fields around.
 
-import type { Timeline } from '../api/payloads'
+import { type Arrangement, arrange } from '../lib/arrange'
 import { clamp } from '../lib/scale'
+import type { TileKey } from '../lib/tiles'
 import { fit as sharpen, type Theme } from './surface'
-import {
-  contentHeight,
-  draw,
-  GUTTER,
-  HEAD,
-  layout,
-  type Placed,
-  type Range,
-  rowAt,
-  rowTop,
-  type Scene,
-  STRIP,
-  toTime,
-  toX,
-} from './timelineDraw'
-import { eventAt, neighbour, overview, positionOf, prepare, type TimelineModel } from './timelineModel'
+import { type ColorBy, Colors, Strip } from './timelineColors'
+import type { Counters } from './timelineCounters'
+import { type Arrow, draw, type Gap, inSight, type Scene, toTime } from './timelineDraw'
+import { GUTTER, HEAD, layout, type Placed, rowAt, rowTop, STRIP, tracksOf } from './timelineLayout'
+import type { Item, Range, Spot, TimelineModel } from './timelineModel'
 
 export interface TimelineEvents {
   /** The window moved (already clamped); called on every change. */
   onView(view: Range): void
-  /** A click: the position in the model, -1 = nothing there. */
-  onPick(index: number): void
-  onHover(index: number, x: number, y: number): void
-  /** Shift + drag measured a range; null = cleared. */
+  /** A click or a key chose an item; null = nothing. */
+  onPick(item: Item | null): void
+  onHover(item: Item | null, x: number, y: number): void
+  /** A range was measured; null = cleared. */
   onRange(range: Range | null): void
-  onCollapse(collapsed: ReadonlySet<number>): void
+  /** The id of a track whose title was clicked. */
+  onToggle(id: string): void
 }
+
+/** What is shown besides the items. */
+export interface Extras {
+  arrows: readonly Arrow[]
+  gaps: readonly Gap[]
+  hits: readonly Spot[]
+  marks: readonly number[]
+  counters: Counters | null
+}
+
+export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], counters: null }
+
+/** When the first complete picture stood: read by `make bench-timeline`. */
+const DRAWN = 'torch-trace-timeline-drawn'
+/** Tiles asked for ahead at the most. */
+const AHEAD = 200
 
 const KEYS = new Set([
   'w',
@@ -51,30 +58,49 @@ const KEYS = new Set([
 ])
 
 type Drag = { mode: 'pan' | 'range' | 'strip'; x: number; y: number; view: Range; scroll: number; moved: boolean }
+type Pinch = { view: Range; distance: number; time: number }
 
 export class TimelineEngine {
   private readonly canvas: HTMLCanvasElement
+  private readonly model: TimelineModel
   private readonly events: TimelineEvents
   private readonly abort = new AbortController()
   private readonly observer: ResizeObserver
   private readonly calm: boolean
-  private model: TimelineModel | null = null
-  private scene: Scene | null = null
-  private theme: Theme
-  private placed: Placed[] = []
-  private strip: Scene['overview'] = null
-  private matches: ((name: string) => boolean) | null = null
-  private view: Range | null = null
+  private readonly scene: Scene
+  private arrangement: Arrangement = { pinned: [], moved: [], filter: '' }
+  private collapsed: ReadonlySet<string> = new Set()
   private drag: Drag | null = null
+  private readonly pointers = new Map<number, { x: number; y: number }>()
+  private pinch: Pinch | null = null
   private frame = 0
   private readonly held = new Set<string>()
   private holding = 0
 
-  constructor(canvas: HTMLCanvasElement, theme: Theme, events: TimelineEvents) {
+  constructor(canvas: HTMLCanvasElement, model: TimelineModel, theme: Theme, view: Range, events: TimelineEvents) {
     this.canvas = canvas
-    this.theme = theme
+    this.model = model
     this.events = events
     this.calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches
+    this.scene = {
+      model,
+      view,
+      level: 0,
+      layout: layout([], [], 0, this.collapsed),
+      scroll: 0,
+      width: 0,
+      height: 0,
+      theme,
+      colors: new Colors(theme, 'kind', model.head.categories, model.store),
+      strip: new Strip(),
+      match: null,
+      selected: null,
+      hover: null,
+      cursor: null,
+      range: null,
+      ...NO_EXTRAS,
+    }
+    this.place()
     this.observer = new ResizeObserver(() => this.redraw())
     this.observer.observe(canvas)
     this.listen()
@@ -87,166 +113,185 @@ export class TimelineEngine {
     cancelAnimationFrame(this.holding)
   }
 
-  get width(): number {
-    return this.canvas.clientWidth
-  }
-
   /** Pixels that show time. */
   get plotWidth(): number {
     return Math.max(100, this.canvas.clientWidth - GUTTER)
   }
 
-  setData(payload: Timeline): TimelineModel {
-    const model = prepare(payload)
-    const old = this.scene
-    const sameTracks = old && old.model.tracks.length === model.tracks.length
-    this.model = model
-    this.view ??= { start: model.loadedStart, end: Math.max(model.loadedEnd, model.loadedStart + 1) }
-    this.scene = {
-      model,
-      view: this.view,
-      scroll: old?.scroll ?? 0,
-      width: 0,
-      height: 0,
-      theme: this.theme,
-      collapsed: sameTracks ? old.collapsed : new Set(),
-      overview: this.strip,
-      match: null,
-      selected: old?.selected ?? null,
-      hover: -1,
-      range: old?.range ?? null,
-    }
-    this.place()
-    this.applySearch()
-    this.redraw()
-    return model
-  }
-
-  setOverview(payload: Timeline): void {
-    this.strip = overview(prepare(payload), 1200)
-    if (this.scene) this.scene.overview = this.strip
-    this.redraw()
-  }
-
   setTheme(theme: Theme): void {
-    this.theme = theme
-    if (this.scene) this.scene.theme = theme
+    this.scene.theme = theme
+    this.setColors(this.scene.colors.by)
+  }
+
+  setColors(by: ColorBy): void {
+    this.scene.colors = new Colors(this.scene.theme, by, this.model.head.categories, this.model.store)
     this.redraw()
   }
 
   setSearch(matches: ((name: string) => boolean) | null): void {
-    this.matches = matches
-    this.applySearch()
+    const known: boolean[] = []
+    const names = this.model.store.names.list
+    this.scene.match =
+      matches &&
+      ((name) => {
+        known[name] ??= matches(names[name])
+        return known[name]
+      })
     this.redraw()
   }
 
-  setSelected(event: number | null): void {
-    if (this.scene) this.scene.selected = event
+  setSelected(spot: Spot | null): void {
+    this.scene.selected = spot
     this.redraw()
   }
 
   setRange(range: Range | null): void {
-    if (this.scene) this.scene.range = range
+    this.scene.range = range
     this.redraw()
   }
 
-  setCollapsed(collapsed: ReadonlySet<number>): void {
-    if (!this.scene) return
-    this.scene.collapsed = collapsed
+  setTracks(arrangement: Arrangement, collapsed: ReadonlySet<string>): void {
+    this.arrangement = arrangement
+    this.collapsed = collapsed
     this.place()
+  }
+
+  setExtras(extras: Extras): void {
+    const charts = this.scene.counters?.series.length !== extras.counters?.series.length
+    Object.assign(this.scene, extras)
+    if (charts) this.place()
     this.redraw()
   }
 
   /** Moves the window without telling anyone: the URL already knows. */
   setView(view: Range): void {
-    this.view = view
-    if (this.scene) this.scene.view = view
+    this.scene.view = view
     this.redraw()
   }
 
   zoom(factor: number, at = 0.5): void {
-    const view = this.view
-    if (!view) return
+    const { view } = this.scene
     const span = view.end - view.start
     const pivot = view.start + span * at
     this.move(pivot - span * factor * at, span * factor)
   }
 
   pan(fraction: number): void {
-    if (this.view)
-      this.move(this.view.start + (this.view.end - this.view.start) * fraction, this.view.end - this.view.start)
+    const { start, end } = this.scene.view
+    this.move(start + (end - start) * fraction, end - start)
   }
 
   reset(): void {
-    if (this.model) this.move(this.model.windowStart, this.model.windowEnd - this.model.windowStart)
+    this.move(this.model.start, this.model.end - this.model.start)
   }
 
   show(range: Range): void {
     this.move(range.start, range.end - range.start)
   }
 
-  /** Moves the window, at the zoom it has, so far that the range is in sight. */
-  reveal({ start, end }: Range): void {
-    const view = this.view
-    if (!view || (end >= view.start && start <= view.end)) return
+  /** Moves the window, at the zoom it has, and scrolls so far that the spot is in sight. */
+  reveal(spot: Range & Partial<Spot>): void {
+    const { view } = this.scene
+    if (spot.lane !== undefined) this.scrollTo(spot.lane, spot.row ?? 0)
+    if (spot.end >= view.start && spot.start <= view.end) return
     const span = view.end - view.start
-    this.move((start + end - span) / 2, span)
+    this.move((spot.start + spot.end - span) / 2, span)
+  }
+
+  private scrollTo(lane: number, row: number): void {
+    const { layout, scroll } = this.scene
+    const found = layout.lanes.get(lane)
+    if (!found || found.pinned) return
+    const top = rowTop(found.placed, row)
+    const room = this.canvas.clientHeight - HEAD - layout.fixed
+    if (top < scroll || top + 20 > scroll + room) this.scrollBy(top - room / 3 - scroll)
   }
 
   private move(start: number, span: number): void {
-    const model = this.model
-    if (!model) return
-    const whole = model.windowEnd - model.windowStart
+    const { model } = this
+    const whole = model.end - model.start
     const wide = clamp(span, Math.min(whole, 200), whole)
-    const from = clamp(start, model.windowStart, model.windowEnd - wide)
+    const from = clamp(start, model.start, model.end - wide)
     const view = { start: Math.round(from), end: Math.round(from + wide) }
     this.setView(view)
     this.events.onView(view)
   }
 
   private scrollBy(pixels: number): void {
-    if (!this.scene) return
-    const most = Math.max(0, contentHeight(this.placed) - (this.canvas.clientHeight - HEAD))
+    const { layout } = this.scene
+    const most = Math.max(0, layout.content - (this.canvas.clientHeight - HEAD - layout.fixed))
     this.scene.scroll = clamp(this.scene.scroll + pixels, 0, most)
     this.redraw()
   }
 
   private place(): void {
-    if (this.scene) this.placed = layout(this.scene.model, this.scene.collapsed)
+    const tracks = tracksOf(this.model.lanes, this.scene.counters?.series ?? [])
+    const { order, pinned } = arrange(tracks, this.arrangement)
+    this.scene.layout = layout(tracks, order, pinned, this.collapsed)
     this.scrollBy(0)
   }
 
-  private applySearch(): void {
-    const { scene, matches } = this
-    if (!scene) return
-    scene.match = matches ? Uint8Array.from(scene.model.names, (name) => (matches(name) ? 1 : 0)) : null
-  }
-
-  private redraw(): void {
+  redraw(): void {
     if (this.frame) return
     this.frame = requestAnimationFrame(() => {
       this.frame = 0
-      const scene = this.scene
-      if (!scene) return
+      const { scene } = this
       scene.width = this.canvas.clientWidth
       scene.height = this.canvas.clientHeight
       if (scene.width < GUTTER + 20 || scene.height < HEAD) return
+      scene.level = this.model.levelFor((scene.view.end - scene.view.start) / this.plotWidth)
       const context = sharpen(this.canvas, scene.width, scene.height)
       if (context) draw(context, scene)
+      this.want()
     })
   }
 
-  private hit(x: number, y: number): number {
-    const scene = this.scene
-    if (!scene || x < GUTTER || y < HEAD) return -1
-    const inside = y - HEAD + scene.scroll
-    const placed = this.placed.find((track) => inside >= track.top && inside < track.top + track.height)
-    if (!placed) return -1
-    const row = rowAt(placed, inside)
-    const off = inside - rowTop(placed, row)
-    if (off < -1 || off > 16) return -1
+  /** Tiles of what is in sight, then those around it and the coarser ones that stand in until finer ones come. */
+  private want(): void {
+    const { scene, model } = this
+    const { view, level } = scene
+    const groups = new Set<number>()
+    for (const { track } of [...inSight(scene, true), ...inSight(scene, false)])
+      if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
+    const now = model.tiles(level, groups, view)
+    const span = view.end - view.start
+    const around = { start: view.start - span, end: view.end + span }
+    const coarser = Math.min(level + 1, model.head.levels.length - 1)
+    const ahead: TileKey[] = [
+      ...model.tiles(coarser, groups, around),
+      ...model.tiles(level, groups, around),
+      ...model.tiles(model.head.levels.length - 1, groups, view),
+    ]
+    model.store.want([...now, ...ahead.slice(0, AHEAD)])
+    if (
+      now.length > 0 &&
+      performance.getEntriesByName(DRAWN).length === 0 &&
+      now.every((tile) => model.store.has(tile))
+    )
+      performance.mark(DRAWN)
+  }
+
+  private placedAt(y: number): { placed: Placed; inside: number } | null {
+    const { layout, scroll } = this.scene
+    const below = y - HEAD
+    const pinned = below < layout.fixed
+    const inside = pinned ? below : below - layout.fixed + scroll
+    const placed = (pinned ? layout.pinned : layout.rest).find(
+      (one) => inside >= one.top && inside < one.top + one.height,
+    )
+    return placed ? { placed, inside } : null
+  }
+
+  private hit(x: number, y: number): Item | null {
+    const { scene } = this
+    if (x < GUTTER || y < HEAD) return null
+    const found = this.placedAt(y)
+    if (found?.placed.track.kind !== 'lane') return null
+    const row = rowAt(found.placed, found.inside)
+    const off = found.inside - rowTop(found.placed, row)
+    if (off < -1 || off > 16) return null
     const slack = ((scene.view.end - scene.view.start) / (scene.width - GUTTER)) * 3
-    return eventAt(scene.model, placed.track, row, toTime(scene, x), slack)
+    return scene.model.itemAt(scene.level, found.placed.track.lane, row, toTime(scene, x), slack)
   }
 
   private listen(): void {
@@ -256,7 +301,8 @@ export class TimelineEngine {
     canvas.addEventListener('pointerdown', (event) => this.onDown(event), { signal })
     canvas.addEventListener('pointermove', (event) => this.onMove(event), { signal })
     canvas.addEventListener('pointerup', (event) => this.onUp(event), { signal })
-    canvas.addEventListener('pointerleave', () => this.hover(-1, 0, 0), { signal })
+    canvas.addEventListener('pointercancel', (event) => this.onCancel(event), { signal })
+    canvas.addEventListener('pointerleave', () => this.leave(), { signal })
     canvas.addEventListener('dblclick', (event) => this.onDouble(event), { signal })
     canvas.addEventListener('keydown', (event) => this.onKey(event), { signal })
     canvas.addEventListener('keyup', (event) => this.held.delete(event.key), { signal })
@@ -277,25 +323,44 @@ export class TimelineEngine {
   }
 
   private onDown(event: PointerEvent): void {
-    const scene = this.scene
-    if (!scene || event.button !== 0) return
+    const { scene } = this
+    if (event.button !== 0) return
     this.canvas.focus({ preventScroll: true })
     this.canvas.setPointerCapture(event.pointerId)
+    this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY })
+    if (this.pointers.size === 2) {
+      const { distance, middle } = this.fingers()
+      this.pinch = { view: scene.view, distance: Math.max(10, distance), time: toTime(scene, middle) }
+      this.drag = null
+      return
+    }
     const mode = event.offsetY < STRIP ? 'strip' : event.shiftKey || event.offsetY < HEAD ? 'range' : 'pan'
     this.drag = { mode, x: event.offsetX, y: event.offsetY, view: scene.view, scroll: scene.scroll, moved: false }
     if (mode === 'strip') this.toStrip(event.offsetX)
   }
 
+  private fingers(): { distance: number; middle: number } {
+    const [a, b] = [...this.pointers.values()]
+    return { distance: Math.hypot(a.x - b.x, a.y - b.y), middle: (a.x + b.x) / 2 }
+  }
+
   private toStrip(x: number): void {
-    if (!this.model || !this.view || x < GUTTER) return
-    const whole = this.model.windowEnd - this.model.windowStart
-    const span = this.view.end - this.view.start
-    this.move(this.model.windowStart + ((x - GUTTER) / this.plotWidth) * whole - span / 2, span)
+    if (x < GUTTER) return
+    const { start, end } = this.scene.view
+    const whole = this.model.end - this.model.start
+    this.move(this.model.start + ((x - GUTTER) / this.plotWidth) * whole - (end - start) / 2, end - start)
   }
 
   private onMove(event: PointerEvent): void {
-    const { drag, scene } = this
-    if (!scene) return
+    const { drag, scene, pinch } = this
+    if (this.pointers.has(event.pointerId)) this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY })
+    if (pinch && this.pointers.size === 2) {
+      // The time that was between the fingers stays there.
+      const { distance, middle } = this.fingers()
+      const span = ((pinch.view.end - pinch.view.start) * pinch.distance) / Math.max(10, distance)
+      this.move(pinch.time - ((middle - GUTTER) / this.plotWidth) * span, span)
+      return
+    }
     if (!drag) {
       this.canvas.style.cursor =
         event.offsetX < GUTTER && event.offsetY > HEAD
@@ -303,13 +368,16 @@ export class TimelineEngine {
           : event.offsetY < HEAD && event.offsetY > STRIP
             ? 'col-resize'
             : 'default'
+      scene.cursor = event.offsetX >= GUTTER ? toTime(scene, event.offsetX) : null
       this.hover(this.hit(event.offsetX, event.offsetY), event.offsetX, event.offsetY)
+      this.redraw()
       return
     }
     const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y]
     if (!drag.moved && Math.abs(dx) + Math.abs(dy) < 4) return
     drag.moved = true
-    this.hover(-1, 0, 0)
+    scene.cursor = null
+    this.hover(null, 0, 0)
     if (drag.mode === 'strip') this.toStrip(event.offsetX)
     else if (drag.mode === 'range') this.measure(drag.x, event.offsetX)
     else {
@@ -321,59 +389,56 @@ export class TimelineEngine {
   }
 
   private measure(from: number, to: number): void {
-    const scene = this.scene
-    if (!scene) return
+    const { scene } = this
     const [a, b] = [toTime(scene, Math.max(GUTTER, from)), toTime(scene, clamp(to, GUTTER, scene.width))]
     scene.range = { start: Math.round(Math.min(a, b)), end: Math.round(Math.max(a, b)) }
     this.redraw()
   }
 
+  private onCancel(event: PointerEvent): void {
+    this.pointers.delete(event.pointerId)
+    this.drag = null
+    this.pinch = null
+  }
+
   private onUp(event: PointerEvent): void {
     const { drag, scene } = this
-    this.drag = null
+    this.onCancel(event)
     this.canvas.style.cursor = 'default'
-    if (!drag || !scene) return
+    if (!drag) return
     if (drag.moved) {
       if (drag.mode === 'range') this.events.onRange(scene.range)
       return
     }
     if (drag.mode === 'strip') return
     if (event.offsetX < GUTTER && event.offsetY > HEAD) {
-      this.toggleAt(event.offsetY - HEAD + scene.scroll)
+      const found = this.placedAt(event.offsetY)
+      if (found) this.events.onToggle(found.placed.track.id)
       return
     }
     if (scene.range) {
-      scene.range = null
+      this.setRange(null)
       this.events.onRange(null)
     }
     this.events.onPick(this.hit(event.offsetX, event.offsetY))
   }
 
-  private toggleAt(inside: number): void {
-    const scene = this.scene
-    const placed = this.placed.find((track) => inside >= track.top && inside < track.top + track.height)
-    if (!scene || !placed) return
-    const next = new Set(scene.collapsed)
-    if (!next.delete(placed.track)) next.add(placed.track)
-    this.setCollapsed(next)
-    this.events.onCollapse(next)
-  }
-
   private onDouble(event: MouseEvent): void {
-    const index = this.hit(event.offsetX, event.offsetY)
-    const model = this.model
-    if (index < 0 || !model) return
-    const dur = Math.max(model.dur[index], 100)
-    this.move(model.start[index] - dur * 0.1, dur * 1.2)
+    const item = this.hit(event.offsetX, event.offsetY)
+    if (!item) return
+    const dur = Math.max(item.dur, 100)
+    this.move(item.start - dur * 0.1, dur * 1.2)
   }
 
-  private hover(index: number, x: number, y: number): void {
-    if (!this.scene) return
-    if (this.scene.hover !== index) {
-      this.scene.hover = index
-      this.redraw()
-    }
-    this.events.onHover(index, x, y)
+  private leave(): void {
+    this.scene.cursor = null
+    this.hover(null, 0, 0)
+    this.redraw()
+  }
+
+  private hover(item: Item | null, x: number, y: number): void {
+    this.scene.hover = item
+    this.events.onHover(item, x, y)
   }
 
   private onKey(event: KeyboardEvent): void {
@@ -382,7 +447,7 @@ export class TimelineEngine {
     if (event.key === 'Escape') {
       this.setRange(null)
       this.events.onRange(null)
-      this.events.onPick(-1)
+      this.events.onPick(null)
       return
     }
     if (key === '0') this.reset()
@@ -401,7 +466,7 @@ export class TimelineEngine {
 
   /** Shows the selected event, else the marked range, with a little around it. */
   private fit(): void {
-    const chosen = this.chosen() ?? this.scene?.range
+    const chosen = this.scene.selected ?? this.scene.range
     if (!chosen) return
     const span = Math.max(chosen.end - chosen.start, 100)
     this.move(chosen.start - span * 0.1, span * 1.2)
@@ -409,28 +474,21 @@ export class TimelineEngine {
 
   /** Marks the time of the selected event, else all that is in sight. */
   private mark(): void {
-    const range = this.chosen() ?? this.view
-    if (!range || range.end <= range.start) return
-    this.setRange({ ...range })
-    this.events.onRange({ ...range })
+    const { start, end } = this.scene.selected ?? this.scene.view
+    if (end <= start) return
+    this.setRange({ start, end })
+    this.events.onRange({ start, end })
   }
 
   /** From the selected event to its neighbour; false when none is selected, so that the arrows move the window. */
   private walk(key: string): boolean {
-    const { model, scene } = this
-    const from = model && scene ? positionOf(model, scene.selected) : -1
-    if (!model || from < 0) return false
-    const next = neighbour(model, from, key)
-    if (next < 0) return true
+    const { selected, level, view } = this.scene
+    if (!selected) return false
+    const next = this.model.neighbour(level, view, selected, key)
+    if (!next) return true
     this.events.onPick(next)
-    this.reveal({ start: model.start[next], end: model.start[next] + model.dur[next] })
+    this.reveal({ lane: next.lane, row: next.row, start: next.start, end: next.start + next.dur })
     return true
-  }
-
-  private chosen(): Range | null {
-    const { model, scene } = this
-    const index = model && scene ? positionOf(model, scene.selected) : -1
-    return !model || index < 0 ? null : { start: model.start[index], end: model.start[index] + model.dur[index] }
   }
 
   /** While keys are held the window glides; a tap moves one notch. */
@@ -453,14 +511,7 @@ export class TimelineEngine {
     else if (key === 'ArrowDown') this.scrollBy(500 * amount)
     else if (key === 'PageUp') this.scrollBy(-2400 * amount)
     else if (key === 'PageDown') this.scrollBy(2400 * amount)
-    else if (key === 'Home' && this.model) this.pan(-1e9)
+    else if (key === 'Home') this.pan(-1e9)
     else if (key === 'End') this.pan(1e9)
-  }
-
-  /** Where an event is on the screen, for tests and for bringing a selection into sight. */
-  placeOf(index: number): { x: number; y: number } | null {
-    const scene = this.scene
-    if (!scene) return null
-    return { x: toX(scene, scene.model.start[index]), y: HEAD }
   }
 }

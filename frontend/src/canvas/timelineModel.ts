@@ -1,174 +1,220 @@
-// A timeline payload made ready for drawing and hit-testing: typed columns, and where each row's events lie.
+// What the timeline stands on: lanes and their lines, levels of detail, and the items of the tiles that are there.
 import type { Timeline } from '../api/payloads'
-import { shortKernel } from '../lib/names'
+import { clamp } from '../lib/scale'
+import type { FetchTiles, TileColumns, TileKey } from '../lib/tiles'
+import { type StoreEvents, type Tile, TileStore } from './tileStore'
 
-export interface TrackModel {
+export interface Range {
+  start: number
+  end: number
+}
+
+export interface Lane {
+  id: string
   title: string
   subtitle: string
   isDevice: boolean
   rows: number
+  group: number
 }
 
-export interface TimelineModel {
-  start: Float64Array
-  dur: Float64Array
-  name: Int32Array
-  category: Int32Array
-  event: Float64Array
-  count: Float64Array
-  busy: Float64Array
-  names: string[]
-  labels: string[]
-  categories: string[]
-  tracks: TrackModel[]
-  /** First position of row r of track t is `ranges[offset[t] + r]`; the next entry is its end. */
-  ranges: Int32Array
-  offset: Int32Array
-  windowStart: number
-  windowEnd: number
-  loadedStart: number
-  loadedEnd: number
-  resolution: number
-  total: number
+/** Where something is: a row of a lane and a time. */
+export interface Spot extends Range {
+  lane: number
+  row: number
 }
 
-/** Only device code is shortened: names of operators and Python calls read well as they are. */
-function labelsOf(payload: Timeline): string[] {
-  const device = new Set(['kernel', 'communication', 'compute', 'matrix'])
-  const labels = payload.names.slice()
-  payload.name.forEach((name, i) => {
-    if (device.has(payload.categories[payload.category[i]])) labels[name] = shortKernel(payload.names[name])
-  })
-  return labels
+/** One item under the pointer: an event, or several that are too short to stand alone. */
+export interface Item {
+  lane: number
+  row: number
+  start: number
+  dur: number
+  busy: number
+  count: number
+  /** Row of the event in the trace table; of several the longest, as are name, category and module. */
+  event: number
+  name: string
+  category: string
+  module: string
+  matrix: boolean
 }
 
-export function prepare(payload: Timeline): TimelineModel {
-  const tracks = payload.tracks.map((track) => ({
-    title: track.title,
-    subtitle: track.subtitle,
-    isDevice: track.is_device,
-    rows: Math.max(1, track.rows),
-  }))
-  const offset = new Int32Array(tracks.length + 1)
-  for (let t = 0; t < tracks.length; t++) offset[t + 1] = offset[t] + tracks[t].rows
-  const lanes = offset[tracks.length]
-  const ranges = new Int32Array(lanes + 1)
-  for (let i = 0; i < payload.start.length; i++) {
-    const lane = offset[payload.track[i]] + payload.row[i]
-    if (lane < lanes) ranges[lane + 1]++
+/** A stretch of time of a group of lanes and the tile that shows it; null = nothing is there yet. */
+export interface Piece {
+  tile: Tile | null
+  start: number
+  end: number
+  /** The piece before is of the same level: what began there has been drawn. */
+  goesOn: boolean
+}
+
+const CELLS = 256
+const PIXELS = 2
+
+export class TimelineModel {
+  readonly head: Timeline
+  readonly lanes: Lane[]
+  /** First line of each lane; a line is one row of it. */
+  readonly offset: Int32Array
+  readonly store: TileStore
+
+  constructor(head: Timeline, fetch: FetchTiles, events: StoreEvents) {
+    this.head = head
+    const groupOf = new Int32Array(head.tracks.length)
+    for (let group = 0; group + 1 < head.groups.length; group++)
+      groupOf.fill(group, head.groups[group], head.groups[group + 1])
+    this.lanes = head.tracks.map((track, i) => ({
+      id: track.id,
+      title: track.title,
+      subtitle: track.subtitle,
+      isDevice: track.is_device,
+      rows: Math.max(1, track.rows),
+      group: groupOf[i],
+    }))
+    this.offset = new Int32Array(this.lanes.length + 1)
+    this.lanes.forEach((lane, i) => {
+      this.offset[i + 1] = this.offset[i] + lane.rows
+    })
+    this.store = new TileStore(fetch, (group, columns) => this.rangesOf(group, columns), events)
   }
-  for (let lane = 0; lane < lanes; lane++) ranges[lane + 1] += ranges[lane]
-  return {
-    start: Float64Array.from(payload.start),
-    dur: Float64Array.from(payload.dur),
-    name: Int32Array.from(payload.name),
-    category: Int32Array.from(payload.category),
-    event: Float64Array.from(payload.event),
-    count: Float64Array.from(payload.count),
-    busy: Float64Array.from(payload.busy_ns),
-    names: payload.names,
-    labels: labelsOf(payload),
-    categories: payload.categories,
-    tracks,
-    ranges,
-    offset,
-    windowStart: payload.window_start_ns,
-    windowEnd: Math.max(payload.window_end_ns, payload.window_start_ns + 1),
-    loadedStart: payload.start_ns,
-    loadedEnd: payload.end_ns,
-    resolution: payload.resolution_ns,
-    total: payload.total_events,
+
+  get start(): number {
+    return this.head.start_ns
+  }
+
+  get end(): number {
+    return Math.max(this.head.end_ns, this.head.start_ns + 1)
+  }
+
+  /** The coarsest level whose cells are no wider than two pixels. */
+  levelFor(nsPerPixel: number): number {
+    const { levels } = this.head
+    let level = 0
+    while (level + 1 < levels.length && levels[level + 1].tile_ns / CELLS <= PIXELS * nsPerPixel) level++
+    return level
+  }
+
+  /** Tiles of groups that a view needs. */
+  tiles(level: number, groups: Iterable<number>, view: Range): TileKey[] {
+    const [first, last] = this.numbers(level, view)
+    const keys: TileKey[] = []
+    for (const group of groups) for (let number = first; number <= last; number++) keys.push({ level, group, number })
+    return keys
+  }
+
+  /** What is there of a group in a view: tiles of the level, else of the next coarser one that is there. */
+  pieces(level: number, group: number, view: Range): Piece[] {
+    const [first, last] = this.numbers(level, view)
+    const length = this.head.levels[level].tile_ns
+    const pieces: Piece[] = []
+    let before = -1
+    for (let number = first; number <= last; number++) {
+      const start = number * length
+      const found = this.finest(level, group, start)
+      const end = start + length
+      pieces.push({ tile: found.tile, start, end, goesOn: found.tile !== null && found.level === before })
+      before = found.level
+    }
+    return pieces
+  }
+
+  /** The item of a line at a time, within a tolerance. */
+  itemAt(level: number, lane: number, row: number, time: number, slack: number): Item | null {
+    const { group } = this.lanes[lane]
+    const line = this.lineOf(lane, row)
+    let best: Item | null = null
+    let distance = slack
+    for (const { tile } of this.pieces(level, group, { start: time - slack, end: time + slack })) {
+      if (!tile) continue
+      const to = tile.ranges[line + 1]
+      for (let i = firstEndingAfter(tile, line, time - slack); i < to && tile.start[i] <= time + slack; i++) {
+        const away = Math.max(0, tile.start[i] - time, time - tile.start[i] - tile.dur[i])
+        if (away > distance || (away === distance && best)) continue
+        best = this.item(tile, i)
+        distance = away
+      }
+    }
+    return best
+  }
+
+  /** Where an arrow key leads from an item: along its row, to what lies around it, or to the first one in it. */
+  neighbour(level: number, view: Range, from: Spot, key: string): Item | null {
+    const span = view.end - view.start
+    const row = key === 'ArrowUp' ? from.row - 1 : key === 'ArrowDown' ? from.row + 1 : from.row
+    if (row < 0 || row >= this.lanes[from.lane].rows) return null
+    const line = this.lineOf(from.lane, row)
+    const back = key === 'ArrowLeft'
+    const near = { start: back ? from.start - span : from.start, end: back ? from.start : from.end + span }
+    let found: Item | null = null
+    for (const { tile, goesOn } of this.pieces(level, this.lanes[from.lane].group, near)) {
+      if (!tile) continue
+      for (let i = firstEndingAfter(tile, line, near.start); i < tile.ranges[line + 1]; i++) {
+        if (goesOn && found && tile.start[i] <= found.start) continue
+        if (row !== from.row) {
+          return tile.start[i] <= from.end ? this.item(tile, i) : null
+        }
+        if (back && tile.start[i] >= from.start) return found
+        if (!back && tile.start[i] > from.start) return this.item(tile, i)
+        if (back) found = this.item(tile, i)
+      }
+    }
+    return found
+  }
+
+  /** Number of a line within its group. */
+  lineOf(lane: number, row: number): number {
+    return this.offset[lane] + row - this.offset[this.head.groups[this.lanes[lane].group]]
+  }
+
+  item(tile: Tile, i: number): Item {
+    return {
+      lane: tile.lane[i],
+      row: tile.row[i],
+      start: tile.start[i],
+      dur: tile.dur[i],
+      busy: tile.dur[i] - tile.idle[i],
+      count: tile.count[i],
+      event: tile.event[i],
+      name: this.store.names.list[tile.name[i]],
+      category: this.head.categories[tile.category[i]],
+      module: this.store.modules.list[tile.module[i]],
+      matrix: tile.matrix[i] === 1,
+    }
+  }
+
+  private numbers(level: number, view: Range): [number, number] {
+    const length = this.head.levels[level].tile_ns
+    const number = (time: number) => Math.floor(clamp(time, this.start, this.end) / length)
+    return [number(view.start), number(view.end)]
+  }
+
+  private finest(level: number, group: number, start: number): { tile: Tile | null; level: number } {
+    for (let coarser = level; coarser < this.head.levels.length; coarser++) {
+      const tile = this.store.get(coarser, group, Math.floor(start / this.head.levels[coarser].tile_ns))
+      if (tile) return { tile, level: coarser }
+    }
+    return { tile: null, level: -1 }
+  }
+
+  /** Where the lines of a tile begin and end. */
+  private rangesOf(group: number, columns: TileColumns): Int32Array {
+    const first = this.offset[this.head.groups[group]]
+    const lines = this.offset[this.head.groups[group + 1]] - first
+    const ranges = new Int32Array(lines + 1)
+    for (let i = 0; i < columns.lane.length; i++) ranges[this.offset[columns.lane[i]] + columns.row[i] - first + 1]++
+    for (let line = 0; line < lines; line++) ranges[line + 1] += ranges[line]
+    return ranges
   }
 }
 
-/** First position in [from, to) whose event ends after `time`; rows hold no overlaps. */
-export function firstEndingAfter(model: TimelineModel, from: number, to: number, time: number): number {
-  let [low, high] = [from, to]
+/** First item of a line of a tile that ends after a time; items of a line do not overlap. */
+export function firstEndingAfter(tile: Tile, line: number, time: number): number {
+  let [low, high] = [tile.ranges[line], tile.ranges[line + 1]]
   while (low < high) {
     const mid = (low + high) >> 1
-    if (model.start[mid] + model.dur[mid] <= time) low = mid + 1
+    if (tile.start[mid] + tile.dur[mid] <= time) low = mid + 1
     else high = mid
   }
   return low
-}
-
-/** The event of a row at a time, within a tolerance; -1 = none. */
-export function eventAt(model: TimelineModel, track: number, row: number, time: number, slack: number): number {
-  const lane = model.offset[track] + row
-  const [from, to] = [model.ranges[lane], model.ranges[lane + 1]]
-  let best = -1
-  let distance = slack
-  for (let i = firstEndingAfter(model, from, to, time - slack); i < to && model.start[i] <= time + slack; i++) {
-    const away = Math.max(0, model.start[i] - time, time - model.start[i] - model.dur[i])
-    if (away <= distance) {
-      best = i
-      distance = away
-      if (away === 0) break
-    }
-  }
-  return best
-}
-
-/** Where an arrow key leads from an event: along its row, to what lies around it, or to the first one in it; -1 = nowhere. */
-export function neighbour(model: TimelineModel, index: number, key: string): number {
-  const lane = laneOf(model, index)
-  const [from, to] = [model.ranges[lane], model.ranges[lane + 1]]
-  if (key === 'ArrowLeft') return index > from ? index - 1 : -1
-  if (key === 'ArrowRight') return index + 1 < to ? index + 1 : -1
-  const track = trackOf(model, lane)
-  const next = key === 'ArrowUp' ? lane - 1 : lane + 1
-  if (next < model.offset[track] || next >= model.offset[track + 1]) return -1
-  const [first, last] = [model.ranges[next], model.ranges[next + 1]]
-  const found = firstEndingAfter(model, first, last, model.start[index])
-  return found < last && model.start[found] <= model.start[index] + model.dur[index] ? found : -1
-}
-
-/** The position of an event by its number; -1 where it is not loaded, or merged. */
-export const positionOf = (model: TimelineModel, event: number | null) =>
-  event === null || event < 0 ? -1 : model.event.indexOf(event)
-
-function laneOf(model: TimelineModel, index: number): number {
-  let lane = 0
-  while (model.ranges[lane + 1] <= index) lane++
-  return lane
-}
-
-function trackOf(model: TimelineModel, lane: number): number {
-  let track = 0
-  while (model.offset[track + 1] <= lane) track++
-  return track
-}
-
-/** Busy share of `count` equal slices of the whole trace: of the busiest device stream, else of the busiest host row. */
-export function overview(model: TimelineModel, count: number): { bins: Float32Array; device: boolean } {
-  const bins = new Float32Array(count)
-  const filled = (t: number) => model.ranges[model.offset[t + 1]] > model.ranges[model.offset[t]]
-  const device = model.tracks.some((track, t) => track.isDevice && filled(t))
-  model.tracks.forEach((track, t) => {
-    if (track.isDevice !== device) return
-    for (let lane = model.offset[t]; lane < model.offset[t + 1]; lane++) {
-      const own = laneBusy(model, lane, count, device)
-      for (let b = 0; b < count; b++) bins[b] = Math.max(bins[b], Math.min(1, own[b]))
-    }
-  })
-  return { bins, device }
-}
-
-/** Ranges that only name what happens keep nothing busy. */
-const NAMES_ONLY = new Set(['annotation', 'device_annotation', 'python', 'module', 'window', 'overhead'])
-
-function laneBusy(model: TimelineModel, lane: number, count: number, device: boolean): Float32Array {
-  const bins = new Float32Array(count)
-  const scale = count / (model.windowEnd - model.windowStart)
-  for (let i = model.ranges[lane]; i < model.ranges[lane + 1]; i++) {
-    const category = model.categories[model.category[i]]
-    if (NAMES_ONLY.has(category) || (device && category === 'sync')) continue
-    const fill = model.dur[i] > 0 ? model.busy[i] / model.dur[i] : 0
-    const from = (model.start[i] - model.windowStart) * scale
-    const to = from + model.dur[i] * scale
-    for (let b = Math.max(0, Math.floor(from)); b < Math.min(count, Math.ceil(to)); b++) {
-      bins[b] += (Math.min(b + 1, to) - Math.max(b, from)) * fill
-    }
-  }
-  return bins
 }

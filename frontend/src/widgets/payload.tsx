@@ -1,6 +1,6 @@
 // Any payload, by its kind: what a view without a page of its own is drawn with.
 import { useMemo, useState } from 'react'
-import type { Breakdown, Link, Payload, Table, Tree } from '../api/payloads'
+import type { Breakdown, Link, Payload, Table, TimelineTrack, Tree } from '../api/payloads'
 import { columnScale, isNumeric } from '../lib/format'
 import { Card, MetricName, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
@@ -8,7 +8,6 @@ import { Chart } from './chart'
 import { FiguresBlock } from './figures'
 import { Icicle } from './icicle'
 import { NoticeList } from './notices'
-import { TimelineText } from './timeline'
 import { TreeTable } from './tree'
 
 export function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink: (link: Link) => void }) {
@@ -32,7 +31,7 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
     case 'tree':
       return <TreeBlock tree={payload} />
     case 'timeline':
-      return <TimelineText data={payload} />
+      return <TrackList tracks={payload.tracks} />
   }
 }
 
@@ -43,6 +42,28 @@ export function PayloadCard({ payload, onLink }: { payload: Payload; onLink: (li
     <Card title={title} subtitle={subtitle}>
       <PayloadBlock payload={payload} onLink={onLink} />
     </Card>
+  )
+}
+
+function TrackList({ tracks }: { tracks: readonly TimelineTrack[] }) {
+  return (
+    <table className="tt-table">
+      <caption className="tt-sr">What the timeline shows</caption>
+      <thead>
+        <tr>
+          <th scope="col">Track</th>
+          <th scope="col">Events</th>
+        </tr>
+      </thead>
+      <tbody>
+        {tracks.map((track) => (
+          <tr key={track.id}>
+            <th scope="row">{track.subtitle ? `${track.title} · ${track.subtitle}` : track.title}</th>
+            <td className="tt-num">{track.events.toLocaleString('en-US')}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   )
 }
 

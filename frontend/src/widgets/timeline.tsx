@@ -1,9 +1,9 @@
-// The timeline's React shell: hands data, window and selection to the engine, shows what is under the pointer.
+// The timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
-import type { Timeline } from '../api/payloads'
-import type { Range } from '../canvas/timelineDraw'
-import { TimelineEngine } from '../canvas/timelineEngine'
-import type { TimelineModel } from '../canvas/timelineModel'
+import type { ColorBy } from '../canvas/timelineColors'
+import { type Extras, TimelineEngine } from '../canvas/timelineEngine'
+import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
+import type { Arrangement } from '../lib/arrange'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import { Swatch, useTheme } from './basics'
@@ -13,84 +13,68 @@ export interface TimelineHandle {
   reset(): void
   show(range: Range): void
   /** Moves the window, at the zoom it has, so far that the range is in sight. */
-  reveal(range: Range): void
+  reveal(spot: Range & Partial<Spot>): void
   plotWidth(): number
-  focus(): void
+  /** Draws anew: tiles have come. */
+  redraw(): void
 }
 
 export interface TimelineProps {
-  data: Timeline
-  /** The whole trace at low resolution, for the strip. */
-  whole: Timeline | null
-  /** The window of the URL; null = what the data shows. */
-  view: Range | null
+  model: TimelineModel
+  view: Range
   matches: ((name: string) => boolean) | null
-  selected: number | null
+  colors: ColorBy
+  selected: Spot | null
   range: Range | null
-  collapsed: ReadonlySet<number>
+  arrangement: Arrangement
+  collapsed: ReadonlySet<string>
+  extras: Extras
   onView: (view: Range) => void
-  onPick: (event: number | null, bucket: Range | null) => void
+  onPick: (item: Item | null) => void
   onRange: (range: Range | null) => void
-  onCollapse: (collapsed: ReadonlySet<number>) => void
+  onToggle: (id: string) => void
   handle: Ref<TimelineHandle>
 }
 
 interface Hover {
-  index: number
+  item: Item
   x: number
   y: number
 }
 
 export function TimelineCanvas(props: TimelineProps) {
-  const { data, whole, view, matches, selected, range, collapsed, handle } = props
+  const { model, view, matches, colors, selected, range, arrangement, collapsed, extras, handle } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const engine = useRef<TimelineEngine | null>(null)
-  const [model, setModel] = useState<TimelineModel | null>(null)
   const [hover, setHover] = useState<Hover | null>(null)
   const latest = useRef(props)
   latest.current = props
-  const models = useRef<TimelineModel | null>(null)
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the engine lives as long as its canvas
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the engine lives as long as its canvas and its model
   useEffect(() => {
     if (!canvas.current) return
-    const made = new TimelineEngine(canvas.current, theme, {
+    const made = new TimelineEngine(canvas.current, model, theme, latest.current.view, {
       onView: (next) => latest.current.onView(next),
-      onPick: (index) => {
-        const shown = models.current
-        if (index < 0 || !shown) latest.current.onPick(null, null)
-        else if (shown.event[index] < 0)
-          latest.current.onPick(null, { start: shown.start[index], end: shown.start[index] + shown.dur[index] })
-        else latest.current.onPick(shown.event[index], null)
-      },
-      onHover: (index, x, y) => setHover(index < 0 ? null : { index, x, y }),
+      onPick: (item) => latest.current.onPick(item),
+      onHover: (item, x, y) => setHover(item && { item, x, y }),
       onRange: (next) => latest.current.onRange(next),
-      onCollapse: (next) => latest.current.onCollapse(next),
+      onToggle: (id) => latest.current.onToggle(id),
     })
     engine.current = made
     return () => made.destroy()
-  }, [])
-  useEffect(() => {
-    const made = engine.current
-    if (!made) return
-    models.current = made.setData(data)
-    setModel(models.current)
-    setHover(null)
-  }, [data])
-  useEffect(() => {
-    if (whole) engine.current?.setOverview(whole)
-  }, [whole])
-  useEffect(() => engine.current?.setTheme(theme), [theme])
-  useEffect(() => engine.current?.setSearch(matches), [matches])
-  useEffect(() => engine.current?.setSelected(selected), [selected])
-  useEffect(() => engine.current?.setRange(range), [range])
-  useEffect(() => engine.current?.setCollapsed(collapsed), [collapsed])
-  const viewKey = view ? `${view.start} ${view.end}` : ''
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new window of the URL moves the engine
-  useEffect(() => {
-    if (view) engine.current?.setView(view)
-  }, [viewKey])
+  }, [model])
+  // Each depends on the model as well: a new one has a new engine.
+  // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
+  useEffect(() => engine.current?.setTheme(theme), [theme, model])
+  useEffect(() => engine.current?.setColors(colors), [colors, model])
+  useEffect(() => engine.current?.setSearch(matches), [matches, model])
+  useEffect(() => engine.current?.setSelected(selected), [selected, model])
+  useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
+  useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
+  useEffect(() => engine.current?.setExtras(extras), [extras, model])
+  useEffect(() => engine.current?.setView(view), [view.start, view.end, model])
+  // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
   useImperativeHandle(
     handle,
     () => ({
@@ -99,7 +83,7 @@ export function TimelineCanvas(props: TimelineProps) {
       show: (target) => engine.current?.show(target),
       reveal: (target) => engine.current?.reveal(target),
       plotWidth: () => engine.current?.plotWidth ?? 1200,
-      focus: () => canvas.current?.focus(),
+      redraw: () => engine.current?.redraw(),
     }),
     [],
   )
@@ -109,11 +93,10 @@ export function TimelineCanvas(props: TimelineProps) {
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timeline. W and S zoom, A and D or the arrow keys move, 0 shows the whole trace. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time. The lists below hold the same events as text."
+        aria-label="Timeline. W and S zoom, A and D or the arrow keys move, 0 shows the whole trace. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time. The button As text lists the same events."
       />
-      {hover && model && hover.index < model.start.length && (
+      {hover && (
         <HoverTip
-          model={model}
           hover={hover}
           width={canvas.current?.clientWidth ?? 800}
           height={canvas.current?.clientHeight ?? 400}
@@ -123,31 +106,22 @@ export function TimelineCanvas(props: TimelineProps) {
   )
 }
 
-function HoverTip({
-  model,
-  hover,
-  width,
-  height,
-}: {
-  model: TimelineModel
-  hover: Hover
-  width: number
-  height: number
-}) {
-  const { index } = hover
-  const merged = model.count[index] > 1
-  const category = model.categories[model.category[index]]
+function HoverTip({ hover, width, height }: { hover: Hover; width: number; height: number }) {
+  const { item } = hover
+  const merged = item.count > 1
   const lines: [string, string][] = merged
     ? [
-        ['Events', model.count[index].toLocaleString('en-US')],
-        ['Busy', format(model.busy[index], 'ns')],
-        ['Span', format(model.dur[index], 'ns')],
-        ['Busy share', format(model.dur[index] > 0 ? model.busy[index] / model.dur[index] : 1, 'ratio')],
+        ['Events', item.count.toLocaleString('en-US')],
+        ['Busy', format(item.busy, 'ns')],
+        ['Span', format(item.dur, 'ns')],
+        ['Busy share', format(item.dur > 0 ? item.busy / item.dur : 1, 'ratio')],
       ]
     : [
-        ['Duration', format(model.dur[index], 'ns')],
-        ['Start', format(model.start[index], 'ns')],
+        ['Duration', format(item.dur, 'ns')],
+        ['Start', format(item.start, 'ns')],
       ]
+  if (item.module) lines.push(['Module', item.module])
+  if (item.matrix && !merged) lines.push(['Tensor Cores', 'used'])
   const style = {
     left: Math.min(hover.x + 14, Math.max(0, width - 340)),
     ...(hover.y > height - 150 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
@@ -155,8 +129,8 @@ function HoverTip({
   return (
     <div className="tt-tip tt-float" style={style}>
       <div className="tt-tip-head tt-mono">
-        <Swatch color={categoryColor(category)} />
-        {merged ? `${model.names[model.name[index]]} and others` : model.names[model.name[index]]}
+        <Swatch color={categoryColor(item.category)} />
+        {merged ? `${item.name} and others` : item.name}
       </div>
       {lines.map(([title, value]) => (
         <div className="tt-tip-row" key={title}>
@@ -165,39 +139,9 @@ function HoverTip({
         </div>
       ))}
       <div className="tt-tip-foot">
-        {category}
+        {item.category}
         {merged ? ' · too small at this zoom: click to zoom in' : ' · click for details'}
       </div>
     </div>
-  )
-}
-
-/** The events in sight as text, longest first: the timeline for those who cannot see it. */
-export function TimelineText({ data }: { data: Timeline }) {
-  const order = data.dur.map((_, i) => i).sort((a, b) => data.dur[b] - data.dur[a])
-  return (
-    <table className="tt-table">
-      <caption className="tt-sr">The longest events of the window</caption>
-      <thead>
-        <tr>
-          <th scope="col">Event</th>
-          <th scope="col">Track</th>
-          <th scope="col">Start</th>
-          <th scope="col">Duration</th>
-        </tr>
-      </thead>
-      <tbody>
-        {order.slice(0, 200).map((i) => (
-          <tr key={i}>
-            <th scope="row" className="tt-mono">
-              {data.count[i] > 1 ? `${data.count[i]} events` : data.names[data.name[i]]}
-            </th>
-            <td>{data.tracks[data.track[i]]?.title}</td>
-            <td className="tt-num">{format(data.start[i], 'ns')}</td>
-            <td className="tt-num">{format(data.dur[i], 'ns')}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
   )
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,6 @@ from tb_plugin.payloads import TimelineTrack
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
-Bool = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
@@ -39,6 +37,7 @@ _SUBTITLE = {
     SYNC: "waits",
     OTHER: "profiler, other",
 }
+_ID = {HOST: "calls", PYTHON: "python", DEVICE: "work", DEVICE_NOTE: "notes", SYNC: "waits", OTHER: "other"}
 
 THREAD_NAME = re.compile(r"thread -?\d+ \((.+)\)$")
 """How Kineto names host threads: the number is known, what matters stands in the parentheses."""
@@ -50,29 +49,20 @@ def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(Non
     return lane
 
 
-@dataclass(frozen=True, eq=False)
-class Lanes:
-    """All lanes of a trace, in the order in which they stand: devices first, then busy threads. It is always the same."""
+def lanes_of(
+    trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArray[np.integer]
+) -> tuple[list[TimelineTrack], Int64]:
+    """The lanes of a trace from one event of each of their rows, which stands for so many; and the place of each's lane.
 
-    tracks: list[TimelineTrack]
-    is_kept: Bool
-    """Lanes that are shown also where nothing ran on them: an idle device is an answer."""
-
-    def among(self, places: npt.NDArray[np.integer]) -> tuple[list[TimelineTrack], Int64]:
-        """The lanes to show of which something is drawn at ``places``, and the place of each of all among these."""
-        shown = self.is_kept.copy()
-        shown[places] = True
-        return [track for track, chosen in zip(self.tracks, shown, strict=True) if chosen], np.cumsum(shown) - 1
-
-
-def lanes_of(trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArray[np.integer]) -> tuple[Lanes, Int64]:
-    """The lanes of a trace from one event of each of their rows, which stands for so many; and the place of each's lane."""
+    They stand in the order in which they are drawn: devices first, then busy threads.
+    """
     ids, which = np.unique(lane_of(trace, rows), return_inverse=True)
     which = which.ravel()
     deepest = np.zeros(len(ids), np.int64)
     np.maximum.at(deepest, which, trace.depth[rows])
     tracks, kinds = ids // _LANES, ids % _LANES
     per_thread = np.bincount(trace.track[rows], weights=events, minlength=len(trace.tracks))
+    per_lane = np.bincount(which, weights=events, minlength=len(ids)).astype(np.int64)
     main = _main_thread(trace)
 
     def rank(position: int) -> tuple[bool, bool, str, bool, float, int, int]:
@@ -84,10 +74,7 @@ def lanes_of(trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArr
     order = sorted(range(len(ids)), key=rank)
     place = np.empty(len(ids), np.int64)
     place[order] = np.arange(len(ids))
-    lanes = Lanes(
-        [_track(trace, int(tracks[i]), int(kinds[i]), int(deepest[i]) + 1, main) for i in order],
-        kinds[order] == DEVICE,
-    )
+    lanes = [_track(trace, int(tracks[i]), int(kinds[i]), int(deepest[i]) + 1, int(per_lane[i]), main) for i in order]
     return lanes, place[which]
 
 
@@ -100,14 +87,15 @@ def _main_thread(trace: TraceTable) -> int:
     return int(trace.track[rows[0]]) if len(rows) else MISSING
 
 
-def _track(trace: TraceTable, track: int, kind: int, rows: int, main: int) -> TimelineTrack:
+def _track(trace: TraceTable, track: int, kind: int, rows: int, events: int, main: int) -> TimelineTrack:
     about = trace.tracks[track]
+    id_ = f"{about.pid}/{about.tid}/{_ID[kind]}"
     if about.is_device:
         name = next((d.name or "" for d in trace.devices if d.id == about.pid), "")
         stream = about.tid if about.tid.startswith("stream") else f"stream {about.tid}"
-        return TimelineTrack(f"Device {about.pid} · {stream}", _SUBTITLE[kind] or name, True, rows)
+        return TimelineTrack(id_, f"Device {about.pid} · {stream}", _SUBTITLE[kind] or name, True, rows, events)
     named = THREAD_NAME.match(about.thread.strip())
     name = named.group(1) if named else about.thread.strip() or "thread"
     title = "Main thread" if track == main else f"{name} {about.tid}" if about.tid not in name else name
     place = f" · {name} {about.tid}" if track == main else ""
-    return TimelineTrack(title, _SUBTITLE[kind] + place, False, rows)
+    return TimelineTrack(id_, title, _SUBTITLE[kind] + place, False, rows, events)

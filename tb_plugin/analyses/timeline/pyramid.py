@@ -1,153 +1,227 @@
-"""Levels of detail of a whole trace: what a window shows is looked up, not worked out from all events.
+"""Levels of detail of a whole trace: what a tile shows is looked up, not worked out from all events.
 
-A level has cells of time, each four times as long as those of the level below. On one row, events shorter than a cell
-that start in the same cell are one item; longer ones stand alone. So an item depends on the level alone, never on the
-window that shows it, and cells of a level lie wholly in cells of the next: a level is made from any finer one.
+A level has cells of time, each four times as long as those of the level below. On one line of the drawing, events
+shorter than a cell that start in the same cell are one item; longer ones stand alone. So an item depends on the level
+alone, never on the viewport, and cells of a level lie wholly in cells of the next: a level is made from any finer one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of
+from tb_plugin.payloads import TimelineTrack
 from tb_plugin.trace.numbering import firsts, numbered
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import stable_order
+from tb_plugin.trace.tree import inherit, stable_order
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 FINEST_BITS = 8
-"""A cell of level 1 is 2**8 ns; level 0 is the events themselves."""
+"""A cell of level 1 is 2**8 ns; on level 0 only what has no length is merged."""
 FACTOR_BITS = 2
-_KEY_BITS = 62
+TILE_CELLS = 256
+"""Cells side by side in a tile; one of level 0 is as long as one of level 1."""
+GROUP_ROWS = 24
+"""Lanes are put into groups of at least so many rows, which are sent together."""
+_DEEPEST = np.iinfo(np.int16).max
+"""Events nested deeper share a row and may overlap."""
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """What a level draws, sorted by (row, start); items of a row do not overlap. Positions are those of the trace table.
-
-    ``line`` numbers the rows of the drawing: lane and depth. ``first`` and ``last`` are the first and the last event of
-    an item, ``longest`` the one that lasts longest (of equals the first), ``busy_ns`` the sum of the durations.
+    """What a level draws, by position: ``first`` and ``last`` are the rows (of the trace table) of the first and the
+    last event of an item, ``longest`` that of the one that lasts longest (of equals the first), ``busy_ns`` the sum of
+    the durations.
     """
 
-    line: Int32
     first: Int32
     last: Int32
     longest: Int32
     count: Int32
     busy_ns: Int64
 
-    def take(self, chosen: Int64) -> Items:
+    def take(self, chosen: Int64 | slice) -> Items:
         """Some of the items."""
         return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
 
 
+def joined(several: Sequence[Items]) -> Items:
+    """Items one after the other."""
+    return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """All items of a level, sorted by (line, start). Those of a line stand from ``bounds[line]`` to ``bounds[line + 1]``.
+
+    Where nothing is merged the events alone are kept, by row of the trace table.
+    """
+
+    cell_ns: int
+    bounds: Int64
+    first: Int32
+    """Row of the first event of each item."""
+    merged: Items | None = None
+
+    def items(self, trace: TraceTable, positions: Int64 | slice = slice(None)) -> Items:
+        """Some items."""
+        if self.merged is not None:
+            return self.merged.take(positions)
+        first = self.first[positions]
+        return Items(first, first, first, np.ones(len(first), np.int32), trace.dur_ns[first])
+
+
+@dataclass(frozen=True, eq=False)
 class Pyramid:
-    """The levels of one trace, each made when it is first looked at."""
+    """The levels of one trace. Lines are rows of the drawing: ``lane`` and ``depth`` of each, in the order of lanes."""
 
-    def __init__(self, trace: TraceTable) -> None:
-        self._trace = trace
-        deepest = int(trace.depth.max(initial=0))
-        # Four bytes an event instead of eight, wherever it is about all of them.
-        number, count = numbered(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
-        # An event of each line: it has the line's lane and depth.
-        self.lanes, self.place = lanes_of(trace, firsts(number, count), np.bincount(number, minlength=count))
-        """All lanes, and for each line the place of its lane among them."""
-        line = number.astype(np.int32)
-        del number
-        order = stable_order(line).astype(np.int32)
-        once = np.broadcast_to(np.int32(1), len(order))
-        self._levels = {0: Items(line[order], order, order, order, once, trace.dur_ns[order])}
-        self._keys: dict[int, tuple[Int64, Int64]] = {}
-        # Times beside the line's number must fit one integer; where they do not, the search is coarser than a nanosecond.
-        span_bits = int(trace.end_ns.max(initial=0)).bit_length() + 1
-        self._shift = max(0, span_bits + count.bit_length() - _KEY_BITS)
-        self._line_step = 1 << (span_bits - self._shift)
+    trace: TraceTable
+    lanes: list[TimelineTrack]
+    lane: Int32
+    depth: Int32
+    levels: list[Level]
+    """A level that would hold more than half of what the one below holds is that one."""
+    module: Int32 | None
+    """String id of the innermost nn.Module around a Python or module call, by row; None without module calls."""
 
-    @staticmethod
-    def level_for(resolution_ns: int) -> int:
-        """The coarsest level whose cells are no longer than a resolution."""
-        return max(0, (resolution_ns.bit_length() - 1 - FINEST_BITS) // FACTOR_BITS + 1)
+    @cached_property
+    def groups(self) -> Int64:
+        """Bounds of the groups, as lines: group g has the lines ``groups[g]`` to ``groups[g + 1]``."""
+        bounds = [0]
+        for line in (np.flatnonzero(np.diff(self.lane, append=MISSING)) + 1).tolist():
+            if line - bounds[-1] >= GROUP_ROWS or line == len(self.lane):
+                bounds.append(line)
+        return np.array(bounds, np.int64)
 
-    @staticmethod
-    def cell_ns(level: int) -> int:
-        """Length of a level's cells; 1 ns on level 0, where nothing is merged."""
-        return 1 if level == 0 else 1 << (FINEST_BITS + FACTOR_BITS * (level - 1))
-
-    def level(self, level: int) -> Items:
-        """All items of a level."""
-        if level not in self._levels:
-            finer = max(known for known in self._levels if known < level)
-            self._levels[level] = self._merged(self._levels[finer], self.cell_ns(level))
-        return self._levels[level]
-
-    def window(self, level: int, start_ns: int, end_ns: int) -> Items:
-        """The items of a level that touch ``[start_ns, end_ns)``, and those that end at its begin."""
-        begins, ends = self._searchable(level)
-        lines = np.arange(len(self.place), dtype=np.int64) * self._line_step
-        low = np.searchsorted(ends, lines + self._place(start_ns), side="left")
-        high = np.searchsorted(begins, lines + self._place(end_ns), side="right")
-        length = np.maximum(high - low, 0)
-        before = np.cumsum(length) - length
-        found = self.level(level).take(np.arange(length.sum()) + np.repeat(low - before, length))
-        # The search may find a little too much: its steps can be longer than a nanosecond.
-        return found.take(np.flatnonzero((self.start_ns(found) < end_ns) & (self.end_ns(found) >= start_ns)))
+    def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
+        """Lines and items of a group that touch a tile's time, in order of lines and time."""
+        start_ns, end_ns = number * tile_ns(level), (number + 1) * tile_ns(level)
+        chosen = self.levels[level]
+        # Rows of the table stand in order of time, so places are looked up by row and no times are kept.
+        low, high = np.searchsorted(self.trace.start_ns, (start_ns, end_ns))
+        lines = np.arange(self.groups[group], self.groups[group + 1])
+        places = []
+        for line in lines.tolist():
+            begin, end = chosen.bounds[line : line + 2].tolist()
+            place, stop = np.searchsorted(chosen.first[begin:end], (low, high)).tolist()
+            # The one before may reach into the tile; where events may overlap, any before.
+            place = 0 if self.depth[line] == _DEEPEST else max(place - 1, 0)
+            places.append(np.arange(begin + place, begin + stop))
+        found = chosen.items(self.trace, np.concatenate(places))
+        of_line = np.repeat(lines, [len(of) for of in places])
+        touches = np.flatnonzero((self.end_ns(found) > start_ns) | (self.start_ns(found) >= start_ns))
+        return of_line[touches], found.take(touches)
 
     def start_ns(self, items: Items) -> Int64:
         """When items begin."""
-        return self._trace.start_ns[items.first]
+        return self.trace.start_ns[items.first]
 
     def end_ns(self, items: Items) -> Int64:
         """When items end."""
-        return self._trace.start_ns[items.last] + self._trace.dur_ns[items.last]
+        return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
-    def _merged(self, items: Items, cell_ns: int) -> Items:
-        """Neighbours that are narrower than a cell and start in the same one become one item."""
-        if not len(items.line):
-            return items
-        narrow = (items.count > 1) | (items.busy_ns < cell_ns)
-        cell = self.start_ns(items) // cell_ns
-        joined = narrow[1:] & narrow[:-1] & (cell[1:] == cell[:-1]) & (items.line[1:] == items.line[:-1])
-        del cell, narrow
-        starts = np.concatenate(([True], ~joined))
-        first = np.flatnonzero(starts)
-        last = np.append(first[1:], len(starts)) - 1
-        dur = self._trace.dur_ns[items.longest]
-        # Where the highest stands first in its item: backwards, so that the first one is written last.
-        group = np.cumsum(starts, dtype=np.int32) - 1
-        hits = np.flatnonzero(dur == np.maximum.reduceat(dur, first)[group])[::-1]
-        longest = np.empty(len(first), np.int32)
-        longest[group[hits]] = items.longest[hits]
-        return Items(
-            line=items.line[first],
-            first=items.first[first],
-            last=items.last[last],
-            longest=longest,
-            count=np.add.reduceat(items.count, first),
-            busy_ns=np.add.reduceat(items.busy_ns, first),
-        )
-
-    def _searchable(self, level: int) -> tuple[Int64, Int64]:
-        """Where a level's items begin and end, line after line, ascending."""
-        if level not in self._keys:
-            items = self.level(level)
-            line = items.line.astype(np.int64) * self._line_step
-            begins = line + (self.start_ns(items) >> self._shift)
-            ends = line + (self.end_ns(items) >> self._shift)
-            # Beyond the deepest row that can be numbered events share a row and may overlap.
-            self._keys[level] = begins, np.maximum.accumulate(ends)
-        return self._keys[level]
-
-    def _place(self, time_ns: int) -> int:
-        return min(max(0, time_ns) >> self._shift, self._line_step - 1)
+    def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
+        """String ids of the innermost modules around events: of device work around its launch; -1 = none."""
+        if self.module is None:
+            return np.full(len(rows), MISSING, np.int32)
+        trace = self.trace
+        host = np.where(trace.launch[rows] != MISSING, trace.launch[rows], trace.operator[rows])
+        host = np.where(host != MISSING, host, rows)
+        python = np.isin(trace.kind[host], (EventKind.PYTHON, EventKind.MODULE))
+        around = np.where(python, host, trace.python_parent[host])
+        return np.where(around != MISSING, self.module[around], MISSING).astype(np.int32)
 
 
-@lru_cache(maxsize=2)
+def cell_ns(level: int) -> int:
+    """Length of a level's cells."""
+    return 1 if level == 0 else 1 << (FINEST_BITS + FACTOR_BITS * (level - 1))
+
+
+def tile_ns(level: int) -> int:
+    """Length of a level's tiles."""
+    return TILE_CELLS * cell_ns(max(level, 1))
+
+
+def build(trace: TraceTable) -> Pyramid:
+    """All levels, up to the one of which a tile holds the whole trace."""
+    deepest = int(trace.depth.max(initial=0))
+    # Four bytes an event instead of eight, wherever it is about all of them.
+    number, count = numbered(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
+    # An event of each line: it has the line's lane and depth.
+    one = firsts(number, count)
+    lanes, place = lanes_of(trace, one, np.bincount(number, minlength=count))
+    order = np.lexsort((trace.depth[one], place))
+    rank = np.empty(count, np.int32)
+    rank[order] = np.arange(count, dtype=np.int32)
+    line = rank[number]
+    rows = stable_order(line).astype(np.int32)
+    line = line[rows]
+    raw = Level(cell_ns(0), np.searchsorted(line, np.arange(count + 1)), rows)
+    del line, number, rank
+    # Marks without length may lie upon each other by the million.
+    levels = [raw if trace.dur_ns.all() else _merged(trace, raw, cell_ns(0))]
+    while tile_ns(len(levels) - 1) < trace.coverage.end_ns:
+        levels.append(_merged(trace, levels[-1], cell_ns(len(levels)), worth=0.5))
+    return Pyramid(
+        trace,
+        lanes,
+        place[order].astype(np.int32),
+        trace.depth[one][order].astype(np.int32),
+        levels,
+        _modules(trace),
+    )
+
+
+def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> Level:
+    """Neighbours that are narrower than a cell and start in the same one become one item.
+
+    The level itself where more than that share of its items (or all of them) would be left.
+    """
+    items = level.items(trace)
+    if not len(items.first):
+        return level
+    narrow = (items.count > 1) | (items.busy_ns < cell)
+    place = trace.start_ns[items.first] // cell
+    joined = narrow[1:] & narrow[:-1] & (place[1:] == place[:-1])
+    del place, narrow
+    starts = np.concatenate(([True], ~joined))
+    starts[level.bounds[:-1]] = True  # no line is empty
+    first = np.flatnonzero(starts)
+    if len(first) > worth * len(starts) or len(first) == len(starts):
+        return level
+    last = np.append(first[1:], len(starts)) - 1
+    dur = trace.dur_ns[items.longest]
+    # Where the highest stands first in its item: backwards, so that the first one is written last.
+    group = np.cumsum(starts, dtype=np.int32) - 1
+    hits = np.flatnonzero(dur == np.maximum.reduceat(dur, first)[group])[::-1]
+    longest = np.empty(len(first), np.int32)
+    longest[group[hits]] = items.longest[hits]
+    merged = Items(
+        first=items.first[first],
+        last=items.last[last],
+        longest=longest,
+        count=np.add.reduceat(items.count, first).astype(np.int32),
+        busy_ns=np.add.reduceat(items.busy_ns, first),
+    )
+    return Level(cell, np.searchsorted(first, level.bounds), merged.first, merged)
+
+
+def _modules(trace: TraceTable) -> Int32 | None:
+    is_module = trace.kind == EventKind.MODULE
+    if not is_module.any():
+        return None
+    return inherit(np.where(is_module, trace.name, np.int32(MISSING)).astype(np.int32), trace.python_parent)
+
+
+@lru_cache(maxsize=1)
 def pyramid_of(trace: TraceTable) -> Pyramid:
-    """The pyramid of a trace; those of the last two stay."""
-    return Pyramid(trace)
+    """The pyramid of a trace; that of the last one stays, for the timeline's head is made from it too."""
+    return build(trace)

@@ -2,7 +2,7 @@
 import { ActionIcon, Button } from '@mantine/core'
 import type { Query } from '../../api/client'
 import type { Figure } from '../../api/payloads'
-import type { Range } from '../../canvas/timelineDraw'
+import type { Range } from '../../canvas/timelineModel'
 import { useView } from '../../state/data'
 import { usePrefs } from '../../state/prefs'
 import { Bones, Card, CopyIconButton } from '../../widgets/basics'

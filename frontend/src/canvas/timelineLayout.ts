@@ -1,0 +1,92 @@
+// Where the tracks of the timeline stand: lanes of events and charts of counters, pinned ones above the others.
+import type { CounterSeries } from './timelineCounters'
+import type { Lane } from './timelineModel'
+
+export const GUTTER = 212
+export const STRIP = 38
+export const HEAD = 62
+export const ROW = 17
+export const BAR = 15
+const PAD = 6
+const SMALL = 24
+const CHART = 46
+
+export type Track = { id: string; title: string; subtitle: string } & (
+  | { kind: 'lane'; lane: number; rows: number }
+  | { kind: 'counter'; counter: number }
+)
+
+export interface Placed {
+  track: Track
+  /** Pixels from the top of its region: of the pinned tracks, or of those that scroll. */
+  top: number
+  height: number
+  rows: number
+  small: boolean
+}
+
+export interface Layout {
+  pinned: Placed[]
+  rest: Placed[]
+  /** Pixels that the pinned tracks take, and that the others would. */
+  fixed: number
+  content: number
+  /** Where each lane is, by number. */
+  lanes: ReadonlyMap<number, { placed: Placed; pinned: boolean }>
+}
+
+/** Counters stand before the first lane of their device, those of none before everything. */
+export function tracksOf(lanes: readonly Lane[], counters: readonly CounterSeries[]): Track[] {
+  const tracks: Track[] = []
+  const placed = new Set<number>()
+  const put = (belongs: (counter: CounterSeries) => boolean) =>
+    counters.forEach((counter, i) => {
+      if (placed.has(i) || !belongs(counter)) return
+      placed.add(i)
+      tracks.push({
+        kind: 'counter',
+        counter: i,
+        id: `counter/${counter.key}`,
+        title: counter.title,
+        subtitle: counter.subtitle,
+      })
+    })
+  put((counter) => counter.device === '')
+  lanes.forEach((lane, i) => {
+    if (lane.isDevice) put((counter) => lane.id.startsWith(`${counter.device}/`))
+    tracks.push({ kind: 'lane', lane: i, id: lane.id, title: lane.title, subtitle: lane.subtitle, rows: lane.rows })
+  })
+  put(() => true)
+  return tracks
+}
+
+export function layout(
+  tracks: readonly Track[],
+  order: readonly number[],
+  pinned: number,
+  collapsed: ReadonlySet<string>,
+): Layout {
+  const lanes = new Map<number, { placed: Placed; pinned: boolean }>()
+  const stack = (chosen: readonly number[], isPinned: boolean) => {
+    let top = 0
+    const placed = chosen.map((i): Placed => {
+      const track = tracks[i]
+      const small = collapsed.has(track.id)
+      const rows = track.kind === 'counter' ? 0 : small ? 1 : track.rows
+      const tall = track.kind === 'counter' ? CHART : Math.max(track.subtitle ? 42 : 28, rows * ROW + PAD * 2)
+      const one = { track, top, height: small ? SMALL : tall, rows, small }
+      if (track.kind === 'lane') lanes.set(track.lane, { placed: one, pinned: isPinned })
+      top += one.height
+      return one
+    })
+    return { placed, height: top }
+  }
+  const above = stack(order.slice(0, pinned), true)
+  const below = stack(order.slice(pinned), false)
+  return { pinned: above.placed, rest: below.placed, fixed: above.height, content: below.height, lanes }
+}
+
+const padding = (placed: Placed) => (placed.small ? 4 : PAD)
+export const rowTop = (placed: Placed, row: number) => placed.top + padding(placed) + row * ROW
+export const rowAt = (placed: Placed, y: number) =>
+  Math.max(0, Math.min(placed.rows - 1, Math.floor((y - placed.top - padding(placed)) / ROW)))

@@ -1,0 +1,32 @@
+// Tiles of the timeline as they come from the server: the items of one group of lanes in one stretch of time.
+
+/** The n-th tile of a level, of a group of lanes. */
+export interface TileKey {
+  level: number
+  group: number
+  number: number
+}
+
+/** Columns of equal length, sorted by lane, row, start. Times in ns. */
+export interface TileColumns {
+  lane: Int32Array
+  row: Int32Array
+  start: Float64Array
+  dur: Float64Array
+  /** Of `dur` what no event covers. */
+  idle: Float64Array
+  count: Int32Array
+  /** Row of the event in the trace table; of several events the longest, which the columns below are about. */
+  event: Int32Array
+  category: Uint8Array
+  /** 1 = uses Tensor Cores or their like. */
+  matrix: Uint8Array
+  name: Int32Array
+  names: string[]
+  /** Innermost nn.Module around it. */
+  module: Int32Array
+  modules: string[]
+}
+
+/** Asks for tiles of one level; the answer may hold only the first of them. */
+export type FetchTiles = (level: number, tiles: readonly TileKey[], signal: AbortSignal) => Promise<TileColumns[]>

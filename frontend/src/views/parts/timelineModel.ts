@@ -1,0 +1,60 @@
+// The model of the timeline of a profile: its head, and tiles as they are wanted.
+import { useEffect, useMemo, useRef, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Problem, Profile, Timeline } from '../../api/payloads'
+import { getTiles } from '../../api/tiles'
+import { type Range, TimelineModel } from '../../canvas/timelineModel'
+import { parseSteps } from '../../lib/steps'
+import { useActivity } from '../../state/activity'
+import { problemOf, useView } from '../../state/data'
+
+export interface TimelineData {
+  model: TimelineModel | null
+  problem: Problem | null
+  busy: boolean
+}
+
+/** `onTiles` is called when tiles have come. */
+export function useTimeline(profile: Query, onTiles: () => void): TimelineData {
+  const resource = useView('timeline', profile)
+  const payload = resource.data?.payloads.timeline
+  const head: Timeline | null = payload?.kind === 'timeline' ? payload : null
+  const [busy, setBusy] = useState(false)
+  const [problem, setProblem] = useState<Problem | null>(null)
+  const key = JSON.stringify(profile)
+  const notify = useRef(onTiles)
+  notify.current = onTiles
+  const model = useMemo(() => {
+    if (!head) return null
+    const made: TimelineModel = new TimelineModel(
+      head,
+      async (level, tiles, signal) => {
+        setBusy(true)
+        const answer = await getTiles(JSON.parse(key) as Query, level, tiles, signal)
+        if (answer.state === 'ready') return answer.data
+        throw new Error('The trace is being read again.')
+      },
+      {
+        onChange: () => {
+          setBusy(made.store.busy)
+          notify.current()
+        },
+        onProblem: (error) => setProblem(error === null ? null : problemOf(error)),
+      },
+    )
+    return made
+  }, [head, key])
+  useEffect(() => () => model?.store.destroy(), [model])
+  useActivity(busy)
+  return { model, problem: resource.problem ?? problem, busy }
+}
+
+/** What is shown first: the chosen steps, else the first one, else everything. */
+export function firstView(profile: Profile, steps: string, model: TimelineModel): Range {
+  const labels = profile.steps.map((step) => step.label)
+  const wanted = steps === '' ? new Set(labels.slice(0, 1)) : parseSteps(steps, labels)
+  const chosen = profile.steps.filter((step) => wanted.has(step.label))
+  if (chosen.length === 0) return { start: model.start, end: model.end }
+  const start = Math.min(...chosen.map((step) => step.start_ns))
+  return { start, end: Math.max(start + 1, ...chosen.map((step) => step.end_ns)) }
+}

@@ -1,0 +1,118 @@
+// Which tracks the timeline shows: pinned, moved, closed, filtered. All of it stands in the URL.
+import { ActionIcon, Button, Checkbox, Popover, TextInput } from '@mantine/core'
+import { useMemo } from 'react'
+import { type Arrangement, arrange, joinIds, move, type Named, splitIds } from '../../lib/arrange'
+import { setRoute, useRoute } from '../../state/route'
+import { DownIcon, PinIcon, UpIcon } from '../../widgets/icons'
+
+export interface Tracks {
+  arrangement: Arrangement
+  collapsed: ReadonlySet<string>
+  toggle(id: string): void
+}
+
+export function useTracks(): Tracks {
+  const { pin, lanes, tracks, shut } = useRoute()
+  return useMemo(() => {
+    const collapsed = new Set(splitIds(shut))
+    return {
+      arrangement: { pinned: splitIds(pin), moved: splitIds(lanes), filter: tracks ?? '' },
+      collapsed,
+      toggle: (id) => {
+        const next = new Set(collapsed)
+        if (!next.delete(id)) next.add(id)
+        setRoute({ shut: joinIds(next) })
+      },
+    }
+  }, [pin, lanes, tracks, shut])
+}
+
+/** More tracks than these are not listed: the filter finds them. */
+const LISTED = 200
+
+export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tracks }) {
+  const { arrangement, collapsed, toggle } = tracks
+  const { order, pinned } = arrange(all, arrangement)
+  const changed = arrangement.pinned.length + arrangement.moved.length + collapsed.size > 0 || arrangement.filter !== ''
+  const pin = (id: string) => {
+    const next = new Set(arrangement.pinned)
+    if (!next.delete(id)) next.add(id)
+    setRoute({ pin: joinIds(next) })
+  }
+  return (
+    <Popover position="bottom-end" withinPortal trapFocus>
+      <Popover.Target>
+        <Button size="sm" variant="default">
+          Tracks{order.length < all.length ? ` (${order.length} of ${all.length})` : ''}
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <div className="tt-columns tt-tracks">
+          <TextInput
+            size="xs"
+            aria-label="Filter tracks"
+            placeholder="Filter tracks by name"
+            value={arrangement.filter}
+            onChange={(event) => setRoute({ tracks: event.currentTarget.value })}
+          />
+          <Button.Group>
+            <Button size="compact-xs" variant="default" onClick={() => setRoute({ shut: '' })}>
+              Open all
+            </Button>
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => setRoute({ shut: joinIds(all.map((track) => track.id)) })}
+            >
+              Close all
+            </Button>
+            <Button
+              size="compact-xs"
+              variant="default"
+              disabled={!changed}
+              onClick={() => setRoute({ shut: '', pin: '', lanes: '', tracks: '' })}
+            >
+              As at first
+            </Button>
+          </Button.Group>
+          {order.slice(0, LISTED).map((i, at) => {
+            const track = all[i]
+            const name = track.subtitle ? `${track.title} · ${track.subtitle}` : track.title
+            const isPinned = at < pinned
+            return (
+              <div className="tt-track-row" key={track.id}>
+                <Checkbox size="xs" checked={!collapsed.has(track.id)} onChange={() => toggle(track.id)} label={name} />
+                <ActionIcon
+                  size="xs"
+                  variant={isPinned ? 'filled' : 'subtle'}
+                  color="gray"
+                  aria-pressed={isPinned}
+                  aria-label={`Pin ${name}`}
+                  onClick={() => pin(track.id)}
+                >
+                  <PinIcon />
+                </ActionIcon>
+                {([-1, 1] as const).map((by) => (
+                  <ActionIcon
+                    key={by}
+                    size="xs"
+                    variant="subtle"
+                    color="gray"
+                    disabled={isPinned}
+                    aria-label={`Move ${name} ${by < 0 ? 'up' : 'down'}`}
+                    onClick={() => setRoute({ lanes: joinIds(move(all, arrangement, track.id, by)) })}
+                  >
+                    {by < 0 ? <UpIcon /> : <DownIcon />}
+                  </ActionIcon>
+                ))}
+              </div>
+            )
+          })}
+          {order.length > LISTED && (
+            <p className="tt-mute">{order.length - LISTED} more: narrow the list with the filter.</p>
+          )}
+        </div>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}

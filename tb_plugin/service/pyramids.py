@@ -1,0 +1,99 @@
+"""The timeline's levels in a file beside the columns: made once, mapped by every worker that draws from them.
+
+The file is an Arrow stream of one record whose every column is a list (as in ``trace/arrow.py``), and behind it the
+checksum: a reader of streams stops before that.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analyses.timeline.pyramid import Items, Level, Pyramid
+from tb_plugin.errors import KeptLost
+from tb_plugin.payloads import TimelineTrack
+from tb_plugin.storage.seal import is_stamped, stamp
+from tb_plugin.trace.arrow import one_list
+from tb_plugin.trace.table import TraceTable
+
+VERSION = 1
+_ITEMS = [field.name for field in fields(Items)]
+_AGAIN = "It is made anew: ask again."
+
+
+def beside(path: str) -> str:
+    """Where the levels of a column file lie."""
+    return str(Path(path).with_suffix(".levels"))
+
+
+def write(pyramid: Pyramid, path: str) -> None:
+    """Writes the levels; the caller makes the file visible to others."""
+    arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {"lane": pyramid.lane, "depth": pyramid.depth}
+    if pyramid.module is not None:
+        arrays["module"] = pyramid.module
+    numbers: list[int] = []
+    for number, level in enumerate(pyramid.levels):
+        if number and level is pyramid.levels[number - 1]:
+            numbers.append(numbers[-1])
+            continue
+        numbers.append(number)
+        arrays[f"{number}.bounds"] = level.bounds
+        kept = (
+            {"first": level.first} if level.merged is None else {name: getattr(level.merged, name) for name in _ITEMS}
+        )
+        arrays |= {f"{number}.{name}": values for name, values in kept.items()}
+    header = {
+        "version": VERSION,
+        "events": len(pyramid.trace),
+        "levels": [[number, pyramid.levels[number].cell_ns] for number in numbers],
+        "lanes": [{name: getattr(lane, name) for name in lane.__struct_fields__} for lane in pyramid.lanes],
+    }
+    columns = {name: one_list(pa.array(values)) for name, values in arrays.items()}
+    table = pa.table(columns).replace_schema_metadata({"torch_trace": json.dumps(header)})
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    stamp(path)
+
+
+def read(trace: TraceTable, path: str) -> Pyramid:
+    """Maps the levels of a trace. Raises KeptLost when they are gone, damaged, of another version or of another trace."""
+    try:
+        if not is_stamped(path):
+            raise KeptLost("The levels of the timeline are damaged.", path, _AGAIN)
+        return _read(trace, path)
+    except FileNotFoundError as error:
+        raise KeptLost("The levels of the timeline are gone.", path, _AGAIN) from error
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise KeptLost("The levels of the timeline are damaged.", path, _AGAIN) from error
+
+
+def _read(trace: TraceTable, path: str) -> Pyramid:
+    with pa.memory_map(path) as mapped:
+        table = pa.ipc.open_stream(mapped).read_all()
+    header = json.loads(table.schema.metadata[b"torch_trace"])
+    if header["version"] != VERSION or header["events"] != len(trace):
+        raise KeptLost("The levels of the timeline are of something else.", path, _AGAIN)
+
+    def column(name: str) -> np.ndarray[Any, np.dtype[Any]]:
+        values: np.ndarray[Any, np.dtype[Any]] = table[name].chunk(0).values.to_numpy(zero_copy_only=True)
+        return values
+
+    made: dict[int, Level] = {}
+    for number, cell_ns in header["levels"]:
+        if number not in made:
+            single = f"{number}.last" not in table.column_names
+            merged = None if single else Items(*(column(f"{number}.{name}") for name in _ITEMS))
+            made[number] = Level(cell_ns, column(f"{number}.bounds"), column(f"{number}.first"), merged)
+    return Pyramid(
+        trace,
+        [TimelineTrack(**lane) for lane in header["lanes"]],
+        column("lane"),
+        column("depth"),
+        [made[number] for number, _ in header["levels"]],
+        column("module") if "module" in table.column_names else None,
+    )
