@@ -4,6 +4,7 @@ from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
+from tb_plugin.analyses.find import Find
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.modules import Modules
@@ -25,4 +26,5 @@ ANALYSES: tuple[Analysis, ...] = (
     Diff(),
     Events(),
     Range(),
+    Find(),
 )

@@ -282,20 +282,25 @@ def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]
 
 
 def _holding(frame: Frame, search: str) -> Bool:
-    """Rows whose text columns contain ``search`` (or match it, between slashes). RE2: linear in the text."""
+    """Rows whose text columns contain ``search``. Raises BadRequest for a regex that is none."""
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
-    regex = re.fullmatch(r"/(.*)/", search)
-    if regex:
-        _check(regex.group(1))  # also when there are no rows to try it on
     found = np.zeros(frame.data.num_rows, np.bool_)
     for key in texts:
         column = pc.fill_null(frame.data[key].cast(pa.large_string()), "")
-        if regex:
-            hit = pc.match_substring_regex(column, regex.group(1))
-        else:
-            hit = pc.match_substring(column, search, ignore_case=True)
-        found |= _flags(hit)
+        found |= holding(column, search)
     return found
+
+
+def holding(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
+    """Which texts contain ``search`` in any case, or match it when it stands between slashes. RE2: linear in the text.
+
+    Raises BadRequest for a regex that is none.
+    """
+    regex = re.fullmatch(r"/(.*)/", search)
+    if regex is None:
+        return _flags(pc.match_substring(texts, search, ignore_case=True))
+    _check(regex.group(1))  # also when there are no texts to try it on
+    return _flags(pc.match_substring_regex(texts, regex.group(1)))
 
 
 def _check(regex: str) -> None:

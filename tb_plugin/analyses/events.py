@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,20 +10,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view, bounds_of
+from tb_plugin.analyses.filters import EVENT, matching, thread_label
 from tb_plugin.analyses.metrics import columns, figure, metric
-from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
-from tb_plugin.trace.table import TraceTable, Track
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 BINS = 40
-EVENT = Metric("event", "Event", "count", "Number of the event in order of time, as the timeline knows it.")
 INSTANCES = 10_000
 """Longest calls kept for the list of instances; the distribution is over all."""
 
@@ -51,7 +50,7 @@ class Events:
         if params.get("event"):
             payloads = _one(trace, _event(trace, params.get("event")))
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
-        rows = _matching(trace, selection, params.where)
+        rows = np.flatnonzero(matching(trace, selection.rows, params.where))
         if params.get("start_ns") or params.get("end_ns"):
             rows = rows[touching(trace.start_ns[rows], trace.end_ns[rows], *bounds_of(trace, params))]
         frame = _instances(trace, rows)
@@ -78,76 +77,10 @@ def _event(trace: TraceTable, text: str) -> int:
     raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
 
 
-def _named(trace: TraceTable, text: str) -> Bool:
-    """Whether each row has this name (module rows also without their prefix)."""
-    return _flags(trace.name, trace.strings.find(text), trace.strings.find(f"nn.Module: {text}"))
-
-
-def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:
-    flags: Bool = np.isin(column, values)
-    return flags
-
-
-def _operator(trace: TraceTable, text: str) -> Bool:
-    if text == NO_OPERATOR:
-        return _flags(trace.operator, MISSING) & _flags(trace.kind, *DEVICE_WORK)
-    return ~_flags(trace.operator, MISSING) & _flags(trace.name[trace.operator], trace.strings.find(text))
-
-
-def _shape(trace: TraceTable, text: str) -> Bool:
-    shape = np.full(len(trace), MISSING, np.int32)
-    shape[trace.operators.row] = trace.operators.shapes
-    return _flags(shape, trace.strings.find(text) if text else MISSING)
-
-
-def _kind(trace: TraceTable, text: str) -> Bool:
-    if text.upper() not in EventKind.__members__:
-        kinds = ", ".join(kind.name.lower() for kind in EventKind)
-        raise BadRequest(f"No such kind: {text[:40]}.", "where", f"Kinds are {kinds}.")
-    return _flags(trace.kind, EventKind[text.upper()])
-
-
-def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
-    def matches(trace: TraceTable, text: str) -> Bool:
-        value = np.full(len(trace), MISSING, np.int32)
-        value[trace.device_args.row] = getattr(trace.device_args, column)
-        return _flags(value, trace.strings.find(text) if text else MISSING)
-
-    return matches
-
-
-FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
-    "name": _named,
-    "module": _named,
-    "operator": _operator,
-    "input_shape": _shape,
-    "kind": _kind,
-    "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
-    "grid": _launch("grid"),
-    "block": _launch("block"),
-}
-
-
-def _matching(trace: TraceTable, selection: Selection, where: tuple[tuple[str, str], ...]) -> Int64:
-    chosen = selection.rows.copy()
-    for key, text in where:
-        if key not in FILTERS:
-            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(FILTERS)}.")
-        chosen &= FILTERS[key](trace, text)
-    return np.flatnonzero(chosen)
-
-
-def _thread(track: Track) -> str:
-    if track.is_device:
-        stream = track.tid if track.tid.startswith("stream") else f"stream {track.tid}"
-        return f"device {track.pid}, {stream}"
-    return track.thread.strip() or f"thread {track.tid}"
-
-
 def _instances(trace: TraceTable, rows: Int64) -> Frame:
     longest = rows[np.argsort(-trace.dur_ns[rows], kind="stable")[:INSTANCES]]
     operator = trace.operator[longest]
-    threads = [_thread(track) for track in trace.tracks]
+    threads = [thread_label(track) for track in trace.tracks]
     data = {
         "name": trace.strings.take(trace.name[longest]),
         "dur_ns": pa.array(trace.dur_ns[longest]),
@@ -247,7 +180,7 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         figure("category", trace.strings[int(trace.category[row])]),
         figure("start_ns", int(trace.start_ns[row])),
         figure("dur_ns", int(trace.dur_ns[row])),
-        figure("thread", _thread(trace.tracks[int(trace.track[row])])),
+        figure("thread", thread_label(trace.tracks[int(trace.track[row])])),
         Figure(EVENT, row),
     ]
     if trace.launch[row] != MISSING:

@@ -547,6 +547,26 @@ METRICS: dict[str, Metric] = {
         "",
         "count",
         {
+            "found_names": ("Names", "Distinct names among the events found."),
+            "hit_position": (
+                "Position",
+                "Of the first event found that starts at this time or later, in order of time from 0; "
+                "their number when all start before.",
+            ),
+        },
+    ),
+    **_metrics(
+        "",
+        "ns",
+        {
+            "first_hit_ns": ("First", "Start of the first event found."),
+            "last_hit_ns": ("Last", "Start of the last event found."),
+        },
+    ),
+    **_metrics(
+        "",
+        "count",
+        {
             "node": ("Node", "Number of the place in the call tree."),
             "parent_node": ("Parent", "Number of the place around it; -1 for phases."),
         },
