@@ -36,6 +36,7 @@ TABLES = {
     "range": ("range", "range_devices"),
     "stacks": ("threads",),
     "find": ("hits", "names"),
+    "flows": (),
 }
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")

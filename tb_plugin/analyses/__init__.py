@@ -13,6 +13,7 @@ from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.timeline import TimelineAnalysis
+from tb_plugin.analyses.timeline.flows import FlowsAnalysis
 
 ANALYSES: tuple[Analysis, ...] = (
     Overview(),
@@ -27,4 +28,5 @@ ANALYSES: tuple[Analysis, ...] = (
     Events(),
     Range(),
     Find(),
+    FlowsAnalysis(),
 )

@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view, bounds_of
-from tb_plugin.analyses.filters import EVENT, matching, thread_label
+from tb_plugin.analyses.filters import EVENT, event_of, matching, thread_label
 from tb_plugin.analyses.metrics import columns, figure, metric
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -48,7 +47,7 @@ class Events:
         """One event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
         selection = select_rows(trace, params.steps)
         if params.get("event"):
-            payloads = _one(trace, _event(trace, params.get("event")))
+            payloads = _one(trace, event_of(trace, params.get("event")))
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
         rows = np.flatnonzero(matching(trace, selection.rows, params.where))
         if params.get("start_ns") or params.get("end_ns"):
@@ -69,12 +68,6 @@ class Events:
             limit=params.limit,
         )
         return answer_view(self, parts[0], rest)
-
-
-def _event(trace: TraceTable, text: str) -> int:
-    if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
-        return int(text)
-    raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
 
 
 def _instances(trace: TraceTable, rows: Int64) -> Frame:

@@ -17,6 +17,13 @@ Bool = npt.NDArray[np.bool_]
 EVENT = Metric("event", "Event", "count", "Number of the event in order of time, as the timeline knows it.")
 
 
+def event_of(trace: TraceTable, text: str) -> int:
+    """The event that a parameter names. Raises BadRequest."""
+    if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
+        return int(text)
+    raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
+
+
 def _named(trace: TraceTable, text: str) -> Bool:
     """Whether each row has this name (module rows also without their prefix)."""
     return _flags(trace.name, trace.strings.find(text), trace.strings.find(f"nn.Module: {text}"))

@@ -57,12 +57,20 @@ class Lanes:
     tracks: list[TimelineTrack]
     is_kept: Bool
     """Lanes that are shown also where nothing ran on them: an idle device is an answer."""
+    number: Int32
+    """Numbers of the lanes, as ``lane_of`` has them."""
 
     def among(self, places: npt.NDArray[np.integer]) -> tuple[list[TimelineTrack], Int64]:
         """The lanes to show of which something is drawn at ``places``, and the place of each of all among these."""
         shown = self.is_kept.copy()
         shown[places] = True
         return [track for track, chosen in zip(self.tracks, shown, strict=True) if chosen], np.cumsum(shown) - 1
+
+    def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
+        """The place of each row's lane among all lanes."""
+        ascending = np.argsort(self.number)
+        found: Int64 = ascending[np.searchsorted(self.number, lane_of(trace, rows), sorter=ascending)]
+        return found
 
 
 def lanes_of(trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArray[np.integer]) -> tuple[Lanes, Int64]:
@@ -87,6 +95,7 @@ def lanes_of(trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArr
     lanes = Lanes(
         [_track(trace, int(tracks[i]), int(kinds[i]), int(deepest[i]) + 1, main) for i in order],
         kinds[order] == DEVICE,
+        ids[order],
     )
     return lanes, place[which]
 
