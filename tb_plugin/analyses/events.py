@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view, bounds_of
 from tb_plugin.analyses.filters import EVENT, event_of, matching, thread_label
 from tb_plugin.analyses.metrics import columns, figure, metric
+from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
@@ -140,6 +141,11 @@ def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
     for name, (title, other) in _partners(trace, row).items():
         if other != MISSING:
             payloads[name] = _about(trace, name, title, other)
+    around = list(_around(trace, row))
+    if collective := next(filter(None, (_collective_facts(trace, one) for one in around)), []):
+        payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
+    if modules := _modules(trace, around):
+        payloads["modules"] = Figures("modules", "Modules", "outermost first", [figure("module_path", modules)])
     stack = _stack(trace, row)
     if stack:
         payloads["stack"] = Figures("stack", "Call stack", "innermost first", [figure("call_stack", stack)])
@@ -180,7 +186,10 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         figures.append(figure("launch_delay_ns", int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])))
     if trace.correlation[row] > 0:
         figures.append(_fact("correlation", "Correlation", "text", str(int(trace.correlation[row]))))
-    return Figures(name, title, kind, figures + _launch_facts(trace, row) + _operator_facts(trace, row))
+    if trace.external_id[row] > 0:
+        figures.append(_fact("external_id", "External id", "text", str(int(trace.external_id[row]))))
+    figures += _launch_facts(trace, row) + _operator_facts(trace, row) + _python_facts(trace, row)
+    return Figures(name, title, kind, figures)
 
 
 def _place(section_row: npt.NDArray[np.int32], row: int) -> int:
@@ -193,7 +202,7 @@ def _launch_facts(trace: TraceTable, row: int) -> list[Figure]:
     at = _place(args.row, row)
     if at == MISSING:
         return []
-    texts = {"grid": args.grid[at], "block": args.block[at]}
+    texts = {"stream": args.stream[at], "grid": args.grid[at], "block": args.block[at]}
     numbers = {"registers": args.registers[at], "shared_memory": args.shared_memory[at], "bytes": args.bytes[at]}
     reals = {"blocks_per_sm": args.blocks_per_sm[at], "occupancy": args.occupancy[at]}
     figures = [figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
@@ -213,7 +222,82 @@ def _operator_facts(trace: TraceTable, row: int) -> list[Figure]:
         "concrete": "Concrete inputs",
     }
     ids = {key: int(getattr(args, key)[at]) for key in named}
-    return [_fact(key, named[key], "code", trace.strings[i]) for key, i in ids.items() if i != MISSING]
+    figures = [_fact(key, named[key], "code", trace.strings[i]) for key, i in ids.items() if i != MISSING]
+    numbers = {
+        "autograd_sequence": ("Sequence number", args.sequence[at]),
+        "forward_thread": ("Forward thread", args.forward_thread[at]),
+    }
+    return figures + _numbers(numbers)
+
+
+def _python_facts(trace: TraceTable, row: int) -> list[Figure]:
+    args = trace.python
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    numbers = {
+        "python_id": ("Python id", args.python_id[at]),
+        "python_parent_id": ("Python parent id", args.parent_id[at]),
+        "python_module_id": ("Python module id", args.module_id[at]),
+    }
+    return _numbers(numbers)
+
+
+def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
+    """Numbers that name something: nobody counts with them, so they read as they were written."""
+    return [_fact(key, title, "text", str(int(value))) for key, (title, value) in found.items() if value != MISSING]
+
+
+def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
+    """What tells one collective from others: the calls of other ranks are in their traces."""
+    args = trace.collectives
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    figures = []
+    if args.name[at] != MISSING:
+        figures.append(_fact("collective_name", "Collective", "code", trace.strings[int(args.name[at])]))
+    texts = {
+        "dtype": args.dtype[at],
+        "group": args.group_name[at],
+        "group_description": args.group_description[at],
+        "group_ranks": args.group_ranks[at],
+    }
+    figures += [figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
+    sizes = {
+        "in_elements": ("Elements in", args.in_elements[at]),
+        "out_elements": ("Elements out", args.out_elements[at]),
+    }
+    figures += [_fact(key, title, "count", int(n)) for key, (title, n) in sizes.items() if n != MISSING]
+    counts = ("group_size", "sequence", "source_rank", "destination_rank")
+    values = {key: int(getattr(args, key)[at]) for key in counts}
+    return figures + [figure(key, value) for key, value in values.items() if value != MISSING]
+
+
+def _around(trace: TraceTable, row: int) -> Iterator[int]:
+    """The event, the call that launched it, and the operators around, from the inside."""
+    yield row
+    if trace.launch[row] != MISSING:
+        yield int(trace.launch[row])
+    while (row := int(trace.operator[row])) != MISSING:
+        yield row
+
+
+def _modules(trace: TraceTable, around: list[int]) -> str:
+    """The module calls that were open when an event began, on a device when its launch did; else, for the backward pass,
+    those of the forward operator. ``around`` is what ``_around`` says of the event.
+    """
+    host = [row for row in around if not trace.tracks[trace.track[row]].is_device]
+    forward = next((int(trace.forward[row]) for row in host if trace.forward[row] != MISSING), MISSING)
+    modules = np.flatnonzero(trace.kind == EventKind.MODULE)
+    for row in (*host[:1], forward):
+        if row != MISSING:
+            begin = trace.start_ns[row]
+            still_open = trace.start_ns[modules] + trace.dur_ns[modules] > begin
+            found = modules[(modules < row) & still_open & (trace.track[modules] == trace.track[row])]
+            if len(found):
+                return ";".join(module_label(trace.strings[int(i)]) for i in trace.name[found])
+    return ""
 
 
 def _stack(trace: TraceTable, row: int) -> str:

@@ -32,6 +32,11 @@ METRICS: dict[str, Metric] = {
                 "Call stack",
                 "Frames that called the operator, innermost first: as recorded, else the Python calls around it.",
             ),
+            "module_path": (
+                "Modules",
+                "Calls of nn.Module that were open when it began, on a device when its launch did, outermost first; "
+                "in the backward pass those of its forward operator.",
+            ),
             "module": ("Module", "nn.Module, with the number that the profiler gave to the instance."),
             "category": ("Category", "Category as recorded in the trace."),
             "collective": ("Collective", "Communication operation, in one spelling for all libraries."),
