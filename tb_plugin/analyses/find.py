@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,11 @@ from tb_plugin.analyses.base import (
     whole_number,
 )
 from tb_plugin.analyses.filters import EVENT, matching, thread_label
-from tb_plugin.analyses.grouping import Groups, ratio
+from tb_plugin.analyses.grouping import ratio, sum_by
 from tb_plugin.analyses.metrics import columns, figure, metric
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Column, Figures, Line, Payload, Series, Sort, Table, View
-from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.strings import StringTable
@@ -80,11 +79,10 @@ class Find:
         if params.get("start_ns") or params.get("end_ns"):
             chosen &= touching(trace.start_ns, trace.end_ns, *bounds_of(trace, params))
         rows = np.flatnonzero(chosen)
-        name = pa.array(trace.name[rows]).dictionary_encode()
-        names = _by_name(trace, rows, name)
-        summary = _summary(trace, rows, len(name.dictionary))
+        names = _names(trace, rows)
+        summary = _summary(trace, rows, len(names.ids))
         payloads: dict[str, Payload] = {"summary": summary, "marks": _marks(trace, rows, _bins(params))}
-        frames = {"names": names, "hits": _hits(trace, rows, name)}
+        frames = {"names": _by_name(trace, rows, names), "hits": _hits(trace, rows, names)}
         return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -180,7 +178,7 @@ def _marks(trace: TraceTable, rows: Int64, bins: int) -> Series:
     )
 
 
-def _coded(codes: npt.NDArray[np.integer] | pa.Array, texts: pa.Array) -> pa.DictionaryArray:
+def _coded(codes: npt.NDArray[np.integer], texts: pa.Array) -> pa.DictionaryArray:
     """A column of few distinct texts: a million rows take bytes each, and their texts are met when a page is cut."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
 
@@ -189,7 +187,29 @@ def _kinds() -> pa.Array:
     return pa.array([kind.name.lower() for kind in EventKind], pa.string())
 
 
-def _hits(trace: TraceTable, rows: Int64, name: pa.DictionaryArray) -> Frame:
+@dataclass(frozen=True, eq=False)
+class _Names:
+    """Names of n hits: each hit has one of k pairs of a name and a kind."""
+
+    of: Int32
+    """Number of the pair of each hit."""
+    kind: Int64
+    """Of each pair."""
+    name: Int64
+    """Of each pair, its place in ``ids``."""
+    ids: Int64
+    """Distinct names as string ids."""
+
+
+def _names(trace: TraceTable, rows: Int64) -> _Names:
+    # Names are met by hashing once; all else is about the pairs, of which there are few.
+    pairs = pa.array(trace.name[rows].astype(np.int64) * len(EventKind) + trace.kind[rows]).dictionary_encode()
+    name, kind = np.divmod(pairs.dictionary.to_numpy(), len(EventKind))
+    ids, place = np.unique(name, return_inverse=True)
+    return _Names(pairs.indices.to_numpy(), kind, place.ravel(), ids)
+
+
+def _hits(trace: TraceTable, rows: Int64, names: _Names) -> Frame:
     """All hits in order of time."""
     labels = [thread_label(track) for track in trace.tracks]
     threads = sorted(set(labels))
@@ -197,7 +217,7 @@ def _hits(trace: TraceTable, rows: Int64, name: pa.DictionaryArray) -> Frame:
     thread = np.array([number[label] for label in labels], np.int32)
     data = {
         "event": pa.array(rows),
-        "name": _coded(name.indices, trace.strings.take(name.dictionary.to_numpy())),
+        "name": _coded(names.name.astype(np.int32)[names.of], trace.strings.take(names.ids)),
         "kind": _coded(trace.kind[rows].astype(np.int8), _kinds()),
         "thread": _coded(thread[trace.track[rows]], pa.array(threads, pa.string())),
         "start_ns": pa.array(trace.start_ns[rows]),
@@ -207,16 +227,14 @@ def _hits(trace: TraceTable, rows: Int64, name: pa.DictionaryArray) -> Frame:
     return Frame("hits", "Hits", shown, pa.table(data), ("event",), "name", Sort("start_ns", False))
 
 
-def _by_name(trace: TraceTable, rows: Int64, name: pa.DictionaryArray) -> Frame:
+def _by_name(trace: TraceTable, rows: Int64, names: _Names) -> Frame:
     """One row for each name and kind, most time first."""
-    kind = trace.kind[rows]
-    of, count = numbered(name.indices.to_numpy().astype(np.int64) * len(EventKind) + kind)
-    groups = Groups(of, firsts(of, count))
-    total, events = groups.sum(trace.dur_ns[rows]), groups.count()
+    events = np.bincount(names.of, minlength=len(names.kind))
+    total = sum_by(names.of, trace.dur_ns[rows], len(names.kind))
     data = pa.table(
         {
-            "name": trace.strings.take(trace.name[rows][groups.first]),
-            "kind": _kinds().take(pa.array(kind[groups.first])),
+            "name": trace.strings.take(names.ids[names.name]),
+            "kind": _kinds().take(pa.array(names.kind)),
             "events": pa.array(events),
             "total_ns": pa.array(total),
             "mean_ns": pa.array(ratio(total, events)),
