@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -103,6 +103,12 @@ class Part:
     """Whose part it is, where an answer has several; the service fills it in."""
     steps: tuple[str, ...] = ()
     """Labels of the profile's steps, for the analyses of several profiles: they choose steps in ``answer``."""
+    searched: bool = False
+    """``part`` has applied search and filters: they speak of events, not of the columns of the tables."""
+
+    def remaining(self, params: Params) -> Params:
+        """What of a question is still to be applied to the tables."""
+        return replace(params, search="", where=()) if self.searched else params
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,7 @@ class Analysis(Protocol):
 
 def answer_view(analysis: Analysis, part: Part, params: Params) -> View | Table:
     """``answer`` of every view of a single profile. Raises NotFound for an unknown table."""
+    params = part.remaining(params)
     if params.table is not None:
         if params.table not in part.frames:
             raise NotFound(f"The view {analysis.id} has no table {params.table}.", params.table, _names(part.frames))

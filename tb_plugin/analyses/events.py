@@ -55,20 +55,12 @@ class Events:
             rows = rows[touching(trace.start_ns[rows], trace.end_ns[rows], *bounds_of(trace, params))]
         frame = _instances(trace, rows)
         payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
-        return Part(selection.coverage, frames={"instances": frame}, payloads=payloads, layout=(*payloads, "instances"))
+        layout = (*payloads, "instances")
+        return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or its list of instances; ``where`` has been applied by ``part``."""
-        rest = Params(
-            steps=params.steps,
-            table=params.table,
-            sort=params.sort,
-            descending=params.descending,
-            search=params.search,
-            offset=params.offset,
-            limit=params.limit,
-        )
-        return answer_view(self, parts[0], rest)
+        """The page or its list of instances."""
+        return answer_view(self, parts[0], params)
 
 
 def _instances(trace: TraceTable, rows: Int64) -> Frame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -83,14 +83,11 @@ class Find:
         summary = _summary(trace, rows, len(names.ids))
         payloads: dict[str, Payload] = {"summary": summary, "marks": _marks(trace, rows, _bins(params))}
         frames = {"names": _by_name(trace, rows, names), "hits": _hits(trace, rows, names)}
-        return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames))
+        return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames), searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or one of its tables; search and filters have been applied by ``part``.
-
-        With ``near_ns`` the page says at which hit to go on.
-        """
-        answer = answer_view(self, parts[0], replace(params, search="", where=()))
+        """The page, with ``near_ns`` also at which hit to go on, or one of its tables."""
+        answer = answer_view(self, parts[0], params)
         near = whole_number(params, "near_ns")
         if near is not None and isinstance(answer, View):
             starts = parts[0].frames["hits"].data["start_ns"].to_numpy()
