@@ -35,6 +35,8 @@ TABLES = {
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
     "range": ("range", "range_devices"),
     "stacks": ("threads",),
+    "find": ("hits", "names"),
+    "flows": (),
 }
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")

@@ -38,7 +38,7 @@ from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory")
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "find", "flows")
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {
     "read": 160,
@@ -50,6 +50,8 @@ BYTES_PER_ROW = {
     "modules": 60,
     "stacks": 120,
     "memory": 130,
+    "find": 55,
+    "flows": 20,
 }
 """Memory at the peak of a stage that one more kept event may take; half as much again as it takes now."""
 
@@ -183,7 +185,7 @@ def test_memory_per_event_is_bounded(stage: str) -> None:
     assert more(lambda events: peak(lambda: STAGES[stage](events)), rows) < BYTES_PER_ROW[stage]
 
 
-@pytest.mark.parametrize("table", ["operators/operators", "kernels/kernels", "memory/memory_events"])
+@pytest.mark.parametrize("table", ["operators/operators", "kernels/kernels", "memory/memory_events", "find/hits"])
 def test_a_page_of_a_table_costs_the_same_however_long_the_table(table: str) -> None:
     """Searching, sorting and counting run over columns; Python sees the rows of the page."""
     view, _, name = table.partition("/")
@@ -261,6 +263,8 @@ REQUESTS = (
     "table/operators/stacks?where=name:aten::add",
     "table/modules/modules?search=a",
     "table/memory/memory_events?sort=block_bytes&limit=1000",
+    "table/find/hits?search=a&offset=2",
+    "view/find?search=a&near_ns=5",
     "view/distributed",
     "table/distributed/operations?offset=1",
     "view/diff",

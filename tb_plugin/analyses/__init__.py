@@ -12,6 +12,8 @@ from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.timeline import TimelineAnalysis
+from tb_plugin.analyses.timeline.find import Find
+from tb_plugin.analyses.timeline.flows import FlowsAnalysis
 
 ANALYSES: tuple[Analysis, ...] = (
     Overview(),
@@ -25,4 +27,6 @@ ANALYSES: tuple[Analysis, ...] = (
     Diff(),
     Events(),
     Range(),
+    Find(),
+    FlowsAnalysis(),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -103,6 +103,12 @@ class Part:
     """Whose part it is, where an answer has several; the service fills it in."""
     steps: tuple[str, ...] = ()
     """Labels of the profile's steps, for the analyses of several profiles: they choose steps in ``answer``."""
+    searched: bool = False
+    """``part`` has applied search and filters: they speak of events, not of the columns of the tables."""
+
+    def remaining(self, params: Params) -> Params:
+        """What of a question is still to be applied to the tables."""
+        return replace(params, search="", where=()) if self.searched else params
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,7 @@ class Analysis(Protocol):
 
 def answer_view(analysis: Analysis, part: Part, params: Params) -> View | Table:
     """``answer`` of every view of a single profile. Raises NotFound for an unknown table."""
+    params = part.remaining(params)
     if params.table is not None:
         if params.table not in part.frames:
             raise NotFound(f"The view {analysis.id} has no table {params.table}.", params.table, _names(part.frames))
@@ -282,20 +289,25 @@ def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]
 
 
 def _holding(frame: Frame, search: str) -> Bool:
-    """Rows whose text columns contain ``search`` (or match it, between slashes). RE2: linear in the text."""
+    """Rows whose text columns contain ``search``. Raises BadRequest for a regex that is none."""
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
-    regex = re.fullmatch(r"/(.*)/", search)
-    if regex:
-        _check(regex.group(1))  # also when there are no rows to try it on
     found = np.zeros(frame.data.num_rows, np.bool_)
     for key in texts:
         column = pc.fill_null(frame.data[key].cast(pa.large_string()), "")
-        if regex:
-            hit = pc.match_substring_regex(column, regex.group(1))
-        else:
-            hit = pc.match_substring(column, search, ignore_case=True)
-        found |= _flags(hit)
+        found |= holding(column, search)
     return found
+
+
+def holding(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
+    """Which texts contain ``search`` in any case, or match it when it stands between slashes. RE2: linear in the text.
+
+    Raises BadRequest for a regex that is none.
+    """
+    regex = re.fullmatch(r"/(.*)/", search)
+    if regex is None:
+        return _flags(pc.match_substring(texts, search, ignore_case=True))
+    _check(regex.group(1))  # also when there are no texts to try it on
+    return _flags(pc.match_substring_regex(texts, regex.group(1)))
 
 
 def _check(regex: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,20 +10,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view, bounds_of
+from tb_plugin.analyses.filters import EVENT, event_of, matching, thread_label
 from tb_plugin.analyses.metrics import columns, figure, metric
-from tb_plugin.analyses.selection import Selection, select_rows
-from tb_plugin.errors import BadRequest
+from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
-from tb_plugin.trace.table import TraceTable, Track
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 BINS = 40
-EVENT = Metric("event", "Event", "count", "Number of the event in order of time, as the timeline knows it.")
 INSTANCES = 10_000
 """Longest calls kept for the list of instances; the distribution is over all."""
 
@@ -49,105 +48,25 @@ class Events:
         """One event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
         selection = select_rows(trace, params.steps)
         if params.get("event"):
-            payloads = _one(trace, _event(trace, params.get("event")))
+            payloads = _one(trace, event_of(trace, params.get("event")))
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
-        rows = _matching(trace, selection, params.where)
+        rows = np.flatnonzero(matching(trace, selection.rows, params.where))
         if params.get("start_ns") or params.get("end_ns"):
             rows = rows[touching(trace.start_ns[rows], trace.end_ns[rows], *bounds_of(trace, params))]
         frame = _instances(trace, rows)
         payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
-        return Part(selection.coverage, frames={"instances": frame}, payloads=payloads, layout=(*payloads, "instances"))
+        layout = (*payloads, "instances")
+        return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or its list of instances; ``where`` has been applied by ``part``."""
-        rest = Params(
-            steps=params.steps,
-            table=params.table,
-            sort=params.sort,
-            descending=params.descending,
-            search=params.search,
-            offset=params.offset,
-            limit=params.limit,
-        )
-        return answer_view(self, parts[0], rest)
-
-
-def _event(trace: TraceTable, text: str) -> int:
-    if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
-        return int(text)
-    raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
-
-
-def _named(trace: TraceTable, text: str) -> Bool:
-    """Whether each row has this name (module rows also without their prefix)."""
-    return _flags(trace.name, trace.strings.find(text), trace.strings.find(f"nn.Module: {text}"))
-
-
-def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:
-    flags: Bool = np.isin(column, values)
-    return flags
-
-
-def _operator(trace: TraceTable, text: str) -> Bool:
-    if text == NO_OPERATOR:
-        return _flags(trace.operator, MISSING) & _flags(trace.kind, *DEVICE_WORK)
-    return ~_flags(trace.operator, MISSING) & _flags(trace.name[trace.operator], trace.strings.find(text))
-
-
-def _shape(trace: TraceTable, text: str) -> Bool:
-    shape = np.full(len(trace), MISSING, np.int32)
-    shape[trace.operators.row] = trace.operators.shapes
-    return _flags(shape, trace.strings.find(text) if text else MISSING)
-
-
-def _kind(trace: TraceTable, text: str) -> Bool:
-    if text.upper() not in EventKind.__members__:
-        kinds = ", ".join(kind.name.lower() for kind in EventKind)
-        raise BadRequest(f"No such kind: {text[:40]}.", "where", f"Kinds are {kinds}.")
-    return _flags(trace.kind, EventKind[text.upper()])
-
-
-def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
-    def matches(trace: TraceTable, text: str) -> Bool:
-        value = np.full(len(trace), MISSING, np.int32)
-        value[trace.device_args.row] = getattr(trace.device_args, column)
-        return _flags(value, trace.strings.find(text) if text else MISSING)
-
-    return matches
-
-
-FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
-    "name": _named,
-    "module": _named,
-    "operator": _operator,
-    "input_shape": _shape,
-    "kind": _kind,
-    "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
-    "grid": _launch("grid"),
-    "block": _launch("block"),
-}
-
-
-def _matching(trace: TraceTable, selection: Selection, where: tuple[tuple[str, str], ...]) -> Int64:
-    chosen = selection.rows.copy()
-    for key, text in where:
-        if key not in FILTERS:
-            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(FILTERS)}.")
-        chosen &= FILTERS[key](trace, text)
-    return np.flatnonzero(chosen)
-
-
-def _thread(track: Track) -> str:
-    if track.is_device:
-        stream = track.tid if track.tid.startswith("stream") else f"stream {track.tid}"
-        return f"device {track.pid}, {stream}"
-    return track.thread.strip() or f"thread {track.tid}"
+        """The page or its list of instances."""
+        return answer_view(self, parts[0], params)
 
 
 def _instances(trace: TraceTable, rows: Int64) -> Frame:
     longest = rows[np.argsort(-trace.dur_ns[rows], kind="stable")[:INSTANCES]]
     operator = trace.operator[longest]
-    threads = [_thread(track) for track in trace.tracks]
+    threads = [thread_label(track) for track in trace.tracks]
     data = {
         "name": trace.strings.take(trace.name[longest]),
         "dur_ns": pa.array(trace.dur_ns[longest]),
@@ -214,6 +133,11 @@ def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
     for name, (title, other) in _partners(trace, row).items():
         if other != MISSING:
             payloads[name] = _about(trace, name, title, other)
+    around = list(_around(trace, row))
+    if collective := next(filter(None, (_collective_facts(trace, one) for one in around)), []):
+        payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
+    if modules := _modules(trace, around):
+        payloads["modules"] = Figures("modules", "Modules", "outermost first", [figure("module_path", modules)])
     stack = _stack(trace, row)
     if stack:
         payloads["stack"] = Figures("stack", "Call stack", "innermost first", [figure("call_stack", stack)])
@@ -247,14 +171,17 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         figure("category", trace.strings[int(trace.category[row])]),
         figure("start_ns", int(trace.start_ns[row])),
         figure("dur_ns", int(trace.dur_ns[row])),
-        figure("thread", _thread(trace.tracks[int(trace.track[row])])),
+        figure("thread", thread_label(trace.tracks[int(trace.track[row])])),
         Figure(EVENT, row),
     ]
     if trace.launch[row] != MISSING:
         figures.append(figure("launch_delay_ns", int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])))
     if trace.correlation[row] > 0:
         figures.append(_fact("correlation", "Correlation", "text", str(int(trace.correlation[row]))))
-    return Figures(name, title, kind, figures + _launch_facts(trace, row) + _operator_facts(trace, row))
+    if trace.external_id[row] > 0:
+        figures.append(_fact("external_id", "External id", "text", str(int(trace.external_id[row]))))
+    figures += _launch_facts(trace, row) + _operator_facts(trace, row) + _python_facts(trace, row)
+    return Figures(name, title, kind, figures)
 
 
 def _place(section_row: npt.NDArray[np.int32], row: int) -> int:
@@ -267,7 +194,7 @@ def _launch_facts(trace: TraceTable, row: int) -> list[Figure]:
     at = _place(args.row, row)
     if at == MISSING:
         return []
-    texts = {"grid": args.grid[at], "block": args.block[at]}
+    texts = {"stream": args.stream[at], "grid": args.grid[at], "block": args.block[at]}
     numbers = {"registers": args.registers[at], "shared_memory": args.shared_memory[at], "bytes": args.bytes[at]}
     reals = {"blocks_per_sm": args.blocks_per_sm[at], "occupancy": args.occupancy[at]}
     figures = [figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
@@ -287,7 +214,82 @@ def _operator_facts(trace: TraceTable, row: int) -> list[Figure]:
         "concrete": "Concrete inputs",
     }
     ids = {key: int(getattr(args, key)[at]) for key in named}
-    return [_fact(key, named[key], "code", trace.strings[i]) for key, i in ids.items() if i != MISSING]
+    figures = [_fact(key, named[key], "code", trace.strings[i]) for key, i in ids.items() if i != MISSING]
+    numbers = {
+        "autograd_sequence": ("Sequence number", args.sequence[at]),
+        "forward_thread": ("Forward thread", args.forward_thread[at]),
+    }
+    return figures + _numbers(numbers)
+
+
+def _python_facts(trace: TraceTable, row: int) -> list[Figure]:
+    args = trace.python
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    numbers = {
+        "python_id": ("Python id", args.python_id[at]),
+        "python_parent_id": ("Python parent id", args.parent_id[at]),
+        "python_module_id": ("Python module id", args.module_id[at]),
+    }
+    return _numbers(numbers)
+
+
+def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
+    """Numbers that name something: nobody counts with them, so they read as they were written."""
+    return [_fact(key, title, "text", str(int(value))) for key, (title, value) in found.items() if value != MISSING]
+
+
+def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
+    """What tells one collective from others: the calls of other ranks are in their traces."""
+    args = trace.collectives
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    figures = []
+    if args.name[at] != MISSING:
+        figures.append(_fact("collective_name", "Collective", "code", trace.strings[int(args.name[at])]))
+    texts = {
+        "dtype": args.dtype[at],
+        "group": args.group_name[at],
+        "group_description": args.group_description[at],
+        "group_ranks": args.group_ranks[at],
+    }
+    figures += [figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
+    sizes = {
+        "in_elements": ("Elements in", args.in_elements[at]),
+        "out_elements": ("Elements out", args.out_elements[at]),
+    }
+    figures += [_fact(key, title, "count", int(n)) for key, (title, n) in sizes.items() if n != MISSING]
+    counts = ("group_size", "sequence", "source_rank", "destination_rank")
+    values = {key: int(getattr(args, key)[at]) for key in counts}
+    return figures + [figure(key, value) for key, value in values.items() if value != MISSING]
+
+
+def _around(trace: TraceTable, row: int) -> Iterator[int]:
+    """The event, the call that launched it, and the operators around, from the inside."""
+    yield row
+    if trace.launch[row] != MISSING:
+        yield int(trace.launch[row])
+    while (row := int(trace.operator[row])) != MISSING:
+        yield row
+
+
+def _modules(trace: TraceTable, around: list[int]) -> str:
+    """The module calls that were open when an event began, on a device when its launch did; else, for the backward pass,
+    those of the forward operator. ``around`` is what ``_around`` says of the event.
+    """
+    host = [row for row in around if not trace.tracks[trace.track[row]].is_device]
+    forward = next((int(trace.forward[row]) for row in host if trace.forward[row] != MISSING), MISSING)
+    modules = np.flatnonzero(trace.kind == EventKind.MODULE)
+    for row in (*host[:1], forward):
+        if row != MISSING:
+            begin = trace.start_ns[row]
+            still_open = trace.start_ns[modules] + trace.dur_ns[modules] > begin
+            found = modules[(modules < row) & still_open & (trace.track[modules] == trace.track[row])]
+            if len(found):
+                return ";".join(module_label(trace.strings[int(i)]) for i in trace.name[found])
+    return ""
 
 
 def _stack(trace: TraceTable, row: int) -> str:

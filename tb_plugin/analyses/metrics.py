@@ -32,6 +32,11 @@ METRICS: dict[str, Metric] = {
                 "Call stack",
                 "Frames that called the operator, innermost first: as recorded, else the Python calls around it.",
             ),
+            "module_path": (
+                "Modules",
+                "Calls of nn.Module that were open when it began, on a device when its launch did, outermost first; "
+                "in the backward pass those of its forward operator.",
+            ),
             "module": ("Module", "nn.Module, with the number that the profiler gave to the instance."),
             "category": ("Category", "Category as recorded in the trace."),
             "collective": ("Collective", "Communication operation, in one spelling for all libraries."),
@@ -541,6 +546,26 @@ METRICS: dict[str, Metric] = {
                 "Inside over the length of the range; above 1 where events ran side by side.",
             ),
             "busy_ratio": ("Busy share", "Busy over the length of the range."),
+        },
+    ),
+    **_metrics(
+        "",
+        "count",
+        {
+            "found_names": ("Names", "Distinct names among the events found."),
+            "hit_position": (
+                "Position",
+                "Of the first event found that starts at this time or later, in order of time from 0; "
+                "their number when all start before.",
+            ),
+        },
+    ),
+    **_metrics(
+        "",
+        "ns",
+        {
+            "first_hit_ns": ("First", "Start of the first event found."),
+            "last_hit_ns": ("Last", "Start of the last event found."),
         },
     ),
     **_metrics(

@@ -18,6 +18,7 @@ from tb_plugin.payloads.catalog import (
     WorkerInfo,
 )
 from tb_plugin.payloads.figures import Figures
+from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Severity
 from tb_plugin.payloads.series import Line, Series
 from tb_plugin.payloads.table import Column, Sort, Table
@@ -32,6 +33,7 @@ __all__ = [
     "CoverageInfo",
     "Figure",
     "Figures",
+    "Flows",
     "IssueInfo",
     "Line",
     "Link",

@@ -78,6 +78,7 @@ class _StoredPart(Struct, frozen=True):
     layout: list[str]
     worker: str
     steps: list[str]
+    searched: bool
 
 
 def dump(part: Part) -> bytes:
@@ -94,6 +95,7 @@ def dump(part: Part) -> bytes:
         list(part.layout),
         part.worker,
         list(part.steps),
+        part.searched,
     )
     return sealed(msgspec.msgpack.encode(stored))
 
@@ -106,7 +108,14 @@ def load(content: bytes) -> Part:
         for name, f in stored.frames.items()
     }
     return Part(
-        stored.coverage, stored.facts, frames, stored.payloads, stored.layout, stored.worker, tuple(stored.steps)
+        stored.coverage,
+        stored.facts,
+        frames,
+        stored.payloads,
+        stored.layout,
+        stored.worker,
+        tuple(stored.steps),
+        stored.searched,
     )
 
 

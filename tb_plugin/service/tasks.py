@@ -179,8 +179,7 @@ def view(path: str, analysis_id: str, params: Params, *, report: Report) -> byte
 
 def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """All matching rows of a table as CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
-    frame = _frame(path, analysis_id, params)
-    data = frame.data.take(matching(frame, params)[0])
+    frame, data = _found(path, analysis_id, params)
     return as_csv(frame.columns, zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True))
 
 
@@ -264,8 +263,7 @@ def _load_part(path: str) -> Part:
 
 def table_arrow(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """A whole table as an Arrow IPC stream. Raises NotFound."""
-    frame = _frame(path, analysis_id, params)
-    return as_arrow(frame.data.take(matching(frame, params)[0]))
+    return as_arrow(_found(path, analysis_id, params)[1])
 
 
 def report_numbers(path: str, view_ids: Sequence[str], params: Params, *, report: Report) -> bytes:
@@ -305,14 +303,15 @@ def read_info(report: ReadReport) -> ReadInfo:
     return ReadInfo(**counts, issues=issues)
 
 
-def _frame(path: str, analysis_id: str, params: Params) -> Frame:
+def _found(path: str, analysis_id: str, params: Params) -> tuple[Frame, pa.Table]:
+    """A table and those of its rows that are asked for. Raises NotFound, BadRequest."""
     analysis = _analysis(analysis_id)
     part = _part(path, analysis, params)
     frame = part.frames.get(params.table or "")
     if frame is None:
         names = ", ".join(part.frames) or "none"
         raise NotFound(f"The view {analysis_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
-    return frame
+    return frame, frame.data.take(matching(frame, part.remaining(params))[0])
 
 
 def _analysis(analysis_id: str) -> Analysis:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
+from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import analysis, kernel, memcpy, name_of, part, trace
+from tests.builders import analysis, kernel, memcpy, name_of, named, part, trace
+from tests.conftest import SAMPLE_FILES, sample
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +144,82 @@ def test_where_is_not_applied_to_the_list_again(table: TraceTable) -> None:
     answer: Any = events.answer([events.part(table, params)], params)
     assert [r["name"] for r in answer.rows] == ["gemm", "gemm", "next", "next", "next"]
     assert answer.matched_rows == answer.total_rows == 5
+
+
+def module_path(table: TraceTable, event: int) -> str:
+    return str(about(table, event).get("modules", {}).get("module_path", ""))
+
+
+def test_the_modules_around_an_event() -> None:
+    builder = trace().module("Net", 0, 90, id=1).module("Linear", 10, 40, id=2, parent=1)
+    builder.op("aten::mm", 20, 10, sequence=7).launches(kernel("gemm", 5, 60), at=22, dur=1)
+    builder.op("outside", 95, 4).launches(kernel("alone", 5, 100))
+    builder.op("MmBackward0", 200, 20, tid=2, sequence=7, forward_thread=1)
+    builder.op("aten::t", 202, 5, tid=2).launches(kernel("back", 5, 230), at=203)
+    table = builder.table()
+    inner = dict.fromkeys(("aten::mm", "gemm", "MmBackward0", "aten::t", "back"), "Net_0;Linear_0")
+    expected = {**inner, "outside": "", "alone": "", "nn.Module: Net_0": "", "nn.Module: Linear_0": "Net_0"}
+    assert {name: module_path(table, named(table, name)) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in SAMPLE_FILES if "resnet" in n or "gpu" in n], ids=lambda n: n.split(".")[0]
+)
+def test_modules_of_a_sample_are_those_that_the_module_view_names(name: str) -> None:
+    table = sample(name)
+    modules = [i for i in range(len(table)) if table.kind[i] == EventKind.MODULE]
+    chosen = [
+        *range(0, len(table), len(table) // 40 + 1),
+        *np.flatnonzero(table.kind == EventKind.KERNEL)[:40].tolist(),
+    ]
+    for event in chosen:
+        source = event if not table.tracks[table.track[event]].is_device else int(table.launch[event])
+        around = (
+            []
+            if source < 0
+            else [
+                m
+                for m in modules
+                if m < source and table.track[m] == table.track[source] and table.end_ns[m] > table.start_ns[source]
+            ]
+        )
+        if around:
+            expected = ";".join(str(name_of(table, m)).removeprefix("nn.Module: ") for m in around)
+            assert module_path(table, event) == expected
+
+
+def test_everything_recorded_is_told() -> None:
+    args = {
+        "Collective name": "allreduce",
+        "dtype": "Float",
+        "In msg nelems": 100,
+        "Out msg nelems": 100,
+        "Group size": 4,
+        "Process Group Name": "0",
+        "Process Group Description": "default_pg",
+        "Process Group Ranks": "[0, 1, 2, 3]",
+        "Seq": 11,
+    }
+    builder = trace().op("c10d::allreduce_", 0, 50, sequence=9, forward_thread=3)
+    builder.op("record_param_comms", 5, 30, ext=77, **args).launches(kernel("ncclKernel", 20, 60))
+    builder.python("f", 100, 5, id=4, parent=3)
+    table = builder.table()
+    for name in ("record_param_comms", "ncclKernel"):
+        assert about(table, named(table, name))["collective"] == {
+            "collective_name": "allreduce",
+            "dtype": "Float",
+            "in_elements": 100,
+            "out_elements": 100,
+            "group_size": 4,
+            "group": "0",
+            "group_description": "default_pg",
+            "group_ranks": "[0, 1, 2, 3]",
+            "sequence": 11,
+        }
+    assert "collective" not in about(table, named(table, "c10d::allreduce_"))
+    outer = about(table, named(table, "c10d::allreduce_"))["event"]
+    assert (outer["autograd_sequence"], outer["forward_thread"]) == ("9", "3")
+    assert about(table, named(table, "record_param_comms"))["event"]["external_id"] == "77"
+    assert about(table, named(table, "ncclKernel"))["event"]["stream"] == "7"
+    called = about(table, named(table, "f"))["event"]
+    assert (called["python_id"], called["python_parent_id"]) == ("4", "3")

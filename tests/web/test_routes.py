@@ -213,6 +213,20 @@ def test_csv(client):
     assert response.text.count("\r\n") == 12
 
 
+def test_csv_of_what_was_found(client):
+    """Search and filters of events are not those of the columns: neither is applied to the rows again."""
+    for route, rows in (
+        ("find/hits?in=args&search=CPU_OP", 150),
+        ("find/hits?search=op14", 11),
+        ("find/hits?search=op14&exact=1&sort=dur_ns", 1),
+        ("find/names?search=op14&where=category:cpu_op", 11),
+        ("events/instances?where=category:cpu_op", 150),
+    ):
+        response = get(client, f"table/{route}&run=a&format=csv")
+        assert (response.status_code, response.text.count("\r\n")) == (200, rows + 1), route
+        assert get(client, f"table/{route}&run=a").get_json()["matched_rows"] == rows
+
+
 def test_original_is_the_stored_file(client, logs):
     response = get(client, "download/original?run=a", headers={"Accept-Encoding": "gzip"})
     assert response.data == (logs / "a" / "w.1.pt.trace.json").read_bytes()

@@ -228,7 +228,7 @@ export interface View {
   id: string
   kind: 'view'
   payloads: {
-    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline
+    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows
   }
   title: string
 }
@@ -393,6 +393,31 @@ export interface TimelineTrack {
   rows: number
   subtitle: string
   title: string
+}
+/**
+ * Arrows and the events that they join, each as columns of equal length.
+ *
+ *     Of the events (points): the number of the ``event``, its ``lane`` (place in the ordered list of all lanes of the
+ *     trace), ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. Of the arrows:
+ *     ``from`` and ``to`` are places in those columns, ``arrow`` indexes ``kinds``.
+ */
+export interface Flows {
+  arrow: number[]
+  categories: string[]
+  category: number[]
+  dur_ns: number[]
+  event: number[]
+  from: number[]
+  hidden: number
+  kind: 'flows'
+  kinds: string[]
+  lane: number[]
+  name: number[]
+  names: string[]
+  row: number[]
+  start_ns: number[]
+  to: number[]
+  total: number
 }
 
 export type Unit = Metric['unit']

@@ -32,11 +32,13 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
       return <TreeBlock tree={payload} />
     case 'timeline':
       return <TrackList tracks={payload.tracks} />
+    case 'flows':
+      return <p>{payload.total.toLocaleString('en-US')} arrows between events; the timeline draws them.</p>
   }
 }
 
 export function PayloadCard({ payload, onLink }: { payload: Payload; onLink: (link: Link) => void }) {
-  const title = payload.kind === 'timeline' ? 'Timeline' : payload.title
+  const title = payload.kind === 'timeline' ? 'Timeline' : payload.kind === 'flows' ? 'Arrows' : payload.title
   const subtitle = 'subtitle' in payload ? payload.subtitle : undefined
   return (
     <Card title={title} subtitle={subtitle}>

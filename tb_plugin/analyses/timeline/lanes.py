@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -49,33 +51,46 @@ def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(Non
     return lane
 
 
-def lanes_of(
-    trace: TraceTable, rows: npt.NDArray[np.integer], events: npt.NDArray[np.integer]
-) -> tuple[list[TimelineTrack], Int64]:
-    """The lanes of a trace from one event of each of their rows, which stands for so many; and the place of each's lane.
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """All lanes of a trace, in the order in which they are drawn: devices first, then busy threads."""
 
-    They stand in the order in which they are drawn: devices first, then busy threads.
-    """
-    ids, which = np.unique(lane_of(trace, rows), return_inverse=True)
-    which = which.ravel()
-    deepest = np.zeros(len(ids), np.int64)
-    np.maximum.at(deepest, which, trace.depth[rows])
-    tracks, kinds = ids // _LANES, ids % _LANES
-    per_thread = np.bincount(trace.track[rows], weights=events, minlength=len(trace.tracks))
-    per_lane = np.bincount(which, weights=events, minlength=len(ids)).astype(np.int64)
+    number: Int64
+    """Numbers of the lanes, as ``lane_of`` has them."""
+    events: Int64
+    main: int
+    """The track on which the steps were annotated, -1 when there are none."""
+
+    def places(self, numbers: npt.NDArray[np.integer]) -> Int64:
+        """The places of lanes by their numbers."""
+        ascending = np.argsort(self.number)
+        found: Int64 = ascending[np.searchsorted(self.number, numbers, sorter=ascending)]
+        return found
+
+
+@lru_cache(maxsize=2)
+def lanes_of(trace: TraceTable) -> Lanes:
+    """The lanes of a trace; those of the last two stay."""
+    events = np.bincount(lane_of(trace), minlength=len(trace.tracks) * _LANES)
+    per_thread = events.reshape(-1, _LANES).sum(axis=1)
     main = _main_thread(trace)
 
-    def rank(position: int) -> tuple[bool, bool, str, bool, float, int, int]:
-        track, kind = int(tracks[position]), int(kinds[position])
+    def rank(number: int) -> tuple[bool, bool, str, bool, int, int]:
+        track, kind = divmod(number, _LANES)
         on_device = trace.tracks[track].is_device
         pid = trace.tracks[track].pid if on_device else ""
-        return (kind == OTHER, not on_device, pid, track != main, 0 if on_device else -per_thread[track], track, kind)
+        return (kind == OTHER, not on_device, pid, track != main, 0 if on_device else -per_thread[track], number)
 
-    order = sorted(range(len(ids)), key=rank)
-    place = np.empty(len(ids), np.int64)
-    place[order] = np.arange(len(ids))
-    lanes = [_track(trace, int(tracks[i]), int(kinds[i]), int(deepest[i]) + 1, int(per_lane[i]), main) for i in order]
-    return lanes, place[which]
+    number = np.array(sorted(np.flatnonzero(events).tolist(), key=rank), np.int64)
+    return Lanes(number, events[number], main)
+
+
+def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
+    """What is said of each lane; ``rows`` are their heights."""
+    return [
+        _track(trace, int(number), int(height), int(events), lanes.main)
+        for number, events, height in zip(lanes.number, lanes.events, rows, strict=True)
+    ]
 
 
 def _main_thread(trace: TraceTable) -> int:
@@ -87,7 +102,8 @@ def _main_thread(trace: TraceTable) -> int:
     return int(trace.track[rows[0]]) if len(rows) else MISSING
 
 
-def _track(trace: TraceTable, track: int, kind: int, rows: int, events: int, main: int) -> TimelineTrack:
+def _track(trace: TraceTable, number: int, rows: int, events: int, main: int) -> TimelineTrack:
+    track, kind = divmod(number, _LANES)
     about = trace.tracks[track]
     id_ = f"{about.pid}/{about.tid}/{_ID[kind]}"
     if about.is_device:

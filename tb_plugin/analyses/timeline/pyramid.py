@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of
+from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of, tracks_of
 from tb_plugin.payloads import TimelineTrack
 from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -157,7 +157,10 @@ def build(trace: TraceTable) -> Pyramid:
     number, count = numbered(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
     # An event of each line: it has the line's lane and depth.
     one = firsts(number, count)
-    lanes, place = lanes_of(trace, one, np.bincount(number, minlength=count))
+    lanes = lanes_of(trace)
+    place = lanes.places(lane_of(trace, one))
+    height = np.zeros(len(lanes.number), np.int64)
+    np.maximum.at(height, place, trace.depth[one].astype(np.int64) + 1)
     order = np.lexsort((trace.depth[one], place))
     rank = np.empty(count, np.int32)
     rank[order] = np.arange(count, dtype=np.int32)
@@ -172,7 +175,7 @@ def build(trace: TraceTable) -> Pyramid:
         levels.append(_merged(trace, levels[-1], cell_ns(len(levels)), worth=0.5))
     return Pyramid(
         trace,
-        lanes,
+        tracks_of(trace, lanes, height),
         place[order].astype(np.int32),
         trace.depth[one][order].astype(np.int32),
         levels,

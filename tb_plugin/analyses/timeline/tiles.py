@@ -14,6 +14,7 @@ from tb_plugin.analyses.timeline.pyramid import Items, Pyramid, joined
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.table import TraceTable
 
 CATEGORIES = [kind.name.lower() for kind in EventKind] + ["communication"]
 COMMUNICATION = len(EventKind)
@@ -72,9 +73,8 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
     line = np.concatenate([lines for lines, _ in found])
     items = joined([of for _, of in found])
     shown = items.longest
-    start, kind = pyramid.start_ns(items), trace.kind[shown]
+    start = pyramid.start_ns(items)
     dur = pyramid.end_ns(items) - start
-    category = np.where(trace.is_collective[shown] & (kind == EventKind.KERNEL), COMMUNICATION, kind)
     columns = {
         "tile": np.repeat(np.arange(len(found), dtype=np.uint8), [len(lines) for lines, _ in found]),
         "lane": pyramid.lane[line],
@@ -85,11 +85,17 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
         "count": items.count,
         "event": shown,
         "name": _texts(pyramid, trace.name[shown]),
-        "category": category.astype(np.uint8),
+        "category": category_of(trace, shown),
         "matrix": trace.uses_matrix_unit[shown].astype(np.uint8),
         "module": _texts(pyramid, pyramid.modules(shown)),
     }
     return pa.RecordBatch.from_pydict({key: pa.array(values) for key, values in columns.items()})
+
+
+def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
+    """Numbers of the categories of events: their kinds, with kernels of collectives apart."""
+    kind = trace.kind[rows]
+    return np.where(trace.is_collective[rows] & (kind == EventKind.KERNEL), COMMUNICATION, kind).astype(np.uint8)
 
 
 def _texts(pyramid: Pyramid, ids: npt.NDArray[np.int32]) -> pa.DictionaryArray:

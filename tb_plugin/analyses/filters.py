@@ -1,0 +1,92 @@
+"""Filters: the events that a row of a table stands for, and what all lists of events have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Metric
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
+from tb_plugin.trace.table import TraceTable, Track
+
+Bool = npt.NDArray[np.bool_]
+
+EVENT = Metric("event", "Event", "count", "Number of the event in order of time, as the timeline knows it.")
+
+
+def event_of(trace: TraceTable, text: str) -> int:
+    """The event that a parameter names. Raises BadRequest."""
+    if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
+        return int(text)
+    raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
+
+
+def _named(trace: TraceTable, text: str) -> Bool:
+    """Whether each row has this name (module rows also without their prefix)."""
+    return _flags(trace.name, trace.strings.find(text), trace.strings.find(f"nn.Module: {text}"))
+
+
+def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:
+    flags: Bool = np.isin(column, values)
+    return flags
+
+
+def _operator(trace: TraceTable, text: str) -> Bool:
+    if text == NO_OPERATOR:
+        return _flags(trace.operator, MISSING) & _flags(trace.kind, *DEVICE_WORK)
+    return ~_flags(trace.operator, MISSING) & _flags(trace.name[trace.operator], trace.strings.find(text))
+
+
+def _shape(trace: TraceTable, text: str) -> Bool:
+    shape = np.full(len(trace), MISSING, np.int32)
+    shape[trace.operators.row] = trace.operators.shapes
+    return _flags(shape, trace.strings.find(text) if text else MISSING)
+
+
+def _kind(trace: TraceTable, text: str) -> Bool:
+    if text.upper() not in EventKind.__members__:
+        kinds = ", ".join(kind.name.lower() for kind in EventKind)
+        raise BadRequest(f"No such kind: {text[:40]}.", "where", f"Kinds are {kinds}.")
+    return _flags(trace.kind, EventKind[text.upper()])
+
+
+def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
+    def matches(trace: TraceTable, text: str) -> Bool:
+        value = np.full(len(trace), MISSING, np.int32)
+        value[trace.device_args.row] = getattr(trace.device_args, column)
+        return _flags(value, trace.strings.find(text) if text else MISSING)
+
+    return matches
+
+
+FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
+    "name": _named,
+    "module": _named,
+    "operator": _operator,
+    "input_shape": _shape,
+    "kind": _kind,
+    "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
+    "grid": _launch("grid"),
+    "block": _launch("block"),
+}
+
+
+def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...]) -> Bool:
+    """Which of the chosen rows all filters (key, text) keep. Raises BadRequest for an unknown filter or kind."""
+    chosen = rows.copy()
+    for key, text in where:
+        if key not in FILTERS:
+            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(FILTERS)}.")
+        chosen &= FILTERS[key](trace, text)
+    return chosen
+
+
+def thread_label(track: Track) -> str:
+    """How lists of events call the thread or stream of an event."""
+    if track.is_device:
+        stream = track.tid if track.tid.startswith("stream") else f"stream {track.tid}"
+        return f"device {track.pid}, {stream}"
+    return track.thread.strip() or f"thread {track.tid}"

@@ -1,0 +1,256 @@
+"""Find: every event of the trace that a text or a row of a table stands for, and where on the timeline they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import (
+    OWN_ONLY,
+    Frame,
+    Missing,
+    Model,
+    Params,
+    Part,
+    Scope,
+    answer_view,
+    bounds_of,
+    holding,
+    whole_number,
+)
+from tb_plugin.analyses.filters import EVENT, matching, thread_label
+from tb_plugin.analyses.grouping import ratio, sum_by
+from tb_plugin.analyses.metrics import columns, figure, metric
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Sort, Table, View
+from tb_plugin.trace.order import touching
+from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.strings import StringTable
+from tb_plugin.trace.table import TraceTable
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+LANE = Metric("lane", "Lane", "count", "Place of the event's lane among those of the timeline.")
+ROW = Metric("row", "Row", "count", "Row of the lane on which the event stands.")
+BINS = 1200
+MOST_BINS = 10_000
+PLACES = ("names", "args", "all")
+ARGUMENTS = {
+    "operators": ("shapes", "types", "strides", "concrete", "stack"),
+    "device_args": ("stream", "grid", "block"),
+    "collectives": ("name", "dtype", "group_name", "group_description", "group_ranks"),
+}
+"""Texts of the side tables, by section of the trace table."""
+
+
+class Find:
+    """A search of a whole trace."""
+
+    id = "find"
+    title = "Find"
+    model: Model = "trace"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Not a page of its own: always there."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on all that chooses events; where somebody looks from (``near_ns``) does not."""
+        own = ("in", "exact", "start_ns", "end_ns", "bins")
+        return (params.steps, params.search, params.where, *(params.get(key) for key in own))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """All hits in order of time. Raises BadRequest for a senseless text, filter, range or number."""
+        selection = select_rows(trace, params.steps)
+        # A row of a table stands for events that the table counts; a text is looked for in all that is drawn.
+        counted = params.steps is not None or params.where
+        chosen = matching(trace, selection.rows if counted else np.ones(len(trace), np.bool_), params.where)
+        place, exact = _one_of(params, "in", PLACES), _one_of(params, "exact", ("0", "1")) == "1"
+        if params.search or exact:
+            chosen &= _found(trace, place, params.search, exact)
+        if params.get("start_ns") or params.get("end_ns"):
+            chosen &= touching(trace.start_ns, trace.end_ns, *bounds_of(trace, params))
+        rows = np.flatnonzero(chosen)
+        names = _names(trace, rows)
+        summary = _summary(trace, rows, len(names.ids))
+        payloads: dict[str, Payload] = {"summary": summary, "marks": _marks(trace, rows, _bins(params))}
+        frames = {"names": _by_name(trace, rows, names), "hits": _hits(trace, rows, names)}
+        return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames), searched=True)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The page, with ``near_ns`` also at which hit to go on, or one of its tables."""
+        answer = answer_view(self, parts[0], params)
+        near = whole_number(params, "near_ns")
+        if near is not None and isinstance(answer, View):
+            starts = parts[0].frames["hits"].data["start_ns"].to_numpy()
+            position = int(np.searchsorted(starts, near, side="left"))
+            answer.payloads["near"] = Figures("near", "From here", "", [figure("hit_position", position)])
+        return answer
+
+
+def _one_of(params: Params, key: str, choices: tuple[str, ...]) -> str:
+    """One of the view's own parameters, by default the first choice. Raises BadRequest."""
+    value = params.get(key) or choices[0]
+    if value not in choices:
+        raise BadRequest(f"{key} cannot be {value[:40]}.", key, f"Choose one of {', '.join(choices)}.")
+    return value
+
+
+def _bins(params: Params) -> int:
+    bins = whole_number(params, "bins")
+    return BINS if bins is None else min(max(bins, 1), MOST_BINS)
+
+
+def _found(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
+    """Which events have the text in their names, their arguments, or either. Each distinct text is looked at once."""
+    everywhere: Int64 | slice = slice(None)
+    texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
+    if place != "args":
+        texts.append((everywhere, trace.name))
+    if place != "names":
+        texts.append((everywhere, trace.category))
+        for section, keys in ARGUMENTS.items():
+            args = getattr(trace, section)
+            texts += [(args.row, getattr(args, key)) for key in keys]
+    hits = _hit_strings(trace.strings, [ids for _, ids in texts], search, exact)
+    found = np.zeros(len(trace), np.bool_)
+    for rows, ids in texts:
+        found[rows] |= hits[ids]
+    return found
+
+
+def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:
+    """By string id, and one more for -1: whether it stands in one of the columns and is what is looked for."""
+    used = np.zeros(len(strings) + 1, np.bool_)
+    for ids in columns:
+        used[ids] = True
+    used[-1] = False
+    distinct = np.flatnonzero(used)
+    texts = strings.array.take(pa.array(distinct))
+    if exact:
+        # As the filter by name has it: modules also without their prefix.
+        wanted = pa.array([search, f"nn.Module: {search}"], texts.type)
+        hits = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
+    else:
+        hits = holding(texts, search)
+    used[distinct] = hits
+    return used
+
+
+def _summary(trace: TraceTable, rows: Int64, names: int) -> Figures:
+    total = int(trace.dur_ns[rows].sum())
+    figures = [figure("events", len(rows)), figure("total_ns", total), figure("found_names", names)]
+    if len(rows):
+        figures += [
+            figure("mean_ns", total / len(rows)),
+            figure("first_hit_ns", int(trace.start_ns[rows[0]])),
+            figure("last_hit_ns", int(trace.start_ns[rows[-1]])),
+        ]
+    return Figures("summary", "Found", "", figures)
+
+
+def _marks(trace: TraceTable, rows: Int64, bins: int) -> Series:
+    """How many hits begin in each of so many equal slices of the trace: where to look."""
+    first = trace.coverage.start_ns
+    length = max(trace.coverage.end_ns - first, 1)
+    edges = [first + length * i // bins for i in range(bins + 1)]
+    places = np.searchsorted(trace.start_ns[rows], np.array(edges, np.int64))
+    places[0], places[-1] = 0, len(rows)  # what begins with the end of the trace is in the last slice
+    return Series(
+        name="marks",
+        title="Where",
+        subtitle=f"{len(rows)} events",
+        x_metric=metric("start_ns"),
+        x=list(edges),
+        lines=[Line(metric("events"), "kernel", np.diff(places).tolist())],
+        style="histogram",
+    )
+
+
+def _coded(codes: npt.NDArray[np.integer], texts: pa.Array) -> pa.DictionaryArray:
+    """A column of few distinct texts: a million rows take bytes each, and their texts are met when a page is cut."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
+
+
+def _kinds() -> pa.Array:
+    return pa.array([kind.name.lower() for kind in EventKind], pa.string())
+
+
+@dataclass(frozen=True, eq=False)
+class _Names:
+    """Names of n hits: each hit has one of k pairs of a name and a kind."""
+
+    of: Int32
+    """Number of the pair of each hit."""
+    kind: Int64
+    """Of each pair."""
+    name: Int64
+    """Of each pair, its place in ``ids``."""
+    ids: Int64
+    """Distinct names as string ids."""
+
+
+def _names(trace: TraceTable, rows: Int64) -> _Names:
+    # Names are met by hashing once; all else is about the pairs, of which there are few.
+    pairs = pa.array(trace.name[rows].astype(np.int64) * len(EventKind) + trace.kind[rows]).dictionary_encode()
+    name, kind = np.divmod(pairs.dictionary.to_numpy(), len(EventKind))
+    ids, place = np.unique(name, return_inverse=True)
+    return _Names(pairs.indices.to_numpy(), kind, place.ravel(), ids)
+
+
+def _hits(trace: TraceTable, rows: Int64, names: _Names) -> Frame:
+    """All hits in order of time."""
+    labels = [thread_label(track) for track in trace.tracks]
+    threads = sorted(set(labels))
+    number = {label: i for i, label in enumerate(threads)}
+    thread = np.array([number[label] for label in labels], np.int32)
+    data = {
+        "event": pa.array(rows),
+        "lane": pa.array(lanes_of(trace).places(lane_of(trace, rows)).astype(np.int32)),
+        "row": pa.array(trace.depth[rows]),
+        "name": _coded(names.name.astype(np.int32)[names.of], trace.strings.take(names.ids)),
+        "kind": _coded(trace.kind[rows].astype(np.int8), _kinds()),
+        "thread": _coded(thread[trace.track[rows]], pa.array(threads, pa.string())),
+        "start_ns": pa.array(trace.start_ns[rows]),
+        "dur_ns": pa.array(trace.dur_ns[rows]),
+    }
+    shown = [
+        *(Column(hidden, hidden=True) for hidden in (EVENT, LANE, ROW)),
+        *columns("name", "kind", "thread", "start_ns", "dur_ns"),
+    ]
+    return Frame("hits", "Hits", shown, pa.table(data), ("event",), "name", Sort("start_ns", False))
+
+
+def _by_name(trace: TraceTable, rows: Int64, names: _Names) -> Frame:
+    """One row for each name and kind, most time first."""
+    events = np.bincount(names.of, minlength=len(names.kind))
+    total = sum_by(names.of, trace.dur_ns[rows], len(names.kind))
+    data = pa.table(
+        {
+            "name": trace.strings.take(names.ids[names.name]),
+            "kind": _kinds().take(pa.array(names.kind)),
+            "events": pa.array(events),
+            "total_ns": pa.array(total),
+            "mean_ns": pa.array(ratio(total, events)),
+        }
+    )
+    return Frame(
+        name="names",
+        title="Found, by name",
+        columns=columns(*data.column_names, share=("total_ns",)),
+        data=data.sort_by([("total_ns", "descending"), ("name", "ascending"), ("kind", "ascending")]),
+        row_key=("name", "kind"),
+        name_column="name",
+        sort=Sort("total_ns", True),
+    )
