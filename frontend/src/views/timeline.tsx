@@ -1,7 +1,7 @@
 // Timeline: every event of a window. The server sends what the pixels can show; zooming asks for more.
-import { Button, Checkbox, Modal, Popover } from '@mantine/core'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { type Query, windowUrl } from '../api/client'
+import { Button, Checkbox, Popover } from '@mantine/core'
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import type { Query } from '../api/client'
 import type { Timeline, View } from '../api/payloads'
 import type { Range } from '../canvas/timelineDraw'
 import { format } from '../lib/format'
@@ -10,10 +10,10 @@ import { setCurrent } from '../state/current'
 import { useView } from '../state/data'
 import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
-import { DownloadIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { TimelineCanvas, type TimelineHandle, TimelineText } from '../widgets/timeline'
 import { EventPanel } from './parts/eventPanel'
+import { OpenInPerfetto } from './parts/perfetto'
 import { RangePanel } from './parts/rangePanel'
 import { SearchBox } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -34,7 +34,7 @@ function askFor(view: Range, whole: Range, pixels: number): Query {
   return { start_ns: start, end_ns: end, width: Math.round((pixels * (end - start)) / span) }
 }
 
-export function TimelineView({ profile: opened, base }: ViewProps) {
+export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
   const route = useRoute()
   const { steps, ...profile } = base
   const [pixels] = useState(() => Math.max(600, window.innerWidth - 400))
@@ -108,6 +108,15 @@ export function TimelineView({ profile: opened, base }: ViewProps) {
       shown={shownWindow ?? { start: 0, end: 1 }}
       onView={onView}
       handle={handle}
+      perfetto={
+        <OpenInPerfetto
+          address={catalog.perfetto_url}
+          base={profile}
+          shown={shownWindow ?? { start: data.start_ns, end: data.end_ns }}
+          all={{ start: data.window_start_ns, end: data.window_end_ns }}
+          profile={opened}
+        />
+      }
     />
   )
 }
@@ -129,14 +138,14 @@ function Page(props: {
   handle: React.RefObject<TimelineHandle | null>
   /** What there is to see at most. */
   all: string
+  perfetto: ReactNode
 }) {
-  const { all, data, whole, view, shown, base, busy, problem, onView, handle } = props
+  const { all, perfetto, data, whole, view, shown, base, busy, problem, onView, handle } = props
   const route = useRoute()
   const search = route.search ?? ''
   const matches = useMemo(() => matcher(search), [search])
   const found = useMemo(() => (matches ? countMatches(data, matches) : 0), [data, matches])
   const [collapsed, setCollapsed] = useState<ReadonlySet<number>>(new Set())
-  const [help, setHelp] = useState(false)
   const [text, setText] = useState(false)
   const range = rangeOf(route.from_ns, route.to_ns)
   const event = route.event === undefined ? null : Number(route.event)
@@ -173,9 +182,7 @@ function Page(props: {
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
           {text ? 'As picture' : 'As text'}
         </Button>
-        <Button size="sm" variant="default" onClick={() => setHelp(true)}>
-          Open in Perfetto
-        </Button>
+        {perfetto}
       </div>
       {problem && <ProblemPanel problem={problem} />}
       <section className="tt-card tt-timeline-card" aria-busy={busy} aria-label="Timeline">
@@ -231,12 +238,6 @@ function Page(props: {
           onClose={() => setRoute({ event: '' })}
         />
       )}
-      <PerfettoModal
-        open={help}
-        onClose={() => setHelp(false)}
-        url={windowUrl({ ...profile, start_ns: shown.start, end_ns: shown.end })}
-        span={shown.end - shown.start}
-      />
     </div>
   )
 }
@@ -292,44 +293,5 @@ function TracksMenu({
         </div>
       </Popover.Dropdown>
     </Popover>
-  )
-}
-
-function PerfettoModal({
-  open,
-  onClose,
-  url,
-  span,
-}: {
-  open: boolean
-  onClose: () => void
-  url: string
-  span: number
-}) {
-  return (
-    <Modal
-      opened={open}
-      onClose={onClose}
-      title="Open this window in Perfetto"
-      transitionProps={{ duration: 100 }}
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
-      <ol className="tt-ol">
-        <li>
-          Download the window in sight ({format(span, 'ns')}) as a Chrome trace. Its events are complete: nothing is
-          merged.
-        </li>
-        <li>
-          Open{' '}
-          <a href="https://ui.perfetto.dev" target="_blank" rel="noreferrer noopener">
-            ui.perfetto.dev
-          </a>{' '}
-          and drop the file there. Perfetto works in your browser; the trace is not uploaded.
-        </li>
-      </ol>
-      <Button component="a" href={url} download leftSection={<DownloadIcon />}>
-        Download the window
-      </Button>
-    </Modal>
   )
 }
