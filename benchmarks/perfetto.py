@@ -20,7 +20,8 @@ ROUNDS = 3
 PATIENCE_MS = 300_000
 _PAGE = """<!doctype html><meta charset="utf-8"><title>Perfetto</title>
 <style>html, body, #timeline_main { height: 100%; margin: 0 }</style>
-<div id="timeline_data_source" hidden>TRACE</div><div id="timeline_main"></div>
+<div id="timeline_data_source" hidden></div><div id="timeline_main"></div>
+<script>timeline_data_source.textContent = new URL('trace.json.gz', location)</script>
 <script src="frontend_bundle.js"></script>
 """
 # Tracks stand on the page once the trace is read and its overview is there.
@@ -36,7 +37,7 @@ def first_tracks(trace: Path, folder: Path, size: Sequence[int]) -> str:
     if not _fetched(folder):
         return "no package"
     ui = folder / "package"
-    (ui / "index.html").write_text(_PAGE.replace("TRACE", "trace.json.gz"), encoding="utf-8")
+    (ui / "index.html").write_text(_PAGE, encoding="utf-8")
     link = ui / "trace.json.gz"
     link.unlink(missing_ok=True)
     link.symlink_to(trace.resolve())

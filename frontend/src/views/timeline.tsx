@@ -13,6 +13,7 @@ import { Bones } from '../widgets/basics'
 import { ProblemPanel } from '../widgets/problem'
 import { TimelineCanvas, type TimelineHandle, TimelineText } from '../widgets/timeline'
 import { EventPanel } from './parts/eventPanel'
+import { HitChip } from './parts/hitChip'
 import { OpenInPerfetto } from './parts/perfetto'
 import { RangePanel } from './parts/rangePanel'
 import { SearchBox } from './parts/tableSection'
@@ -182,6 +183,7 @@ function Page(props: {
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
           {text ? 'As picture' : 'As text'}
         </Button>
+        <HitChip />
         {perfetto}
       </div>
       {problem && <ProblemPanel problem={problem} />}
