@@ -27,6 +27,8 @@ async ({ at, spanNs, targetNs, frames, rest }) => {
     if (i === frames - 1) hand('pointerup', hold)
   }
   const phases = [
+    // What the machine gives a page that does nothing.
+    ['still', () => {}],
     ['zoom in', () => send(WheelEvent, 'wheel', { deltaY: -notch })],
     ['pan', drag],
     ['zoom out', () => send(WheelEvent, 'wheel', { deltaY: notch })],
@@ -35,11 +37,9 @@ async ({ at, spanNs, targetNs, frames, rest }) => {
   const answer = []
   let before = await frame()
   for (const [name, act] of phases) {
-    for (const [kind, count] of [
-      [name, frames],
-      // What was asked for on the way arrives now; it may cost a frame as well.
-      [`after ${name}`, rest],
-    ]) {
+    // What was asked for on the way arrives after it; it may cost a frame as well.
+    const after = name === 'still' ? [] : [[`after ${name}`, rest]]
+    for (const [kind, count] of [[name, frames], ...after]) {
       const times = []
       for (let i = 0; i < count; i++) {
         if (kind === name) act(i)
@@ -49,8 +49,7 @@ async ({ at, spanNs, targetNs, frames, rest }) => {
       }
       answer.push([kind, times])
     }
-    const shown = document.querySelector('.tt-timeline-foot')?.textContent ?? ''
-    answer.at(-1).push(shown.slice(0, 40))
+    if (after.length > 0) answer.at(-1).push(document.querySelector('.tt-timeline-foot')?.textContent ?? '')
   }
   return answer
 }

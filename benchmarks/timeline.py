@@ -32,6 +32,7 @@ SIZE = (1600, 900)
 OPENED = 5
 """Times the page is opened: the first one in an empty browser, in front of a server that has drawn nothing yet."""
 FRAMES, REST = 100, 40
+MOVES = ("zoom in", "pan", "zoom out")
 TARGET_NS = 100_000
 WARM_AT, MEASURED_AT = 0.35, 0.62
 """Where is zoomed in: the measured pass meets nothing that the warm-up has loaded there."""
@@ -72,17 +73,19 @@ class Measured:
     """Milliseconds and bytes by pass."""
     heap_bytes: float
     renderer_bytes: float
+    load: float
+    """Of the machine ahead of it: on a busy one no number counts."""
     peers: dict[str, str] = field(default_factory=dict)
 
     @property
     def moved(self) -> list[float]:
         """Frames in which the window moved."""
-        return [value for name, values in self.frames.items() if not name.startswith("after") for value in values]
+        return [value for name in MOVES for value in self.frames[name]]
 
     @property
     def every(self) -> list[float]:
         """All frames, also those after a move, when data arrives."""
-        return [value for values in self.frames.values() for value in values]
+        return [value for name, values in self.frames.items() if name != "still" for value in values]
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def section(heading: str, found: Measured) -> str:
         "",
         f"First tiles, each visit: {', '.join(f'{value:,.0f}' for value in found.first_ms)} ms. "
         f"In sight after zoom in, pan, zoom out: {'; '.join(found.reached)}. "
-        f"Renderer's resident memory: {found.renderer_bytes / 1e6:,.0f} MB.",
+        f"Renderer's resident memory: {found.renderer_bytes / 1e6:,.0f} MB. Load of the machine before: {found.load:.1f}.",
         "",
         "| ms between frames | frames | p50 | p95 | p99 | max | over 18 | over 60 |",
         "|---|---|---|---|---|---|---|---|",
@@ -146,7 +149,7 @@ def section(heading: str, found: Measured) -> str:
         *(_requests_row(name, values) for name, values in found.requests.items()),
     ]
     if found.peers:
-        lines += ["", "First tracks elsewhere:", "", *(f"- {name}: {text}" for name, text in found.peers.items())]
+        lines += ["", "Elsewhere:", "", *(f"- {name}: {text}" for name, text in found.peers.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -174,7 +177,7 @@ def main() -> int:
     found = _measured(run, options.folder / "timeline-cache", options.source)
     if options.peer:
         _say("Perfetto's own page ...")
-        found.peers["Perfetto UI"] = perfetto.first_tracks(corpus.files(run)[0], options.folder / "perfetto", SIZE)
+        found.peers["Perfetto UI"] = perfetto.until_ready(corpus.files(run)[0], options.folder / "perfetto", SIZE)
     text = section(datetime.now(UTC).strftime("%-d %B %Y, %H:%M UTC"), found)
     if options.write:
         DOCUMENT.write_text(pinned(DOCUMENT.read_text(encoding="utf-8"), text), encoding="utf-8")
@@ -187,7 +190,7 @@ def _options() -> argparse.Namespace:
     real = [source for source in corpus.available() if source != corpus.RANKS]
     parser.add_argument("--source", choices=tuple(corpus.REAL), default=real[0] if real else None, required=not real)
     parser.add_argument("--events", type=int, default=10_000_000)
-    parser.add_argument("--peer", choices=("perfetto",), help="how long Perfetto's own page takes (npm's built copy)")
+    parser.add_argument("--peer", choices=("perfetto",), help="how long the built copy of Perfetto's page on npm takes")
     parser.add_argument("--write", action="store_true", help="put the section into docs/benchmarks.md")
     default = Path(tempfile.gettempdir()) / "torch-trace-bench"
     parser.add_argument("--folder", type=Path, default=default, help="where traces and their columns are kept")
@@ -202,7 +205,7 @@ def _measured(run: Path, cache: Path, source: str) -> Measured:
     with harness.tensorboard(run, cache) as address:
         plugin = f"{address}data/plugin/{harness.PLUGIN}/"
         _say("Loading ...")
-        begin = time.perf_counter()
+        load, begin = os.getloadavg()[0], time.perf_counter()
         profile = _ready(plugin)
         ready_s = time.perf_counter() - begin
         with sync_playwright() as playwright, harness.chromium(playwright) as browser:
@@ -239,6 +242,7 @@ def _measured(run: Path, cache: Path, source: str) -> Measured:
                 requests=requests,
                 heap_bytes=_heap(page),
                 renderer_bytes=_renderers(),
+                load=load,
             )
 
 

@@ -11,9 +11,10 @@ HEADING = "1 May 2027, 12:00 UTC"
 
 
 def measured(slowest: float = 50.0, **change: object) -> Measured:
-    frames = {"zoom in": [16.7] * 96 + [20.0] * 4, "after zoom in": [16.7, slowest]}
+    frames = {"still": [99.0], "zoom in": [16.7] * 96 + [20.0] * 4, "pan": [], "zoom out": []}
+    frames["after zoom in"] = [16.7, slowest]
     requests = {"warm-up": [(90.0, 300e3)], "measured": [(float(ms), 1000.0 * ms) for ms in range(1, 41)]}
-    found = Measured("v100", 1_000_000, 2 * 10**9, 4.5, [900, 300, 310], frames, ["99 µs"], requests, 50e6, 2e8)
+    found = Measured("v100", 1_000_000, 2 * 10**9, 4.5, [900, 300, 310], frames, ["99 µs"], requests, 50e6, 2e8, 0.1)
     return Measured(**{**vars(found), **change})
 
 
