@@ -127,7 +127,12 @@ export async function getWindow(query: Query, signal: AbortSignal): Promise<Arra
     return await response.arrayBuffer()
   } catch (error) {
     if (error instanceof RangeError) throw tooLarge(path, '')
-    throw error
+    if (signal.aborted) throw error
+    throw new ApiError(0, {
+      what: 'The download broke off.',
+      where: path,
+      do: 'Click again; if it breaks off again, look into the log of TensorBoard.',
+    })
   }
 }
 

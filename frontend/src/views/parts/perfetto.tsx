@@ -86,7 +86,7 @@ function Choice({ address, base, shown, all, profile }: Props) {
       {address ? (
         <p className="tt-mute">
           Perfetto opens in a new tab from <span className="tt-mono">{new URL(address).origin}</span> and works in your
-          browser; the trace goes to that tab and to no server. Perfetto may ask whether it trusts this page.
+          browser: this page hands the trace to that tab alone. Perfetto may ask whether it trusts this page.
         </p>
       ) : (
         <p role="alert">
