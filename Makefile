@@ -37,7 +37,7 @@ LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo y
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo build test check bench types golden screenshots wheel clean format preflight preflight-demo chromium
+.PHONY: help demo build test check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ format: preflight $(DEV) $(MODULES) ## Let the formatters rewrite the code
 
 bench: preflight $(DEV) ## Speed and memory beside other tools, three hours (ARGS="--events 1000000 --source v100 h100" for a part)
 	@$(BIN)/python -m benchmarks.compare $(ARGS)
+
+bench-timeline: preflight $(DEV) $(STATIC) chromium ## The timeline at 10 million events in a browser (ARGS="--events 1000000 --peer perfetto --write")
+	@$(BIN)/python -m benchmarks.timeline $(ARGS)
 
 types: preflight $(DEV) $(MODULES) ## Write the TypeScript types of the payloads
 	$(BIN)/python -m tb_plugin.payloads.export > $(SCHEMA)

@@ -77,7 +77,7 @@ class _Watch(threading.Thread):
 
     def run(self) -> None:
         while not self._done.wait(SAMPLE_SECONDS):
-            sizes = [_resident(pid) for pid in _tree(self._root)]
+            sizes = [resident(pid) for pid in tree(self._root)]
             now = sum(sizes)
             self.largest_bytes = max(self.largest_bytes, *sizes)
             self.peak_bytes = max(self.peak_bytes, now)
@@ -95,7 +95,8 @@ class _Watch(threading.Thread):
         self.join()
 
 
-def _tree(root: int) -> list[int]:
+def tree(root: int) -> list[int]:
+    """A process and all its descendants."""
     found = [root]
     for pid in found:
         for path in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -106,7 +107,8 @@ def _tree(root: int) -> list[int]:
     return found
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
+    """Bytes of memory that it has; 0 once it ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
     except (OSError, IndexError):

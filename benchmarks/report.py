@@ -19,6 +19,7 @@ from tb_plugin import __version__
 
 MB = 1e6
 KEPT_SECTIONS = 2
+PINNED = "## The timeline"
 TARGET_MS = 50
 SLOWEST = 5
 
@@ -54,7 +55,7 @@ def section(heading: str, results: Sequence[Result]) -> str:
     lines = [
         f"## {heading}",
         "",
-        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, Python "
+        f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, Python "
         f"{platform.python_version()}, Torch Trace {__version__}. Peers: {', '.join(packages)}.",
         *(f"{name}: {why}." for name, why in NOT_RUN.items()),
     ]
@@ -73,10 +74,26 @@ def section(heading: str, results: Sequence[Result]) -> str:
 
 def placed(document: str, text: str) -> str:
     """``document`` with a section at its top, in place of one of the same heading; old ones fall off."""
+    head, runs, pinned = _sections(document, without=text)
+    return "\n".join([head, text.strip() + "\n", *runs[: KEPT_SECTIONS - 1], *pinned])
+
+
+def pinned(document: str, text: str) -> str:
+    """``document`` with a section at its end that no other run pushes out: its heading begins with PINNED."""
+    head, runs, others = _sections(document, without=text)
+    return "\n".join([head, *runs, *others, text.strip() + "\n"])
+
+
+def _sections(document: str, without: str) -> tuple[str, list[str], list[str]]:
+    """What stands ahead, the sections but the one with the heading of ``without``, and those that stay."""
     head, *sections = re.split(r"^(?=## )", document, flags=re.MULTILINE)
-    heading = text.partition("\n")[0]
-    others = [section.strip() + "\n" for section in sections if section.partition("\n")[0] != heading]
-    return "\n".join([head.strip() + "\n", text.strip() + "\n", *others[: KEPT_SECTIONS - 1]])
+    heading = without.partition("\n")[0]
+    kept = [section.strip() + "\n" for section in sections if section.partition("\n")[0] != heading]
+    return (
+        head.strip() + "\n",
+        [section for section in kept if not section.startswith(PINNED)],
+        [section for section in kept if section.startswith(PINNED)],
+    )
 
 
 def fit(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -193,7 +210,8 @@ def _safe(text: str) -> str:
     return re.sub(r"[|`\s]+", " ", text)[:120]
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Its model, as far as the system says it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

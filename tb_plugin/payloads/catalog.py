@@ -69,6 +69,8 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     skipped: list[Skipped]
     problems: list[Problem] = []
     """Of each log directory that cannot be read now; profiles that were known before stay in ``runs``."""
+    perfetto_url: str = ""
+    """Of the Perfetto UI that the page opens when somebody asks for it; empty when TORCH_TRACE_PERFETTO is no address."""
 
 
 class IssueInfo(Struct, frozen=True):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
 from tb_plugin.service.discovery import Discovery, Found, Root, Scanner
+from tb_plugin.service.perfetto import perfetto_url
 from tb_plugin.service.pool import WAITING, Job
 from tb_plugin.service.summary import Summary
 from tb_plugin.service.worker import Progress
@@ -279,6 +280,7 @@ class ProfileCatalog:
             ],
             skipped=[Skipped(path, reason) for path, reason in self.skipped()[:_MAX_SKIPPED]],
             problems=[problem_of(error) for error in self.problems()],
+            perfetto_url=perfetto_url(),
         )
 
     def _keep_scanning(self) -> None:

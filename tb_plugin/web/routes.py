@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from urllib.parse import quote
 
 from tensorboard.backend import http_util
@@ -117,9 +118,13 @@ class Routes:
         if what == "stacks":
             return self._stacks(request, place)
         start_ns, end_ns = (_number(request, name, None, -_MAX_ROW, _MAX_ROW) for name in ("start_ns", "end_ns"))
+        packed = _choice(request, "packed", "0", ("0", "1")) == "1"
         answer = self._workspace().window(place, _arg(request, "steps"), start_ns, end_ns)
         if isinstance(answer, Profile):
             return _profile(request, answer)
+        if packed:
+            # Compressed for good: the page hands it on as it is.
+            return _stream(request, replace(answer, name=f"{answer.name}.gz", gzipped=False), "application/gzip")
         return _stream(request, answer, _JSON)
 
     def _stacks(self, request: Request, place: Place) -> Response:

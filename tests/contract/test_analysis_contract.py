@@ -23,8 +23,8 @@ from tests.conftest import SAMPLE_FILES, sample
 EVERYTHING = Params(limit=None)
 CASES = [(analysis, name) for name in SAMPLE_FILES for analysis in ANALYSES if analysis.model == "trace"]
 IDS = [f"{analysis.id}-{name.split('.')[0]}" for analysis, name in CASES]
-OF_ONE_VIEW = {"total_ns", "event"}
-"""Columns that a view defines itself: the total of a step, the number of an event."""
+OF_ONE_VIEW = {"total_ns", "event", "lane", "row"}
+"""Columns that a view defines itself: the total of a step, the number of an event and its place on the timeline."""
 
 
 @pytest.fixture(scope="module", params=CASES, ids=IDS)

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { getCatalog } from './client'
+import { ApiError, getCatalog, getWindow } from './client'
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -22,4 +22,32 @@ test('a catalog that did not change is neither decoded nor a new object', async 
   tag = 'W/"2"'
   expect(await getCatalog()).not.toBe(first)
   expect(decoded).toEqual(['W/"1"', 'W/"2"'])
+})
+
+test('a window to hand on comes packed, and says why it does not come', async () => {
+  vi.stubGlobal('document', { baseURI: 'http://localhost/' })
+  const asked: string[] = []
+  let response = new Response(new Uint8Array([1, 2]))
+  vi.stubGlobal('fetch', (url: string) => {
+    asked.push(url)
+    return Promise.resolve(response)
+  })
+  const get = () => getWindow({ run: 'a', start_ns: 5 }, new AbortController().signal)
+  expect(new Uint8Array(await get())).toEqual(new Uint8Array([1, 2]))
+  expect(asked).toEqual(['http://localhost/download/window?run=a&start_ns=5&packed=1'])
+  const why = async () => {
+    const error: unknown = await get().catch((caught) => caught)
+    return error instanceof ApiError ? error.problem.what : error
+  }
+  response = new Response('', { headers: { 'content-length': String(3 * 2 ** 30) } })
+  expect(await why()).toContain('too large to be handed over inside the browser (3072 MiB packed)')
+  response = new Response('{}', { status: 202 })
+  expect(await why()).toContain('being read again')
+  response = new Response('{"error": {"what": "The storage refused.", "where": "", "do": ""}}', { status: 502 })
+  expect(await why()).toBe('The storage refused.')
+  response = new Response('')
+  response.arrayBuffer = () => Promise.reject(new RangeError('Array buffer allocation failed'))
+  expect(await why()).toContain('too large')
+  response.arrayBuffer = () => Promise.reject(new TypeError('network error'))
+  expect(await why()).toBe('The download broke off.')
 })

@@ -108,4 +108,39 @@ export const tableCsvUrl = (view: string, table: string, query: Query) =>
 
 export const originalUrl = (query: Query) => urlOf('download/original', query)
 export const windowUrl = (query: Query) => urlOf('download/window', query)
+/** More than this a page should not hold at once; packed, it is about 15 times as much text. */
+const MOST_BYTES = 2 ** 30
+
+const tooLarge = (path: string, size: string) =>
+  new ApiError(413, {
+    what: `The trace is too large to be handed over inside the browser${size}.`,
+    where: path,
+    do: 'Choose a smaller window, or download it and open the file with a Perfetto outside of the browser.',
+  })
+
+/** The events of a window as a .gz file, to hand on. */
+export async function getWindow(query: Query, signal: AbortSignal): Promise<ArrayBuffer> {
+  const path = 'download/window'
+  const response = await request(path, { ...query, packed: 1 }, signal)
+  if (response.status === 202)
+    throw new ApiError(202, {
+      what: 'The profile is being read again.',
+      where: path,
+      do: 'Wait until it is there, then click again.',
+    })
+  const bytes = Number(response.headers.get('content-length'))
+  if (bytes > MOST_BYTES) throw tooLarge(path, ` (${Math.round(bytes / 2 ** 20)} MiB packed)`)
+  try {
+    return await response.arrayBuffer()
+  } catch (error) {
+    if (error instanceof RangeError) throw tooLarge(path, '')
+    if (signal.aborted) throw error
+    throw new ApiError(0, {
+      what: 'The download broke off.',
+      where: path,
+      do: 'Click again; if it breaks off again, look into the log of TensorBoard.',
+    })
+  }
+}
+
 export const stacksUrl = (query: Query) => urlOf('download/stacks', query)

@@ -14,6 +14,7 @@ export interface Catalog {
   kind: 'catalog'
   last_scan_unix_ms: number | null
   logdir: string
+  perfetto_url: string
   problems: Problem[]
   runs: RunInfo[]
   scanned_files: number

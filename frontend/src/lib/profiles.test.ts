@@ -9,6 +9,7 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
     logdir: '/logs',
     last_scan_unix_ms: null,
     problems: [],
+    perfetto_url: '',
     scanned_files: 0,
     scanning: false,
     skipped: [],

@@ -1,7 +1,8 @@
 // Following a link that the server sent: a view and the URL state to open it with.
 import type { Link } from '../api/payloads'
 import { joinList, splitList } from './hash'
-import { DEFAULT_VIEW, openView, readRoute, setRoute } from './route'
+import { decodeHit, encodeHit, rowState } from './hit'
+import { DEFAULT_VIEW, leftAs, openView, readRoute, setRoute } from './route'
 
 export function followLink(link: Link): void {
   const route = readRoute()
@@ -27,4 +28,28 @@ export function showInTimeline(event: number | null, start: number, dur: number)
     start_ns: String(Math.max(0, Math.round(start - room))),
     end_ns: String(Math.round(start + dur + room)),
   })
+}
+
+const NO_HITS = { hit: '', from_view: '', from_group: '', from_form: '', row: '' }
+
+/** Opens the timeline where it was left, with the events of a row highlighted; `row` is the way back to it. */
+export function showHits(where: readonly string[], row: string): void {
+  const { view = DEFAULT_VIEW, group = '', form = '' } = readRoute()
+  const hit = { ...NO_HITS, hit: encodeHit(where), search: '' }
+  if (view === 'timeline') {
+    setRoute(hit, true)
+    return
+  }
+  const { start_ns = '', end_ns = '' } = leftAs('timeline') ?? {}
+  openView('timeline', { ...hit, start_ns, end_ns, from_view: view, from_group: group, from_form: form, row })
+}
+
+export const clearHits = () => setRoute(NO_HITS, true)
+
+/** Back to the row, in its view as that was left; where it never was open, to the row alone. */
+export function showTable(): void {
+  const { hit, from_view: view = DEFAULT_VIEW, from_group: group = '', from_form: form = '', row = '' } = readRoute()
+  const left = leftAs(view)
+  const state = left ? { ...left, row } : rowState(view, form, group, decodeHit(hit), row)
+  openView(view, { ...state, group, form })
 }

@@ -58,6 +58,9 @@ function write(next: Values, push: boolean): void {
 const local = (values: Values): Values => Object.fromEntries(Object.entries(values).filter(([key]) => !SHARED.has(key)))
 const shared = (values: Values): Values => Object.fromEntries(Object.entries(values).filter(([key]) => SHARED.has(key)))
 
+/** What a view had in the URL when it was left; undefined before it was open. */
+export const leftAs = (view: string): Values | undefined => remembered.get(view)
+
 /** Changes keys of the URL ('' removes one). `push` makes a step for the Back button. */
 export function setRoute(change: Values, push = false): void {
   write({ ...current, ...change }, push)

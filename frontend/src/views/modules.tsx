@@ -25,6 +25,8 @@ export function Modules({ base }: ViewProps) {
 
 const GROUPS: Group[] = [{ table: 'modules', label: 'Modules' }]
 
+const whereOf = (row: Row) => [`module:${row.module}`]
+
 const categoryOf = (_: Row, value: string) => (value.includes('device') ? 'kernel' : 'cpu')
 
 function Page({ view, base }: { view: View; base: Query }) {
@@ -67,5 +69,5 @@ function Page({ view, base }: { view: View; base: Query }) {
       </div>
     )
   }
-  return <TreePage tree={tree} lead={form} noun="modules" categoryOf={categoryOf} />
+  return <TreePage tree={tree} lead={form} noun="modules" whereOf={whereOf} categoryOf={categoryOf} />
 }

@@ -56,6 +56,8 @@ const ALL_THREADS = { value: '', label: 'All threads' }
 
 const choose = (change: Record<string, string>) => setRoute({ ...change, row: '', zoom: '' }, true)
 
+const whereOf = (row: Row) => [`name:${row.name}`, `kind:${row.node_kind}`]
+
 const categoryOf = (row: Row) => String(row.node_kind)
 
 function Page({ view, query }: { view: View; query: Query }) {
@@ -98,7 +100,9 @@ function Page({ view, query }: { view: View; query: Query }) {
       ))}
     </span>
   )
-  return <TreePage tree={tree} lead={choices} trail={exports} noun="places" tall categoryOf={categoryOf} />
+  return (
+    <TreePage tree={tree} lead={choices} trail={exports} noun="places" whereOf={whereOf} tall categoryOf={categoryOf} />
+  )
 }
 
 /** The name of a thread, with its ids where another one is called the same. */

@@ -1,7 +1,7 @@
 // Timeline: every event of the trace. The server sends what the pixels can show; moving asks for more.
-import { Button, Modal, Select } from '@mantine/core'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { type Query, windowUrl } from '../api/client'
+import { Button, Select } from '@mantine/core'
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import type { Query } from '../api/client'
 import type { Problem } from '../api/payloads'
 import type { ColorBy } from '../canvas/timelineColors'
 import { NO_EXTRAS } from '../canvas/timelineEngine'
@@ -12,10 +12,11 @@ import { matcher } from '../lib/search'
 import { setCurrent } from '../state/current'
 import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
-import { DownloadIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { TimelineCanvas, type TimelineHandle } from '../widgets/timeline'
 import { EventPanel } from './parts/eventPanel'
+import { HitChip } from './parts/hitChip'
+import { OpenInPerfetto } from './parts/perfetto'
 import { RangePanel } from './parts/rangePanel'
 import { SearchBox } from './parts/tableSection'
 import { firstView, useTimeline } from './parts/timelineModel'
@@ -26,7 +27,7 @@ import type { ViewProps } from './view'
 const DEBOUNCE_MS = 160
 const COLORS: Record<ColorBy, string> = { kind: 'Colour: kind', name: 'Colour: name', module: 'Colour: module' }
 
-export function TimelineView({ profile: opened, base }: ViewProps) {
+export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
   const { steps, ...rest } = base
   const key = JSON.stringify(rest)
   const profile = useMemo(() => JSON.parse(key) as Query, [key])
@@ -44,6 +45,15 @@ export function TimelineView({ profile: opened, base }: ViewProps) {
       busy={busy}
       problem={problem}
       handle={handle}
+      perfetto={(shown) => (
+        <OpenInPerfetto
+          address={catalog.perfetto_url}
+          base={profile}
+          shown={shown}
+          all={{ start: model.start, end: model.end }}
+          profile={opened}
+        />
+      )}
     />
   )
 }
@@ -82,14 +92,14 @@ function Page(props: {
   handle: React.RefObject<TimelineHandle | null>
   /** What there is to see at most. */
   all: string
+  perfetto: (shown: Range) => ReactNode
 }) {
-  const { all, model, first, profile, busy, problem, handle } = props
+  const { all, perfetto, model, first, profile, busy, problem, handle } = props
   const route = useRoute()
   const { view, onView } = useWindow(first)
   const tracks = useTracks()
   const search = route.search ?? ''
   const matches = useMemo(() => matcher(search), [search])
-  const [help, setHelp] = useState(false)
   const [text, setText] = useState(false)
   const [spot, setSpot] = useState<(Spot & { event: number }) | null>(null)
   const range = rangeOf(route.from_ns, route.to_ns)
@@ -141,9 +151,8 @@ function Page(props: {
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
           {text ? 'As picture' : 'As text'}
         </Button>
-        <Button size="sm" variant="default" onClick={() => setHelp(true)}>
-          Open in Perfetto
-        </Button>
+        <HitChip />
+        {perfetto(view)}
       </div>
       {problem && <ProblemPanel problem={problem} />}
       <section className="tt-card tt-timeline-card" aria-busy={busy} aria-label="Timeline">
@@ -199,51 +208,6 @@ function Page(props: {
           onClose={() => setRoute({ event: '' })}
         />
       )}
-      <PerfettoModal
-        open={help}
-        onClose={() => setHelp(false)}
-        url={windowUrl({ ...profile, start_ns: view.start, end_ns: view.end })}
-        span={view.end - view.start}
-      />
     </div>
-  )
-}
-
-function PerfettoModal({
-  open,
-  onClose,
-  url,
-  span,
-}: {
-  open: boolean
-  onClose: () => void
-  url: string
-  span: number
-}) {
-  return (
-    <Modal
-      opened={open}
-      onClose={onClose}
-      title="Open this window in Perfetto"
-      transitionProps={{ duration: 100 }}
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
-      <ol className="tt-ol">
-        <li>
-          Download the window in sight ({format(span, 'ns')}) as a Chrome trace. Its events are complete: nothing is
-          merged.
-        </li>
-        <li>
-          Open{' '}
-          <a href="https://ui.perfetto.dev" target="_blank" rel="noreferrer noopener">
-            ui.perfetto.dev
-          </a>{' '}
-          and drop the file there. Perfetto works in your browser; the trace is not uploaded.
-        </li>
-      </ol>
-      <Button component="a" href={url} download leftSection={<DownloadIcon />}>
-        Download the window
-      </Button>
-    </Modal>
   )
 }

@@ -161,6 +161,16 @@ function Grid(props: DataTableProps & { table: Table }) {
     if (to > 0) want(from, to)
   }, [from, to, want])
 
+  // A row that is open from the start, by a link or on the way back, is brought into sight, once.
+  const brought = useRef(false)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: later on it is the person who scrolls
+  useEffect(() => {
+    if (brought.current || pages.busy) return
+    brought.current = true
+    const at = open ? data.rows.findIndex((row) => rowId(row, data.row_key) === open) : -1
+    if (at >= 0) rows.scrollToIndex(data.offset + at, { align: 'center' })
+  }, [pages.busy])
+
   const sort = query.sort ? { key: query.sort, descending: query.desc } : data.sort
   const move = (event: KeyboardEvent) => {
     if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return

@@ -4,7 +4,9 @@ import type { Query } from '../../api/client'
 import type { Figure } from '../../api/payloads'
 import type { Range } from '../../canvas/timelineModel'
 import { useView } from '../../state/data'
+import { tableOf } from '../../state/hit'
 import { usePrefs } from '../../state/prefs'
+import { openView } from '../../state/route'
 import { Bones, Card, CopyIconButton } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
@@ -27,6 +29,8 @@ export function EventPanel(props: {
   )
   const main = blocks.find((block) => block.key === 'event')?.payload
   const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
+  const kind = String(main?.figures.find((figure) => figure.metric.key === 'kind')?.value ?? '')
+  const home = tableOf(name, kind)
   return (
     <Card
       className="tt-event"
@@ -34,6 +38,11 @@ export function EventPanel(props: {
       subtitle={main?.subtitle}
       actions={
         <span className="tt-row">
+          {home && (
+            <Button size="compact-xs" variant="default" onClick={() => openView(home.view, home.state)}>
+              Show in {home.label}
+            </Button>
+          )}
           <CopyIconButton text={name} label="Copy name" />
           <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close details" onClick={onClose}>
             <CloseIcon />

@@ -4,9 +4,9 @@ import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Column, Payload, Table } from '../../api/payloads'
 import { columnScale, isNumeric } from '../../lib/format'
-import type { Row } from '../../lib/pages'
+import { type Row, rowId } from '../../lib/pages'
 import { useView } from '../../state/data'
-import { showInTimeline } from '../../state/links'
+import { showHits, showInTimeline } from '../../state/links'
 import { usePages } from '../../state/pages'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { Bones, useCopied, Value } from '../../widgets/basics'
@@ -45,9 +45,19 @@ export function RowDetail(props: {
     <div className="tt-detail-grid">
       <div className="tt-detail-name">
         <span className="tt-mono">{name.length > 36 ? name : ''}</span>
-        <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
-          {copied ? 'Copied' : 'Copy row'}
-        </Button>
+        <span className="tt-row">
+          <Button
+            size="compact-xs"
+            variant="default"
+            leftSection={<TimelineIcon />}
+            onClick={() => showHits(where, rowId(row, table.row_key))}
+          >
+            Show in timeline
+          </Button>
+          <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
+            {copied ? 'Copied' : 'Copy row'}
+          </Button>
+        </span>
       </div>
       {events.problem && <ProblemPanel problem={events.problem} />}
       {!events.data && !events.problem && <Bones height={170} />}
@@ -161,8 +171,8 @@ function ShowButton({ row }: { row: Row }) {
     <button
       type="button"
       className="tt-link tt-icon-link"
-      title="Show in timeline"
-      aria-label="Show in timeline"
+      title="Show this event in the timeline"
+      aria-label="Show this event in the timeline"
       onClick={() => showInTimeline(event, start, dur ?? 0)}
     >
       <TimelineIcon />

@@ -5,7 +5,8 @@ import type { Tree } from '../../api/payloads'
 import { format } from '../../lib/format'
 import type { Row } from '../../lib/pages'
 import { matcher } from '../../lib/search'
-import { openView, setRoute, useRoute } from '../../state/route'
+import { showHits } from '../../state/links'
+import { setRoute, useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { Icicle } from '../../widgets/icicle'
 import { TreeTable } from '../../widgets/tree'
@@ -36,11 +37,13 @@ export function TreePage(props: {
   trail?: ReactNode
   /** What a node is, in the plural. */
   noun: string
+  /** What the events view calls the events of a node. */
+  whereOf: (row: Row) => string[]
   /** The chart is the page, and the table its footnote. */
   tall?: boolean
   categoryOf: (row: Row, value: string) => string
 }) {
-  const { tree, lead, trail, noun, tall, categoryOf } = props
+  const { tree, lead, trail, noun, whereOf, tall, categoryOf } = props
   const route = useRoute()
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
   const first = useMemo(() => firstOpen(tree), [tree])
@@ -106,7 +109,7 @@ export function TreePage(props: {
           Close all
         </Button>
         {name && (
-          <Button size="sm" variant="default" onClick={() => openView('timeline', { search: name })}>
+          <Button size="sm" variant="default" onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}>
             Show in timeline
           </Button>
         )}

@@ -1,0 +1,104 @@
+// Handing a trace over to Perfetto in another tab: opened by a click, asked until it answers, then told once.
+import type { Problem } from '../api/payloads'
+
+export const PATIENCE_MS = 20_000
+const PING_MS = 100
+
+export class HandoverError extends Error {
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.what)
+    this.problem = problem
+  }
+}
+
+/** The part of a window that is used of the opened tab. */
+export interface Tab {
+  readonly closed: boolean
+  readonly location: { readonly href: string }
+  postMessage(message: unknown, origin: string, transfer?: Transferable[]): void
+}
+
+/** The part of a window that is used of our own page. */
+export interface Opener {
+  open(url: string, target: string): Tab | null
+  addEventListener(type: 'message', listener: (event: MessageEvent) => void): void
+  removeEventListener(type: 'message', listener: (event: MessageEvent) => void): void
+}
+
+/** Must be called inside a click: no browser opens a tab otherwise. The download begins once the tab is there. */
+export async function handOver(
+  page: Opener,
+  address: string,
+  trace: { title: string; fileName: string; download: (signal: AbortSignal) => Promise<ArrayBuffer> },
+): Promise<void> {
+  const { origin } = new URL(address)
+  const tab = page.open(address, '_blank')
+  if (!tab)
+    throw new HandoverError({
+      what: 'The browser did not let a new tab open.',
+      where: origin,
+      do: 'Allow pop-ups for this page and click again, or download the trace and drop it into Perfetto.',
+    })
+  const abort = new AbortController()
+  try {
+    const [buffer] = await Promise.all([trace.download(abort.signal), answered(page, tab, origin, abort.signal)])
+    if (tab.closed) throw closedError(origin)
+    tab.postMessage({ perfetto: { buffer, title: trace.title, fileName: trace.fileName } }, origin, [buffer])
+  } finally {
+    abort.abort()
+  }
+}
+
+const closedError = (origin: string) =>
+  new HandoverError({
+    what: 'The tab of Perfetto was closed before it had the trace.',
+    where: origin,
+    do: 'Click again and leave it open, or download the trace and drop it into Perfetto.',
+  })
+
+/** Resolves when the tab answers. What is sent before it listens is lost, so it is asked again and again. */
+function answered(page: Opener, tab: Tab, origin: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearInterval(pings)
+      clearTimeout(patience)
+      page.removeEventListener('message', hear)
+      signal.removeEventListener('abort', end)
+    }
+    const hear = (event: MessageEvent) => {
+      if (event.source !== tab || event.origin !== origin || event.data !== 'PONG') return
+      end()
+      resolve()
+    }
+    const pings = setInterval(() => {
+      if (tab.closed) {
+        end()
+        reject(closedError(origin))
+      } else if (isThere(tab)) tab.postMessage('PING', origin)
+    }, PING_MS)
+    const patience = setTimeout(() => {
+      end()
+      reject(
+        new HandoverError({
+          what: `Perfetto did not answer within ${PATIENCE_MS / 1000} s.`,
+          where: origin,
+          do: 'Look into the other tab: can this browser reach that address? Then click again, or download the trace and drop it there.',
+        }),
+      )
+    }, PATIENCE_MS)
+    page.addEventListener('message', hear)
+    signal.addEventListener('abort', end)
+  })
+}
+
+/** Whether the tab has left the empty page that it begins with: a message to that one is an error in the console. */
+function isThere(tab: Tab): boolean {
+  try {
+    return tab.location.href !== 'about:blank'
+  } catch {
+    // Another origin: its address is not ours to read.
+    return true
+  }
+}

@@ -1,0 +1,29 @@
+// What a row of a table asked the timeline to highlight: its name, the way back to the row, and the end of it.
+import { ActionIcon, Button } from '@mantine/core'
+import { shortenMiddle } from '../../lib/names'
+import { decodeHit, hitTitle } from '../../state/hit'
+import { clearHits, showTable } from '../../state/links'
+import { useRoute } from '../../state/route'
+import { CloseIcon } from '../../widgets/icons'
+
+export function HitChip() {
+  const { hit, from_view: from } = useRoute()
+  const where = decodeHit(hit)
+  if (where.length === 0) return null
+  return (
+    <>
+      <span className="tt-chip" title={where.join('\n')}>
+        <span className="tt-mute">Highlighted:</span>{' '}
+        <span className="tt-mono">{shortenMiddle(hitTitle(where), 36)}</span>
+        <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Clear the highlight" onClick={clearHits}>
+          <CloseIcon />
+        </ActionIcon>
+      </span>
+      {from && (
+        <Button size="sm" variant="default" onClick={showTable}>
+          Show in table
+        </Button>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,37 @@
+"""Which Perfetto the page opens: the public one, or one that stands nearer."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+from urllib.parse import urlsplit
+
+log = logging.getLogger("torch_trace")
+
+VARIABLE = "TORCH_TRACE_PERFETTO"
+PUBLIC = "https://ui.perfetto.dev"
+
+
+def perfetto_url() -> str:
+    """The address of the Perfetto UI; empty when the one that is set is none.
+
+    Whoever names one of their own may not want the public one: it never stands in.
+    """
+    return _checked(os.environ.get(VARIABLE, "").strip())
+
+
+@cache
+def _checked(text: str) -> str:
+    if not text:
+        return PUBLIC
+    try:
+        parts = urlsplit(text)
+        # A port that is none raises as well. The page sends traces to this origin: names and passwords have no place in it.
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        valid = False
+    if valid and text.isprintable() and " " not in text:
+        return text
+    log.warning("%s is not an address of http or https (%r): the page can not open Perfetto.", VARIABLE, text)
+    return ""

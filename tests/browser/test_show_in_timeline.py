@@ -1,0 +1,112 @@
+"""From a row of a table or a tree to its events in the timeline, and back to the row."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote_plus
+
+import pytest
+from playwright.sync_api import Frame
+
+from tests.browser.conftest import Open
+from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+
+RUN = "synthetic_gpu"
+
+
+def hit(tab: Tab) -> list[str]:
+    return unquote_plus(tab.state().get("hit", "")).split("\x1f")
+
+
+def in_sight(frame: Frame) -> bool:
+    """Whether the open row's detail can be seen."""
+    box = frame.locator(".tt-detail").bounding_box()
+    grid = frame.locator(".tt-grid").bounding_box()
+    assert box is not None and grid is not None
+    return box["y"] < grid["y"] + grid["height"] and box["y"] + box["height"] > grid["y"]
+
+
+@pytest.mark.parametrize(
+    ("view", "group", "where"),
+    [
+        ("operators", "", ["name", "kind=operator"]),
+        ("operators", "operators_by_shape", ["name", "input_shape", "kind=operator"]),
+        ("kernels", "", ["name"]),
+        ("kernels", "copies", ["name", "kind"]),
+    ],
+)
+def test_a_row_to_the_timeline_and_back(open_tab: Open, view: str, group: str, where: list[str]) -> None:
+    tab = open_tab(size=(1440, 760))
+    table = group or view
+    rows = ask(tab.address, f"table/{view}/{table}", run=RUN)["rows"]
+    place = min(len(rows) - 1, 17)
+    row = rows[place]
+    frame = tab.open(run=RUN, view=view, **({"group": group} if group else {}))
+    if place > 5:
+        frame.locator(".tt-grid").evaluate("(grid, top) => { grid.scrollTop = top }", 32 * (place - 3))
+        tab.settle()
+    frame.locator(f"[role=row][data-index='{place}'] .tt-row-name").click()
+    frame = tab.settle()
+    left = tab.state()
+    frame.locator(".tt-detail-name").get_by_role("button", name="Show in timeline").click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert tab.state()["view"] == "timeline" and "search" not in tab.state()
+    wanted = [item.replace("=", ":") if "=" in item else f"{item}:{row[item] or ''}" for item in where]
+    assert hit(tab) == wanted
+    # They are filters that the events view understands, and it finds the row's calls.
+    found = ask(tab.address, "table/events/instances", run=RUN, where=wanted[0], limit="1")
+    assert found["matched_rows"] > 0
+    assert row["name"][:12] in frame.locator(".tt-chip").inner_text()
+    assert not tab.axe()
+    frame.get_by_role("button", name="Show in table").click()
+    frame = tab.settle()
+    assert tab.state() == left
+    assert in_sight(frame)
+    assert_healthy(frame)
+
+
+def test_the_link_alone_finds_the_row_too_and_the_highlight_ends(open_tab: Open) -> None:
+    tab = open_tab()
+    state = {"view": "timeline", "hit": "name:aten::mm\x1fkind:operator", "from_view": "operators", "row": "aten::mm"}
+    frame = tab.open(run=RUN, **state)
+    frame.get_by_role("button", name="Show in table").click()
+    frame = tab.settle()
+    state = tab.state()
+    assert (state["view"], state["where"], state["row"]) == ("operators", "name:aten::mm", "aten::mm")
+    assert frame.locator("[role=rowheader]").count() == 1 and frame.locator(".tt-detail").count() == 1
+    tab.page.go_back()
+    frame = tab.settle()
+    frame.get_by_role("button", name="Clear the highlight").click()
+    frame = tab.settle()
+    assert not {"hit", "from_view", "row"} & set(tab.state()) and not frame.locator(".tt-chip").count()
+
+
+def test_a_node_of_the_module_tree(open_tab: Open) -> None:
+    tab = open_tab()
+    run = "transformer_cpu"
+    frame = tab.open(run=run, view="modules")
+    tree = ask(tab.address, "view/modules", run=run)["payloads"]["tree"]
+    frame.locator("[role=treeitem]").nth(1).click()
+    frame = tab.settle()
+    left = tab.state()
+    frame.get_by_role("button", name="Show in timeline").click()
+    frame = tab.settle()
+    assert hit(tab) == [f"module:{tree['rows'][int(left['row'])]['module']}"]
+    frame.get_by_role("button", name="Show in table").click()
+    frame = tab.settle()
+    assert tab.state() == left
+    assert_healthy(frame)
+
+
+@pytest.mark.parametrize(("view", "label"), [("operators", "operators"), ("kernels", "kernels")])
+def test_an_event_to_its_table(open_tab: Open, view: str, label: str) -> None:
+    tab = open_tab()
+    name = ask(tab.address, f"table/{view}/{view}", run=RUN)["rows"][0]["name"]
+    (event, *_) = ask(tab.address, "table/events/instances", run=RUN, where=f"name:{name}")["rows"]
+    frame = tab.open(run=RUN, view="timeline", event=str(event["event"]))
+    frame.get_by_role("button", name=f"Show in {label}").click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert tab.state()["view"] == view and frame.locator(".tt-detail").count() == 1
+    assert frame.locator("[role=rowheader]").all_inner_texts()[0].startswith(name[:8])
