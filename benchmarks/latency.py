@@ -35,6 +35,7 @@ TABLES = {
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
     "range": ("range", "range_devices"),
     "stacks": ("threads",),
+    "counters": (),
 }
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")
@@ -199,6 +200,12 @@ def _details(view: str, first: Any) -> Iterator[_Query]:
             yield {"start_ns": int(x[0]), "end_ns": moment}
     if view == "range":
         length = next(f["value"] for f in first["payloads"]["summary"]["figures"] if f["metric"]["unit"] == "ns")
+        for i in range(WINDOWS):
+            begin = length * i // WINDOWS
+            yield {"start_ns": begin, "end_ns": begin + max(1, length >> (1 + i % 12))}
+    if view == "counters":
+        shown = first["payloads"]["counters"]
+        length = shown["window_end_ns"]
         for i in range(WINDOWS):
             begin = length * i // WINDOWS
             yield {"start_ns": begin, "end_ns": begin + max(1, length >> (1 + i % 12))}

@@ -38,7 +38,7 @@ from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory")
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "counters")
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {
     "read": 160,
@@ -50,6 +50,7 @@ BYTES_PER_ROW = {
     "modules": 60,
     "stacks": 120,
     "memory": 130,
+    "counters": 40,
 }
 """Memory at the peak of a stage that one more kept event may take; half as much again as it takes now."""
 

@@ -12,6 +12,7 @@ from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.timeline import TimelineAnalysis
+from tb_plugin.analyses.timeline.counters import CountersAnalysis
 
 ANALYSES: tuple[Analysis, ...] = (
     Overview(),
@@ -25,4 +26,5 @@ ANALYSES: tuple[Analysis, ...] = (
     Diff(),
     Events(),
     Range(),
+    CountersAnalysis(),
 )

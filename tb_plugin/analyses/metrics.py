@@ -12,6 +12,7 @@ WHOLE = "the whole trace"
 CHOSEN_WINDOW = "the chosen window or steps, else the whole trace"
 STEPS = "all recorded steps, from the first one's start to the last one's end"
 STEP = "one step"
+EACH_BIN = "each bin of the window"
 
 
 def _metrics(window: str, unit: Unit, definitions: dict[str, tuple[str, str]]) -> dict[str, Metric]:
@@ -542,6 +543,31 @@ METRICS: dict[str, Metric] = {
             ),
             "busy_ratio": ("Busy share", "Busy over the length of the range."),
         },
+    ),
+    **_metrics(
+        EACH_BIN,
+        "count",
+        {
+            "queue_depth": (
+                "Launched, not started",
+                "Kernels, copies and sets whose launching call has begun and which have not begun on the device.",
+            ),
+        },
+    ),
+    **_metrics(
+        EACH_BIN,
+        "bytes_per_second",
+        {
+            "copy_bandwidth": (
+                "Copies",
+                "Bytes of the running copies, each spread evenly over its duration. 1 GB = 10^9 bytes.",
+            ),
+        },
+    ),
+    **_metrics(
+        EACH_BIN,
+        "number",
+        {"recorded_value": ("Recorded", "Value of a counter event of the trace, until the next one of its series.")},
     ),
     **_metrics(
         "",

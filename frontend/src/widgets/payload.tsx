@@ -1,6 +1,6 @@
 // Any payload, by its kind: what a view without a page of its own is drawn with.
 import { useMemo, useState } from 'react'
-import type { Breakdown, Link, Payload, Table, Tree } from '../api/payloads'
+import type { Breakdown, Counters, Link, Payload, Table, Tree } from '../api/payloads'
 import { columnScale, isNumeric } from '../lib/format'
 import { Card, MetricName, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
@@ -33,16 +33,31 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
       return <TreeBlock tree={payload} />
     case 'timeline':
       return <TimelineText data={payload} />
+    case 'counters':
+      return <CountersText data={payload} />
   }
 }
 
 export function PayloadCard({ payload, onLink }: { payload: Payload; onLink: (link: Link) => void }) {
-  const title = payload.kind === 'timeline' ? 'Timeline' : payload.title
+  const title = 'title' in payload ? payload.title : payload.kind === 'timeline' ? 'Timeline' : 'Counters'
   const subtitle = 'subtitle' in payload ? payload.subtitle : undefined
   return (
     <Card title={title} subtitle={subtitle}>
       <PayloadBlock payload={payload} onLink={onLink} />
     </Card>
+  )
+}
+
+/** Which counters there are, and how high they go. */
+function CountersText({ data }: { data: Counters }) {
+  return (
+    <ul>
+      {data.counters.map(({ key, title, subtitle, metric, max }) => (
+        <li key={key}>
+          {title}, {subtitle}: at most <Value value={max} unit={metric.unit} />
+        </li>
+      ))}
+    </ul>
   )
 }
 
