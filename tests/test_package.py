@@ -22,7 +22,7 @@ HEAVY = ("numpy", "pandas", "pyarrow", "fsspec")
 IMPORT_LIMIT_MS = 50
 SHARED = {
     "readers": {"base"},
-    "analyses": {"base", "metrics", "names", "selection", "grouping", "donuts", "driver_calls"},
+    "analyses": {"allocator", "base", "metrics", "names", "selection", "grouping", "donuts", "driver_calls"},
     "devices": {"base"},
 }
 """Modules of the extension packages that their siblings may import: what extensions are made of, not extensions."""

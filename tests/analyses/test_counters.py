@@ -133,6 +133,29 @@ def test_where_a_copy_goes(name: str, key: str) -> None:
     assert set(by_key(table)) == {f"{key}:0"}
 
 
+def test_recorded_series_hold_until_their_next_value() -> None:
+    builder = small().counter(20, "GPU 0", pid=0, used=4, free=6).counter(60, "GPU 0", pid=0, used=-8)
+    builder.counter(40, "load", pid=77, v=0.5).counter(10, "GPU 0", pid=77, used=1)
+    found = {c.title: c for c in counters(builder.table(), 0, 100_000, 50).counters if c.key.startswith("recorded")}
+    assert len(found) == 3, "one title stands for two"
+    everything = [c for c in counters(builder.table(), 0, 100_000, 50).counters if c.process is not None]
+    used = next(c for c in everything if c.title == "GPU 0 · used" and c.process == "0")
+    assert [used.mean[i] for i in (9, 10, 29, 30, 49)] == [None, 4, 4, -8, -8]
+    assert (used.min, used.max, used.device, used.subtitle) == (-8, 4, "0", "process 0")
+    load = found["load · v"]
+    assert (load.min, load.max, load.device, load.subtitle) == (0, 0.5, None, "process 77")
+
+
+def test_of_many_recorded_series_those_with_most_values_are_shown() -> None:
+    builder = trace().op("a", 0, 50)
+    for i in range(LONGEST_LIST + 3):
+        builder.counter(1, f"n{i}", v=1)
+    builder.counter(2, "n202", v=1)
+    found = counters(builder.table())
+    assert (len(found.counters), found.omitted) == (LONGEST_LIST, 3)
+    assert "n202 · v" in [c.title for c in found.counters]
+
+
 def test_a_list_that_is_too_long_says_so() -> None:
     builder = trace().op("a", 0, 50)
     for device in range(LONGEST_LIST + 3):

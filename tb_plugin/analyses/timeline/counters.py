@@ -6,6 +6,7 @@ depend on the window but for the edges of the bins. docs/metrics.md, "Counters",
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Counter, Counters, Metric, Table, View
 from tb_plugin.trace.curve import Curve, binned, edges_of, presence, stacked
 from tb_plugin.trace.intervals import union
+from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import stable_order
@@ -105,7 +107,7 @@ def _counters(trace: TraceTable, start: int, end: int, bins: int) -> Counters:
     first, last = trace.coverage.start_ns, trace.coverage.end_ns
     # Outside of what was opened nothing is known: no time of a bin lies there.
     edges = np.clip(edges_of(start, end, bins), first, last)
-    known, scales = _known(trace)
+    known, scales, omitted = _known(trace)
     found = []
     for counter, (low, high) in zip(known, scales, strict=True):
         values = binned(counter.curve, edges)
@@ -124,8 +126,7 @@ def _counters(trace: TraceTable, start: int, end: int, bins: int) -> Counters:
                 max=high,
             )
         )
-    listed = found[:LONGEST_LIST]
-    return Counters(start, end, bins, first, last, listed, len(found) - len(listed))
+    return Counters(start, end, bins, first, last, found, omitted)
 
 
 def _or_null(values: Float64) -> list[float | None]:
@@ -133,9 +134,12 @@ def _or_null(values: Float64) -> list[float | None]:
 
 
 @lru_cache(maxsize=2)
-def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]]]:
-    """The counters of a trace, and lowest and highest value of each (see Counter.min and max)."""
-    counters = [*_of_devices(trace), *_of_memory(trace)]
+def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
+    """The counters of a trace, lowest and highest value of each (see Counter.min and max), and how many more there are."""
+    recorded, further = _recorded(trace)
+    counters = [*_of_devices(trace), *_of_memory(trace), *recorded]
+    omitted = max(0, len(counters) - LONGEST_LIST) + further
+    counters = counters[:LONGEST_LIST]
     counters.sort(key=lambda counter: _order(trace, counter))
     whole = np.array([trace.coverage.start_ns, trace.coverage.end_ns], np.int64)
     scales = []
@@ -143,7 +147,7 @@ def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]]]:
         values = binned(counter.curve, whole)
         low, high = (float(np.nan_to_num(side[0])) for side in (values.low, values.high))
         scales.append((min(low, 0.0), 1.0 if counter.metric.unit == "ratio" else high))
-    return counters, scales
+    return counters, scales, omitted
 
 
 def _order(trace: TraceTable, counter: _Known) -> tuple[bool, int]:
@@ -232,3 +236,34 @@ def _of_memory(trace: TraceTable) -> Iterator[_Known]:
             what = metric("reserved_bytes", window=EACH_BIN)
             curve = Curve(time, np.where(reserved == MISSING, np.nan, reserved))
             yield _Known(f"reserved:{name}", what.title, name, what, curve, device)
+
+
+def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
+    """The series that the file records, those with most values first, and how many are left out."""
+    counters = trace.counters
+    width = len(trace.strings) + 1
+    named, _ = numbered(counters.pid.astype(np.int64) * width + counters.name)
+    of, count = numbered(named * width + counters.series)
+    size = np.bincount(of, minlength=count)
+    order = stable_order(of)
+    begin = np.cumsum(size) - size
+    devices = {track.pid for track in trace.tracks if track.is_device}
+    devices -= {track.pid for track in trace.tracks if not track.is_device}
+    processes = {track.pid: track.process for track in trace.tracks}
+    what = metric("recorded_value", window=EACH_BIN)
+    found = []
+    for number in np.argsort(-size, kind="stable")[:LONGEST_LIST].tolist():
+        rows = order[begin[number] : begin[number] + size[number]]
+        name, series, pid = (trace.strings[int(ids[rows[0]])] for ids in (counters.name, counters.series, counters.pid))
+        found.append(
+            _Known(
+                key=f"recorded:{json.dumps([pid, name, series])}",
+                title=f"{name} · {series}",
+                subtitle=processes.get(pid) or f"process {pid}",
+                metric=what,
+                curve=Curve(counters.time_ns[rows], counters.value[rows]),
+                device=pid if pid in devices else None,
+                process=pid,
+            )
+        )
+    return found, count - len(found)
