@@ -36,6 +36,7 @@ TABLES = {
     "range": ("range", "range_devices"),
     "stacks": ("threads",),
     "counters": (),
+    "gaps": ("gaps",),
 }
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")
@@ -203,9 +204,8 @@ def _details(view: str, first: Any) -> Iterator[_Query]:
         for i in range(WINDOWS):
             begin = length * i // WINDOWS
             yield {"start_ns": begin, "end_ns": begin + max(1, length >> (1 + i % 12))}
-    if view == "counters":
-        shown = first["payloads"]["counters"]
-        length = shown["window_end_ns"]
+    if view in ("counters", "gaps"):
+        length = first["coverage"]["window_ns"]
         for i in range(WINDOWS):
             begin = length * i // WINDOWS
             yield {"start_ns": begin, "end_ns": begin + max(1, length >> (1 + i % 12))}

@@ -38,7 +38,7 @@ from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "counters")
+VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "counters", "gaps")
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {
     "read": 160,
@@ -51,6 +51,7 @@ BYTES_PER_ROW = {
     "stacks": 120,
     "memory": 130,
     "counters": 40,
+    "gaps": 100,
 }
 """Memory at the peak of a stage that one more kept event may take; half as much again as it takes now."""
 

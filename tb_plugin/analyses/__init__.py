@@ -13,6 +13,7 @@ from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.timeline import TimelineAnalysis
 from tb_plugin.analyses.timeline.counters import CountersAnalysis
+from tb_plugin.analyses.timeline.gaps import Gaps
 
 ANALYSES: tuple[Analysis, ...] = (
     Overview(),
@@ -27,4 +28,5 @@ ANALYSES: tuple[Analysis, ...] = (
     Events(),
     Range(),
     CountersAnalysis(),
+    Gaps(),
 )

@@ -163,6 +163,24 @@ def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
         row[closed] = parent[row[closed]]
 
 
+def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """Moments, ascending, and the latest-started row that is open from each to the next: its position, -1 = none.
+
+    ``start, end`` describe rows of one track sorted by start. They may cross: from the row that started last one climbs
+    to the last one before it that ends no earlier, for all between are closed by then.
+    """
+    before = np.arange(len(start)) - 1
+    short = np.arange(len(start))
+    while len(short := short[(before[short] >= 0) & (end[before[short]] < end[short])]):
+        before[short] = before[before[short]]
+    time = np.unique(np.concatenate((start, end)))
+    row = np.searchsorted(start, time, side="right") - 1
+    closed = np.arange(len(time))
+    while len(closed := closed[(row[closed] >= 0) & (end[row[closed]] <= time[closed])]):
+        row[closed] = before[row[closed]]
+    return time, row
+
+
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
     """Duration of each row less the time covered by its direct children, nanoseconds, never negative.
 
