@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.trace.numbering import places_of
+from tb_plugin.trace.numbering import distinct, places_of
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -173,7 +173,7 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
     short = np.arange(len(start))
     while len(short := short[(before[short] >= 0) & (end[before[short]] < end[short])]):
         before[short] = before[before[short]]
-    time = np.unique(np.concatenate((start, end)))
+    time = distinct(start, end)
     row = np.searchsorted(start, time, side="right") - 1
     closed = np.arange(len(time))
     while len(closed := closed[(row[closed] >= 0) & (end[row[closed]] <= time[closed])]):

@@ -15,10 +15,14 @@ from tb_plugin.analyses.timeline.counters import DIRECTIONS, LONGEST_LIST
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Counter, Counters
 from tb_plugin.payloads.export import to_json
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, memcpy, memset, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tb_plugin.trace.window import choose, parse_window
+from tests.builders import Bytes, TraceBuilder, kernel, memcpy, memset, part, trace
+from tests.conftest import SAMPLE_FILES, SAMPLES, sample
 
 WITH_DEVICES = [name for name in SAMPLE_FILES if name.startswith("synthetic")]
 
@@ -239,3 +243,26 @@ def test_a_sample_recounted(name: str) -> None:
             assert found[key].mean[i] == pytest.approx(mean, rel=1e-9, abs=1e-9), (key, i)
             assert found[key].low[i] == pytest.approx(min(values), rel=1e-9, abs=1e-3), (key, i)
             assert found[key].high[i] == pytest.approx(max(values), rel=1e-9, abs=1e-3), (key, i)
+
+
+def test_of_a_trace_opened_as_a_window_the_counters_inside_are_those_of_the_whole_trace() -> None:
+    name = next(name for name in SAMPLE_FILES if name.startswith("synthetic_gpu"))
+    whole, source, reader = sample(name), Bytes((SAMPLES / name).read_bytes()), KinetoReader()
+    survey = reader.survey(source, ReadOptions(), no_progress)
+    window = choose(survey, parse_window("1-2"), 10**15, 0, 0)
+    opened = assemble(reader.read(source, ReadOptions(window=window), no_progress))
+    begin, end = opened.coverage.start_ns, opened.coverage.end_ns
+    some, every = by_key(opened, begin, end, 400), by_key(whole, begin, end, 400)
+    for key in ("utilization:0", "sm_efficiency:0", "htod:0", "dtod:0", "allocated:cuda:0"):
+        assert some[key].high == pytest.approx(every[key].high, rel=1e-9), key
+        assert some[key].mean == pytest.approx(every[key].mean, rel=1e-9, abs=1e-3), key
+    outside = by_key(opened, 0, begin, 50)["utilization:0"]
+    assert outside.mean == outside.low == outside.high == [None] * 50
+    found, known = (part(table, "gaps").frames["gaps"].data.to_pylist() for table in (opened, whole))
+
+    def inside(gaps: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
+        keys = ("stream", "start_ns", "dur_ns", "why", "host_doing", "host_doing_ns", "other_busy_ratio")
+        within = [gap for gap in gaps if begin < gap["start_ns"] and gap["start_ns"] + gap["dur_ns"] < end]
+        return {tuple(gap[key] for key in keys) for gap in within}
+
+    assert inside(found) == inside(known) and len(inside(found)) > 5

@@ -32,7 +32,7 @@ from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Sort, Table, View
 from tb_plugin.trace.intervals import Ranges, contains, measure_within, union
-from tb_plugin.trace.numbering import firsts, numbered
+from tb_plugin.trace.numbering import distinct, firsts, numbered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
@@ -264,10 +264,10 @@ class _Host:
 
         The time of each name before each bound is a table; a stretch is the difference of two of its columns.
         """
-        edges = np.unique(np.concatenate((begin, end)))
+        edges = distinct(begin, end)
         times, names = self._doing(track)
         near = slice(*np.searchsorted(times, edges[[0, -1]]))
-        points = np.unique(np.concatenate((times[near], edges)))
+        points = distinct(times[near], edges)
         left, length = points[:-1], np.diff(points)
         asked = contains(union(begin, end), left)
         left, length = left[asked], length[asked]
