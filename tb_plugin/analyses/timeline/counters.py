@@ -41,7 +41,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 WIDTH, LEAST, MOST = 800, 50, 4000
-LONGEST_LIST = 200
+LONGEST_LIST = 100
 """Counters in an answer; further ones are counted."""
 PER_SECOND = 1e9
 """Nanoseconds of a second."""

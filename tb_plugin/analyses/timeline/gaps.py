@@ -91,8 +91,8 @@ class Gaps:
             & (every.start_ns < end)
             & (every.end_ns > start)
         )
-        summary = Figures("summary", "Gaps", "", _figures(trace, every, found, start, end))
-        frames = {"gaps": _frame(trace, every, found.take(_longest(found)))}
+        summary = Figures("summary", "Gaps", "", _figures(trace, found, start, end))
+        frames = {"gaps": _frame(trace, found.take(_longest(found)))}
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "gaps"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -144,10 +144,10 @@ def _longest(found: _Found) -> Int64:
     return order
 
 
-def _figures(trace: TraceTable, every: _Found, found: _Found, start: int, end: int) -> list[Figure]:
+def _figures(trace: TraceTable, found: _Found, start: int, end: int) -> list[Figure]:
     """How many gaps there are, and how much of the window they take."""
     inside = int((np.minimum(found.end_ns, end) - np.maximum(found.start_ns, start)).sum())
-    length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns)) * every.streams
+    length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns)) * found.streams
     return [
         Figure(metric("gaps"), len(found.next)),
         Figure(metric("gap_ns"), inside),
@@ -156,7 +156,8 @@ def _figures(trace: TraceTable, every: _Found, found: _Found, start: int, end: i
     ]
 
 
-def _frame(trace: TraceTable, every: _Found, gaps: _Found) -> Frame:
+def _frame(trace: TraceTable, gaps: _Found) -> Frame:
+    """The gaps as a table, in their order."""
     length = gaps.end_ns - gaps.start_ns
     track, device = trace.track[gaps.next], trace.device[gaps.next]
     launch = trace.launch[gaps.next]
@@ -164,7 +165,7 @@ def _frame(trace: TraceTable, every: _Found, gaps: _Found) -> Frame:
     for number in np.unique(device).tolist():
         mine = device == number
         # The stream itself stands still in its gap: what is busy there is another one.
-        other[mine] = measure_within(every.busy[number], gaps.start_ns[mine], gaps.end_ns[mine])
+        other[mine] = measure_within(gaps.busy[number], gaps.start_ns[mine], gaps.end_ns[mine])
     why = _explained(trace, gaps)
     ids = pa.array([*(each.id for each in trace.devices), None], pa.string())
     streams = pa.array([each.tid for each in trace.tracks], pa.string())
