@@ -37,6 +37,8 @@ TABLES = {
     "stacks": ("threads",),
     "find": ("hits", "names"),
     "flows": (),
+    "counters": (),
+    "gaps": ("gaps",),
 }
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")
@@ -208,6 +210,11 @@ def _details(view: str, first: Any) -> Iterator[_Query]:
             yield {"start_ns": int(x[0]), "end_ns": moment}
     if view == "range":
         length = next(f["value"] for f in first["payloads"]["summary"]["figures"] if f["metric"]["unit"] == "ns")
+        for i in range(WINDOWS):
+            begin = length * i // WINDOWS
+            yield {"start_ns": begin, "end_ns": begin + max(1, length >> (1 + i % 12))}
+    if view in ("counters", "gaps"):
+        length = first["coverage"]["window_ns"]
         for i in range(WINDOWS):
             begin = length * i // WINDOWS
             yield {"start_ns": begin, "end_ns": begin + max(1, length >> (1 + i % 12))}

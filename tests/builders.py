@@ -263,6 +263,10 @@ class TraceBuilder:
         args = {"Bytes": size, "Device Type": device_type, "Device Id": device_id, "Addr": 1, **args}
         return self.raw(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=HOST, tid=tid, ts=at, args=args)
 
+    def counter(self, at: Time, name: str = "c", pid: Any = HOST, tid: Any = 0, **values: Any) -> Self:
+        """A counter event with a value for each of its series."""
+        return self.raw(ph="C", name=name, pid=pid, tid=tid, ts=at, args=values)
+
     def arrow(self, forward: Time, backward: Time, forward_tid: Any = 1, backward_tid: Any = 2) -> Self:
         """A forward-backward link between the operators that start then."""
         self._flow += 1

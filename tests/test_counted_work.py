@@ -38,7 +38,9 @@ from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "find", "flows")
+VIEWS = (
+    "overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "find", "flows", "counters", "gaps",
+)  # fmt: skip
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {
     "read": 160,
@@ -52,6 +54,8 @@ BYTES_PER_ROW = {
     "memory": 130,
     "find": 55,
     "flows": 20,
+    "counters": 40,
+    "gaps": 100,
 }
 """Memory at the peak of a stage that one more kept event may take; half as much again as it takes now."""
 

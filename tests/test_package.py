@@ -22,7 +22,9 @@ HEAVY = ("numpy", "pandas", "pyarrow", "fsspec")
 IMPORT_LIMIT_MS = 50
 SHARED = {
     "readers": {"base"},
-    "analyses": {"base", "metrics", "names", "selection", "grouping", "donuts", "filters", "driver_calls"},
+    "analyses": {
+        "allocator", "base", "metrics", "names", "selection", "grouping", "donuts", "filters", "driver_calls",
+    },  # fmt: skip
     "devices": {"base"},
 }
 """Modules of the extension packages that their siblings may import: what extensions are made of, not extensions."""

@@ -14,6 +14,8 @@ from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.timeline import TimelineAnalysis
 from tb_plugin.analyses.timeline.find import Find
 from tb_plugin.analyses.timeline.flows import FlowsAnalysis
+from tb_plugin.analyses.timeline.counters import CountersAnalysis
+from tb_plugin.analyses.timeline.gaps import Gaps
 
 ANALYSES: tuple[Analysis, ...] = (
     Overview(),
@@ -29,4 +31,6 @@ ANALYSES: tuple[Analysis, ...] = (
     Range(),
     Find(),
     FlowsAnalysis(),
+    CountersAnalysis(),
+    Gaps(),
 )

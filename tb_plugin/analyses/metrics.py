@@ -12,6 +12,7 @@ WHOLE = "the whole trace"
 CHOSEN_WINDOW = "the chosen window or steps, else the whole trace"
 STEPS = "all recorded steps, from the first one's start to the last one's end"
 STEP = "one step"
+EACH_BIN = "each bin of the window"
 
 
 def _metrics(window: str, unit: Unit, definitions: dict[str, tuple[str, str]]) -> dict[str, Metric]:
@@ -547,6 +548,87 @@ METRICS: dict[str, Metric] = {
             ),
             "busy_ratio": ("Busy share", "Busy over the length of the range."),
         },
+    ),
+    **_metrics(
+        "the window",
+        "count",
+        {
+            "gaps": ("Gaps", "Times between two pieces of work of a device stream, no shorter than asked for."),
+            "gaps_listed": ("Listed", "The longest of them, which are listed."),
+            "lane": ("Lane", "Place of the stream among all lanes of the timeline."),
+        },
+    ),
+    **_metrics(
+        "the window",
+        "ns",
+        {
+            "gap_ns": ("In gaps", "Parts of the gaps that lie in the window, added up over the streams."),
+            "launched_at_ns": ("Launched at", "When the call that launched the work after the gap began."),
+            "host_doing_ns": (
+                "In it",
+                "Time of the gap (until the launch, where it was late) in what the host did most.",
+            ),
+        },
+    ),
+    **_metrics(
+        "the window",
+        "ratio",
+        {
+            "gap_ratio": (
+                "Share",
+                "Time in gaps over the length of the window times the number of streams that worked.",
+            ),
+            "other_busy_ratio": ("Others busy", "Share of the gap in which another stream of the device worked."),
+            "host_doing_ratio": ("Of the gap", "Time in what the host did most over the length of the gap."),
+        },
+    ),
+    **_metrics(
+        "",
+        "text",
+        {
+            "why": (
+                "Why",
+                "host busy: the launch came late, its thread did something else. host waits: late, the thread waited for "
+                "a device. launched before: the work was launched in time and waited on the device. nothing recorded: no "
+                "launch, or the thread recorded nothing meanwhile.",
+            ),
+        },
+    ),
+    **_metrics(
+        "",
+        "code",
+        {
+            "host_doing": (
+                "Host did",
+                "Name that was innermost longest on the thread that launched the work after the gap: until the launch "
+                "where it was late, else in all of the gap. Empty: no event was open.",
+            ),
+        },
+    ),
+    **_metrics(
+        EACH_BIN,
+        "count",
+        {
+            "queue_depth": (
+                "Launched, not started",
+                "Kernels, copies and sets whose launching call has begun and which have not begun on the device.",
+            ),
+        },
+    ),
+    **_metrics(
+        EACH_BIN,
+        "bytes_per_second",
+        {
+            "copy_bandwidth": (
+                "Copies",
+                "Bytes of the running copies, each spread evenly over its duration. 1 GB = 10^9 bytes.",
+            ),
+        },
+    ),
+    **_metrics(
+        EACH_BIN,
+        "number",
+        {"recorded_value": ("Recorded", "Value of a counter event of the trace, until the next one of its series.")},
     ),
     **_metrics(
         "",

@@ -17,6 +17,7 @@ from tb_plugin.payloads.catalog import (
     StepInfo,
     WorkerInfo,
 )
+from tb_plugin.payloads.counters import Counter, Counters
 from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Severity
@@ -30,6 +31,8 @@ __all__ = [
     "Breakdown",
     "Catalog",
     "Column",
+    "Counter",
+    "Counters",
     "CoverageInfo",
     "Figure",
     "Figures",

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tb_plugin.payloads.base import CoverageInfo
 from tb_plugin.payloads.breakdown import Breakdown
+from tb_plugin.payloads.counters import Counters
 from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.notice import Notices
@@ -14,7 +15,7 @@ from tb_plugin.payloads.table import Table
 from tb_plugin.payloads.timeline import Timeline
 from tb_plugin.payloads.tree import Tree
 
-Payload = Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows
+Payload = Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters
 
 
 class View(Struct, frozen=True, tag_field="kind", tag="view"):

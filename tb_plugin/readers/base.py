@@ -68,8 +68,8 @@ class ReadOptions:
 class ReadState:
     """How far a read is: ``fraction`` of the stored bytes, 0..1, and the events decoded so far, also by kind.
 
-    ``counts`` has the names of ``EventKind`` in lower case, "memory" (allocator events) and "other" (names, arrows,
-    marks); only kinds that were met. ``head`` are the facts that the file states ahead of its events (as
+    ``counts`` has the names of ``EventKind`` in lower case, "memory" (allocator events), "counter" and "other" (names,
+    arrows, marks); only kinds that were met. ``head`` are the facts that the file states ahead of its events (as
     ``RawTrace.metadata``), which are right before anything else is.
     """
 

@@ -61,7 +61,7 @@ def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, ta
     with gzip.open(target, "wb", compresslevel=3) as out:
         out.write(b'{"traceEvents":[\n')
         separator = b""
-        for event in _events(trace, rows):
+        for event in _events(trace, rows, low, end_ns):
             out.write(separator + msgspec.json.encode(event))
             separator = b",\n"
         properties = trace.metadata.get("deviceProperties", [])
@@ -74,7 +74,9 @@ def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, ta
         out.write(b"}\n")
 
 
-def _events(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[dict[str, Any]]:
+def _events(
+    trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]], start_ns: int, end_ns: int | None
+) -> Iterator[dict[str, Any]]:
     """Names of the tracks, then every event, then an arrow from each launch to what it launched."""
     for track_id in np.unique(trace.track[rows]).tolist():
         track = trace.tracks[track_id]
@@ -92,6 +94,7 @@ def _events(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Ite
             "args": extra.get(row, {}),
         }
     yield from _memory(trace, rows)
+    yield from _counters(trace, start_ns, end_ns)
     inside = set(rows.tolist())
     for row in rows[trace.forward[rows] != MISSING].tolist():
         forward = int(trace.forward[row])
@@ -128,6 +131,26 @@ def _memory(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Ite
             "tid": _identity(trace.strings[int(memory.tid[at])]),
             "ts": _microseconds(trace.origin_ns + int(memory.time_ns[at])),
             "args": {name: int(getattr(memory, column)[at]) for column, name in names.items()},
+        }
+
+
+def _counters(trace: TraceTable, start_ns: int, end_ns: int | None) -> Iterator[dict[str, Any]]:
+    """Counter events inside ``[start_ns, end_ns)``, with all their series."""
+    counters = trace.counters
+    inside = counters.time_ns >= start_ns
+    if end_ns is not None:
+        inside &= counters.time_ns < end_ns
+    chosen = np.flatnonzero(inside)
+    chosen = chosen[np.argsort(counters.event[chosen], kind="stable")]
+    for values in np.split(chosen, np.flatnonzero(np.diff(counters.event[chosen])) + 1) if len(chosen) else ():
+        first = int(values[0])
+        yield {
+            "ph": "C",
+            "name": trace.strings[int(counters.name[first])],
+            "pid": _identity(trace.strings[int(counters.pid[first])]),
+            "tid": _identity(trace.strings[int(counters.tid[first])]),
+            "ts": _microseconds(trace.origin_ns + int(counters.time_ns[first])),
+            "args": {trace.strings[int(counters.series[at])]: float(counters.value[at]) for at in values.tolist()},
         }
 
 

@@ -31,7 +31,7 @@ from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
-DETAIL_VIEWS = ("events", "range", "find", "flows")
+DETAIL_VIEWS = ("events", "range", "find", "flows", "counters", "gaps")
 """Views that need a selection to say anything: reached from a row, not from the navigation."""
 PICTURES = ("timeline", "stacks")
 """Views without facts: no report waits for them unless it names them."""

@@ -18,6 +18,7 @@ from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
     CollectiveArgs,
+    CounterEvents,
     Coverage,
     DeviceArgs,
     MemoryEvents,
@@ -29,7 +30,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -38,6 +39,7 @@ SECTIONS: dict[str, type[Any]] = {
     "device_args": DeviceArgs,
     "collectives": CollectiveArgs,
     "memory": MemoryEvents,
+    "counters": CounterEvents,
 }
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from tb_plugin.trace import links, tree
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.numbering import firsts, numbered, places_of
-from tb_plugin.trace.order import kinds, plausible, sort
+from tb_plugin.trace.order import FAR, LONG, kinds, plausible, sort
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.rows import Nests, Rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
 from tb_plugin.trace.table import (
     CollectiveArgs,
+    CounterEvents,
     DeviceArgs,
     MemoryEvents,
     OperatorArgs,
@@ -67,7 +68,8 @@ def assemble(raw: RawTrace) -> TraceTable:
     launch, operator, disagreements = _device_links(rows, operator, op_parent)
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
-    report = without_outside(_with_quarantine(raw.report, quarantined), outside)
+    counters, untimely = _counters(raw.counters, origin)
+    report = without_outside(_with_quarantine(raw.report, len(quarantined) + untimely), outside)
     return TraceTable(
         start_ns=rows.start,
         dur_ns=rows.end - rows.start,
@@ -97,6 +99,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         device_args=_moved(raw.device_args, position),
         collectives=_moved(raw.collectives, position),
         memory=_memory(raw.memory, origin),
+        counters=counters,
         steps=_steps(raw, rows, launch),
         metadata=raw.metadata,
         report=report,
@@ -112,8 +115,9 @@ def _origin(raw: RawTrace, order: Int64) -> int:
     if raw.window is not None:
         return raw.window.origin_ns
     times = [int(raw.start_ns[order[0]])] if len(order) else []
-    if not times and len(raw.memory.time_ns):
-        times = [int(raw.memory.time_ns.min())]
+    for others in (raw.memory.time_ns, raw.counters.time_ns):
+        if not times and len(others):
+            times = [int(others.min())]
     return times[0] if times else 0
 
 
@@ -320,6 +324,19 @@ def _memory(memory: MemoryEvents, origin: int) -> MemoryEvents:
     return MemoryEvents(**columns)
 
 
+def _counters(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
+    """The values of counters by time, and the number of events whose time cannot be right (as ``plausible`` has it)."""
+    time = counters.time_ns
+    bad = np.abs(time // 4 - origin // 4) > FAR // 4  # quarters keep the difference inside int64
+    if origin > LONG:
+        bad |= time <= 0
+    order = np.flatnonzero(~bad)
+    order = order[np.argsort(time[order], kind="stable")]
+    columns = {f.name: getattr(counters, f.name)[order] for f in fields(counters)}
+    columns["time_ns"] = columns["time_ns"] - origin
+    return CounterEvents(**columns), len(np.unique(counters.event[bad]))
+
+
 def _steps(raw: RawTrace, rows: Rows, launch: Int32) -> Steps:
     if raw.window is not None:
         return steps_of(raw.window)
@@ -350,18 +367,18 @@ def _label(name: str) -> str:
     return match.group(1) if match else name
 
 
-def _with_quarantine(report: ReadReport, quarantined: Int64) -> ReadReport:
-    if not len(quarantined):
+def _with_quarantine(report: ReadReport, quarantined: int) -> ReadReport:
+    if not quarantined:
         return report
     issue = Issue(
         code="impossible_time",
         outcome="quarantined",
         text="Events whose time cannot be right (centuries away, negative, or a device event at 0): left out of all numbers.",
-        count=len(quarantined),
+        count=quarantined,
     )
     return replace(
         report,
-        events_kept=report.events_kept - len(quarantined),
-        events_quarantined=report.events_quarantined + len(quarantined),
+        events_kept=report.events_kept - quarantined,
+        events_quarantined=report.events_quarantined + quarantined,
         issues=(*report.issues, issue),
     )

@@ -18,6 +18,13 @@ def numbered(values: npt.NDArray[np.integer]) -> tuple[Int64, int]:
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
+def distinct(*columns: Int64) -> Int64:
+    """The values of some columns, ascending, each once. Columns that ascend already are merely merged."""
+    values = np.sort(np.concatenate(columns), kind="stable")  # unlike np.unique it makes use of sorted runs
+    first: Int64 = values[np.append(True, values[1:] > values[:-1])[: len(values)]]
+    return first
+
+
 def firsts(of: Int64, count: int) -> Int64:
     """Where each of ``count`` numbers stands first in ``of``."""
     first = np.empty(count, np.int64)

@@ -39,7 +39,7 @@ class ReadReport:
     events_quarantined: int = 0
     events_unknown: int = 0
     events_other: int = 0
-    """Valid events that carry no duration: metadata rows, flows, counters."""
+    """Valid events that are neither rows nor values of memory or counters: names, flows, marks."""
     events_outside: int = 0
     """Events outside the window that was opened; 0 where all of the file was."""
     complete: bool = True

@@ -123,6 +123,25 @@ class MemoryEvents:
 
 
 @dataclass(frozen=True, eq=False)
+class CounterEvents:
+    """Values of recorded counters, not rows of the table: sorted by time. Each holds until the next one of its series."""
+
+    time_ns: Int64 = _none(np.int64)
+    value: Float64 = _none(np.float64)
+    """Finite."""
+    event: Int32 = _none(np.int32)
+    """Number of the event in the file: one may hold values of several series."""
+    name: Int32 = _none(np.int32)
+    """String id of the counter's name, with its id in brackets where the event has one."""
+    series: Int32 = _none(np.int32)
+    """String id of the argument that holds the value."""
+    pid: Int32 = _none(np.int32)
+    """String id. Counters belong to processes."""
+    tid: Int32 = _none(np.int32)
+    """String id."""
+
+
+@dataclass(frozen=True, eq=False)
 class Flows:
     """Both ends of forward-backward arrows, by flow id, in file order. Times as the rows' ``start_ns``."""
 
@@ -164,6 +183,7 @@ class RawTrace:
     device_args: DeviceArgs = field(default_factory=DeviceArgs)
     collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
     memory: MemoryEvents = field(default_factory=MemoryEvents)
+    counters: CounterEvents = field(default_factory=CounterEvents)
     flows: Flows = field(default_factory=Flows)
     process_names: Mapping[str, str] = field(default_factory=dict)
     """pid text -> process name (labels appended in parentheses)."""
@@ -292,6 +312,7 @@ class TraceTable:
     device_args: DeviceArgs
     collectives: CollectiveArgs
     memory: MemoryEvents
+    counters: CounterEvents
     steps: Steps
     metadata: Mapping[str, Any]
     report: ReadReport

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.trace.numbering import places_of
+from tb_plugin.trace.numbering import distinct, places_of
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -161,6 +161,24 @@ def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
         if not closed.any():
             return row
         row[closed] = parent[row[closed]]
+
+
+def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """Moments, ascending, and the latest-started row that is open from each to the next: its position, -1 = none.
+
+    ``start, end`` describe rows of one track sorted by start. They may cross: from the row that started last one climbs
+    to the last one before it that ends no earlier, for all between are closed by then.
+    """
+    before = np.arange(len(start)) - 1
+    short = np.arange(len(start))
+    while len(short := short[(before[short] >= 0) & (end[before[short]] < end[short])]):
+        before[short] = before[before[short]]
+    time = distinct(start, end)
+    row = np.searchsorted(start, time, side="right") - 1
+    closed = np.arange(len(time))
+    while len(closed := closed[(row[closed] >= 0) & (end[row[closed]] <= time[closed])]):
+        row[closed] = before[row[closed]]
+    return time, row
 
 
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:

@@ -15,6 +15,7 @@ from tb_plugin.service.chrome import write_window
 from tb_plugin.storage.files import FileSource
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import TraceTable
+from tests.builders import trace
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 RUNS = ("synthetic_gpu", "transformer_cpu", "ddp_gloo")
@@ -49,3 +50,20 @@ def test_a_window_holds_what_touches_it_and_nothing_else(tmp_path: Path) -> None
     assert len(exported) == int(touching.sum())
     expected = np.sort(original.start_ns[touching] + original.origin_ns)
     assert np.array_equal(np.sort(exported.start_ns + exported.origin_ns), expected)
+
+
+def test_counters_go_along(tmp_path: Path) -> None:
+    builder = trace().op("a", 5, 100).counter(10, "a · b", pid=3, v=1, w=-2.5).counter(20.001, v=3).counter(40, v=4)
+    original = builder.raw(ph="C", name="n", id=1, pid=1, ts=20, args={"v": 1}).table()
+    write_window(original, None, None, str(tmp_path / "all.json.gz"))
+    everything = _load(tmp_path / "all.json.gz")
+    assert everything.report.issues == () and everything.report.events_kept == original.report.events_kept
+    assert _counters(everything) == _counters(original)
+    write_window(original, 15_000, 35_000, str(tmp_path / "some.json.gz"))
+    assert _counters(_load(tmp_path / "some.json.gz")) == _counters(original)[2:4]
+
+
+def _counters(table: TraceTable) -> list[tuple[object, ...]]:
+    found = table.counters
+    texts = [[table.strings[int(i)] for i in ids] for ids in (found.name, found.series, found.pid)]
+    return list(zip((found.time_ns + table.origin_ns).tolist(), found.value.tolist(), *texts, strict=True))

@@ -37,7 +37,9 @@ def rich() -> TraceBuilder:
         "aten::mm", 0, 10, ext=2, shapes=[[2, 8], []], stack="a.py(1): f;b.py(2): g", sequence=0
     )
     builder.launches(kernel("k", 5, grid=[1, 2, 3], blocks_per_sm=0.5, occupancy=30), memcpy(3, 20, bytes=77))
-    builder.python("f", 0, 40, id=1).module("M", 1, 30, id=2, parent=1).memory(5, 100).thread_name(1, "π")
+    builder.python("f", 0, 40, id=1).module("M", 1, 30, id=2, parent=1).memory(5, 100).counter(
+        6, a=1, b=-2.5
+    ).thread_name(1, "π")
     return builder.op("crossing", 30, 30).op("crossing", 40, 40)
 
 

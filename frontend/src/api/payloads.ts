@@ -230,6 +230,7 @@ export interface View {
   kind: 'view'
   payloads: {
     [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows
+    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Counters
   }
   title: string
 }
@@ -419,6 +420,37 @@ export interface Flows {
   start_ns: number[]
   to: number[]
   total: number
+ * Counters in ``bins`` equal bins of ``[start_ns, end_ns)``.
+ *
+ *     Bin i begins at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends where the next one begins.
+ */
+export interface Counters {
+  bins: number
+  counters: Counter[]
+  end_ns: number
+  kind: 'counters'
+  omitted: number
+  start_ns: number
+  window_end_ns: number
+  window_start_ns: number
+}
+/**
+ * One quantity in the bins of a Counters: arrays as long as there are bins, null where nothing is known.
+ *
+ *     ``low`` and ``high`` are the lowest and the highest value at any moment of a bin, ``mean`` is weighted by time.
+ */
+export interface Counter {
+  device: string | null
+  high: (number | null)[]
+  key: string
+  low: (number | null)[]
+  max: number
+  mean: (number | null)[]
+  metric: Metric
+  min: number
+  process: string | null
+  subtitle: string
+  title: string
 }
 
 export type Unit = Metric['unit']

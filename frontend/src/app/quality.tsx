@@ -49,7 +49,7 @@ const COUNTS: [keyof ReadInfo, string, string][] = [
   ['events_dropped', 'Dropped', 'Could not be used'],
   ['events_quarantined', 'Quarantined', 'Times that cannot be right: counted, shown, in no window'],
   ['events_unknown', 'Unknown', 'Categories that this version does not know'],
-  ['events_other', 'Other', 'Metadata, flows and counters'],
+  ['events_other', 'Other', 'Names, flows and marks'],
   ['events_outside', 'Outside', 'Outside the window that was opened: in no number'],
 ]
 

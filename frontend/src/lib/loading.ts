@@ -26,6 +26,7 @@ const KINDS: Record<string, string> = {
   overhead: 'profiler overhead',
   window: 'record windows',
   memory: 'allocator events',
+  counter: 'counter events',
   other: 'names, arrows and marks',
   outside: 'outside the window',
 }

@@ -1,6 +1,6 @@
 // Any payload, by its kind: what a view without a page of its own is drawn with.
 import { useMemo, useState } from 'react'
-import type { Breakdown, Link, Payload, Table, TimelineTrack, Tree } from '../api/payloads'
+import type { Breakdown, Counters, Link, Payload, Table, TimelineTrack, Tree } from '../api/payloads'
 import { columnScale, isNumeric } from '../lib/format'
 import { Card, MetricName, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
@@ -34,11 +34,15 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
       return <TrackList tracks={payload.tracks} />
     case 'flows':
       return <p>{payload.total.toLocaleString('en-US')} arrows between events; the timeline draws them.</p>
+    case 'counters':
+      return <CountersText data={payload} />
   }
 }
 
+const UNTITLED = { timeline: 'Timeline', flows: 'Arrows', counters: 'Counters' }
+
 export function PayloadCard({ payload, onLink }: { payload: Payload; onLink: (link: Link) => void }) {
-  const title = payload.kind === 'timeline' ? 'Timeline' : payload.kind === 'flows' ? 'Arrows' : payload.title
+  const title = 'title' in payload ? payload.title : UNTITLED[payload.kind]
   const subtitle = 'subtitle' in payload ? payload.subtitle : undefined
   return (
     <Card title={title} subtitle={subtitle}>
@@ -66,6 +70,19 @@ function TrackList({ tracks }: { tracks: readonly TimelineTrack[] }) {
         ))}
       </tbody>
     </table>
+  )
+}
+
+/** Which counters there are, and how high they go. */
+function CountersText({ data }: { data: Counters }) {
+  return (
+    <ul>
+      {data.counters.map(({ key, title, subtitle, metric, max }) => (
+        <li key={key}>
+          {title}, {subtitle}: at most <Value value={max} unit={metric.unit} />
+        </li>
+      ))}
+    </ul>
   )
 }
 

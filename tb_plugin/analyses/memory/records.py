@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import MemoryEvents, TraceTable
@@ -15,13 +16,6 @@ from tb_plugin.trace.tree import inherit, innermost, nest
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
-
-HOST_TYPE = 0
-TYPES = (
-    "cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan", "metal", "xpu", "mps",
-    "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone",
-)  # fmt: skip
-"""PyTorch's own numbers of device types (c10::DeviceType), which the trace records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +85,6 @@ def devices_of(memory: MemoryEvents) -> list[Device]:
     return [d for d in found if not d.is_host] + [d for d in found if d.is_host]
 
 
-def device_name(kind: int, number: int) -> str:
-    """As torch.device writes it; a type that PyTorch does not have (yet) by its number, none as unknown."""
-    name = TYPES[kind] if 0 <= kind < len(TYPES) else "unknown" if kind == MISSING else f"type{kind}"
-    return name if number < 0 else f"{name}:{number}"
-
-
 def _device(memory: MemoryEvents, rows: Int64, kind: int, number: int) -> Device:
     size, total, address = memory.bytes[rows], memory.total_allocated[rows], memory.address[rows]
     return Device(
@@ -111,20 +99,6 @@ def _device(memory: MemoryEvents, rows: Int64, kind: int, number: int) -> Device
         has_addresses=bool(_has_address(address).any()),
         blocks=pair(address, size),
     )
-
-
-def levels_of(total: Int64, size: Int64) -> Int64:
-    """Bytes allocated after each event: the recorded total; where one is missing, counted on from the last one before.
-
-    Without any it is the change since the first event.
-    """
-    change = np.cumsum(size)
-    known = np.flatnonzero(total != MISSING)
-    if not len(known):
-        return change
-    nearest = known[np.maximum(np.searchsorted(known, np.arange(len(total)), side="right") - 1, 0)]
-    levels: Int64 = change + (total - change)[nearest]
-    return levels
 
 
 def _has_address(address: Int64) -> Bool:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.readers.kineto.cut import Cut
-from tb_plugin.readers.kineto.events import ABSENT, Event
-from tb_plugin.readers.kineto.extras import Arrows, Marks, Memory, Names
+from tb_plugin.readers.kineto.events import ABSENT, COUNTER, Event
+from tb_plugin.readers.kineto.extras import Arrows, Counters, Marks, Memory, Names
 from tb_plugin.readers.kineto.interning import Interner
 from tb_plugin.readers.kineto.issues import IssueLog
 from tb_plugin.readers.kineto.rows import Rows
@@ -35,6 +35,7 @@ class Collector:
         self.interner = Interner()
         self.rows = Rows(self.interner)
         self.memory = Memory(self.interner)
+        self.counters = Counters(self.interner, log)
         self.arrows = Arrows(self.interner)
         self.names = Names()
         self.marks = Marks()
@@ -60,6 +61,9 @@ class Collector:
         if not kinds.isdisjoint(_INSTANTS):
             instants = [event for event in others if event.name == MEMORY_NAME and event.ph in _INSTANTS]
             memory = [*memory, *instants]
+        counters: Sequence[Event] = []
+        if COUNTER in kinds:
+            counters = [event for event in others if event.ph == COUNTER]
         arrows: Sequence[Event] = []
         if "s" in kinds or "f" in kinds:
             arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
@@ -70,6 +74,7 @@ class Collector:
         rows, starts = tally.starts(rows)
         durations = tally.durations(rows)
         memory, memory_ns = tally.starts(memory)
+        counters, counters_ns = tally.starts(counters)
         arrows, arrows_ns = tally.starts(arrows)
         marks, marks_ns = tally.starts(marks)
         # From here on nothing raises NeedsDigits.
@@ -77,10 +82,12 @@ class Collector:
         self.seen += len(events)
         if self.cut is not None:
             rows, starts, durations = self.cut.rows(rows, starts, durations)
-            memory, memory_ns = self.cut.memory(memory, memory_ns)
+            memory, memory_ns = self.cut.moments(memory, memory_ns)
+            counters, counters_ns = self.cut.moments(counters, counters_ns)
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
         self.rows.add(rows, starts, durations)
         self.memory.add(memory, memory_ns)
+        self.counters.add(counters, counters_ns)
         self.arrows.add(arrows, arrows_ns)
         self.marks.add(marks, marks_ns)
         if "M" in kinds:
@@ -92,8 +99,9 @@ class Collector:
         """How many events of each kind came so far; see ReadState."""
         counts = dict(zip((kind.name.lower() for kind in EventKind), self.rows.by_kind.tolist(), strict=True))
         counts["memory"] = self.memory.count
+        counts["counter"] = self.counters.count
         counts["outside"] = 0 if self.cut is None else self.cut.outside
-        counts["other"] = self.seen - self.rows.count - self.memory.count - counts["outside"]
+        counts["other"] = self.seen - self.rows.count - sum(counts[kind] for kind in ("memory", "counter", "outside"))
         return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:

@@ -26,7 +26,7 @@ class Cut:
 
     def __init__(self, window: Window) -> None:
         self.outside = 0
-        """Rows and allocator events that were let go; arrows count as events without a duration, in a window or not."""
+        """Rows, allocator events and counters that were let go; arrows count as events without a duration in any case."""
         self._begin = window.origin_ns + window.begin_ns
         self._end = window.origin_ns + window.end_ns
         self._lag = window.lag_ns
@@ -45,8 +45,8 @@ class Cut:
         self.outside += int((~keep).sum())
         return _chosen(events, keep), start_ns[keep], dur_ns[keep]
 
-    def memory(self, events: Sequence[Event], time_ns: Int64) -> tuple[Sequence[Event], Int64]:
-        """The allocator events to keep, with their times."""
+    def moments(self, events: Sequence[Event], time_ns: Int64) -> tuple[Sequence[Event], Int64]:
+        """The allocator events or counters to keep, with their times."""
         kept, times = self.arrows(events, time_ns)
         self.outside += len(events) - len(kept)
         return kept, times

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.kineto.events import DIGIT_DECODER, FLOAT_DECODER, NOT_DECODED, Event
+from tb_plugin.readers.kineto.events import DIGIT_DECODER, FLOAT_DECODER, NOT_DECODED, Event, with_series
 from tb_plugin.readers.kineto.issues import IssueLog
 from tb_plugin.readers.kineto.segments import Segments, Taken, repaired_json
 from tb_plugin.readers.kineto.sniffing import BOM
@@ -258,16 +258,20 @@ class Document:
             # frame sees to that.
             view = memoryview(data)[first - 1 : end + 1]
             try:
-                events = self._decoder().decode(view)
+                events = self._decoded(view)
             except NOT_DECODED:
                 return False
-            self._hand_out(events, lambda: self._decoder().decode(view))
+            self._hand_out(events, lambda: self._decoded(view))
             return True
         finally:
             data[first - 1], data[end] = kept
 
     def _decoder(self) -> msgspec.json.Decoder[Any]:
         return DIGIT_DECODER if self._digits else FLOAT_DECODER
+
+    def _decoded(self, text: bytes | memoryview) -> Sequence[Event]:
+        """Raises one of NOT_DECODED."""
+        return with_series(self._decoder().decode(text), text)
 
     def _hand_out(self, events: Sequence[Event], decode_again: Callable[[], Sequence[Event]]) -> None:
         try:
@@ -282,7 +286,7 @@ class Document:
 
         def decode() -> Sequence[Event]:
             nonlocal taken
-            taken = Segments(self._data, first, self._at_end, self._decoder().decode).take()
+            taken = Segments(self._data, first, self._at_end, self._decoded).take()
             return taken.events
 
         self._hand_out(decode(), decode)

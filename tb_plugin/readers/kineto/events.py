@@ -71,6 +71,12 @@ class Args(msgspec.Struct, gc=False):
     labels: Any = None
 
 
+class CounterArgs(Args, gc=False):
+    """The arguments of a counter event: whatever it calls its series, and what it says of them."""
+
+    series: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
 NO_ARGS = Args()
 """Stands for absent or null args. Never written to."""
 
@@ -98,6 +104,38 @@ class DigitEvent(Event, gc=False):
 
 NOT_DECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises on damaged text; brackets nested thousands deep are the last one."""
+
+COUNTER = "C"
+"""Phase of counter events."""
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    ph: str = ""
+    args: msgspec.Raw = ABSENT
+
+
+_ARGUMENTS: msgspec.json.Decoder[list[_Arguments]] = msgspec.json.Decoder(list[_Arguments])
+
+
+def with_series(events: list[Any], text: Any) -> list[Any]:
+    """The events of a text, with the series of counters among them: their arguments have any name, so they are read again.
+
+    Only a text that has counters is read twice.
+    """
+    if COUNTER in {event.ph for event in events}:
+        for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
+            if again.ph == COUNTER:
+                event.args = CounterArgs(series=_series(again.args))
+    return events
+
+
+def _series(raw: msgspec.Raw) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(raw)
+    except NOT_DECODED:  # a raw value was skipped over, not looked at
+        return {}
+    return value if isinstance(value, dict) else {}
+
 
 FLOAT_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
 DIGIT_DECODER: msgspec.json.Decoder[list[DigitEvent]] = msgspec.json.Decoder(list[DigitEvent])

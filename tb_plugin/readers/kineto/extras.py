@@ -1,4 +1,4 @@
-"""Events without a row of their own: allocator events, forward-backward arrows, names, begin and end marks."""
+"""Events without a row of their own: allocator events, counters, forward-backward arrows, names, begin and end marks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.kineto.columns import Column, int64s
-from tb_plugin.readers.kineto.events import ABSENT, NO_ARGS, Args, Event
+from tb_plugin.readers.kineto.columns import Column, float64s, int64s
+from tb_plugin.readers.kineto.events import ABSENT, NO_ARGS, Args, CounterArgs, Event
 from tb_plugin.readers.kineto.interning import Interner, as_text
-from tb_plugin.trace.table import Flows, MemoryEvents
+from tb_plugin.readers.kineto.issues import IssueLog
+from tb_plugin.trace.table import CounterEvents, Flows, MemoryEvents
 
 Int64 = npt.NDArray[np.int64]
 Key = tuple[str, str]
@@ -51,6 +52,54 @@ class Memory:
         columns = {name: column.take() for name, column in self._columns.items()}
         order = np.argsort(columns["time_ns"], kind="stable")
         return MemoryEvents(**{name: column[order] for name, column in columns.items()})
+
+
+class Counters:
+    """Values of counter events as columns."""
+
+    def __init__(self, interner: Interner, log: IssueLog) -> None:
+        self.count = 0
+        """Events with at least one value."""
+        self._interner = interner
+        self._log = log
+        self._columns = {
+            "time_ns": Column(np.int64),
+            "value": Column(np.float64),
+            **{name: Column(np.int32) for name in ("event", "name", "series", "pid", "tid")},
+        }
+
+    def add(self, events: Sequence[Event], time_ns: Int64) -> None:
+        """Append counter events of one chunk. What is no finite number is left out and counted."""
+        if not events:
+            return
+        stated = [event.args.series if isinstance(event.args, CounterArgs) else {} for event in events]
+        of = np.repeat(np.arange(len(events)), [len(series) for series in stated])
+        values = float64s([value for series in stated for value in series.values()])
+        good = ~np.isnan(values)
+        held = np.bincount(of[good], minlength=len(events)) > 0
+        columns, names, keys = self._columns, self._interner.names, self._interner.keys
+        series = names.of([key for each in stated for key in each])[good]
+        number = self.count + np.cumsum(held) - 1
+        name = names.of([_counter_name(event) for event in events])
+        pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
+        columns["value"].add(values[good])
+        columns["series"].add(series)
+        for key, column in (("time_ns", time_ns), ("event", number), ("name", name), ("pid", pid), ("tid", tid)):
+            columns[key].add(column[of[good]])
+        self.count += int(held.sum())
+        if not held.all():
+            self._log.add("bad_counter", "dropped", count=int((~held).sum()))
+        if (lost := int((~good & held[of]).sum())) > 0:
+            self._log.add("bad_counter_value", "note", count=lost)
+
+    def take(self) -> CounterEvents:
+        """All of them, in file order."""
+        return CounterEvents(**{name: column.take() for name, column in self._columns.items()})
+
+
+def _counter_name(event: Event) -> str:
+    """Counters of one name with different ids are different counters."""
+    return (event.name or "") if event.id is None else f"{event.name or ''}[{as_text(event.id)}]"
 
 
 class Arrows:

@@ -26,6 +26,8 @@ TEXTS = {
     "missing_time": "events without a readable time were left out",
     "missing_duration": "events without a duration count as 0 ns",
     "time_out_of_range": "times beyond the 64-bit nanosecond range were clamped",
+    "bad_counter": "counter events without a number were left out",
+    "bad_counter_value": "values of counters that are no numbers were left out",
     "unmatched_begin": "begin and end events without partner were left out",
     "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
     "unpaired_flow": "forward-backward arrows with one end missing were left out",

@@ -154,6 +154,7 @@ class _Reading:
         if collector.interner.replaced:
             self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
         memory = collector.memory.take()
+        kept = collector.rows.count + collector.memory.count + collector.counters.count
         core = collector.rows.take()
         sections = collector.rows.sections
         collectives = CollectiveArgs(**sections.collectives.take())
@@ -163,12 +164,13 @@ class _Reading:
             **name_flags(core, texts, collectives.row),
             strings=StringTable(texts),
             devices=_devices(document.metadata, list(collector.rows.device_ids)),
-            report=self._report(document, stream, len(core.start_ns) + len(memory.time_ns)),
+            report=self._report(document, stream, kept),
             operators=OperatorArgs(**sections.operators.take()),
             python=PythonArgs(**sections.python.take()),
             device_args=DeviceArgs(**sections.device.take()),
             collectives=collectives,
             memory=memory,
+            counters=collector.counters.take(),
             flows=flows,
             process_names=collector.names.processes(),
             thread_names=collector.names.threads(),

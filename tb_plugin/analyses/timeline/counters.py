@@ -1,0 +1,269 @@
+"""Counters: what devices, queues, memory and recorded series did over time, in the bins of a window.
+
+Each counter is one step function of the whole trace, made once; a window only looks it up, so that its numbers do not
+depend on the window but for the edges of the bins. docs/metrics.md, "Counters", defines each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
+from tb_plugin.analyses.base import (
+    OWN_ONLY,
+    Missing,
+    Model,
+    Params,
+    Part,
+    Scope,
+    answer_view,
+    bounds_of,
+    whole_number,
+)
+from tb_plugin.analyses.metrics import EACH_BIN, metric
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.payloads import Counter, Counters, Metric, Table, View
+from tb_plugin.trace.curve import Curve, binned, edges_of, presence, stacked
+from tb_plugin.trace.intervals import union
+from tb_plugin.trace.numbering import numbered
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import stable_order
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+WIDTH, LEAST, MOST = 800, 50, 4000
+LONGEST_LIST = 100
+"""Counters in an answer; further ones are counted."""
+PER_SECOND = 1e9
+"""Nanoseconds of a second."""
+
+_HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d)", "(?:peer|p)"
+DIRECTIONS = tuple(
+    (key, title, re.compile(rf"(?:^|[^a-z]|c(?:o)?py){source}_?(?:to|2)_?{target}(?:[^a-z]|$)", re.IGNORECASE))
+    for key, title, source, target in (
+        ("htod", "Copies, host to device", _HOST, _DEVICE),
+        ("dtoh", "Copies, device to host", _DEVICE, _HOST),
+        ("dtod", "Copies, device to device", _DEVICE, _DEVICE),
+        ("ptop", "Copies, peer to peer", _PEER, _PEER),
+    )
+)
+"""Key, title and how names say where a copy goes: "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" ..."""
+OTHER_COPIES = ("copies", "Copies, other")
+
+
+class CountersAnalysis:
+    """Counters of a window of the timeline."""
+
+    id = "counters"
+    title = "Counters"
+    model: Model = "trace"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Not a page of its own: always there."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the window and the number of bins; the steps are said, not applied."""
+        return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "width")))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """All counters in the bins of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
+        coverage = select_rows(trace, params.steps).coverage
+        start, end = bounds_of(trace, params)
+        width = whole_number(params, "width")
+        bins = min(min(max(WIDTH if width is None else width, LEAST), MOST), end - start)
+        return Part(coverage, payloads={"counters": _counters(trace, start, end, bins)}, layout=("counters",))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """The counters."""
+        return answer_view(self, parts[0], params)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A counter of the whole trace."""
+
+    key: str
+    title: str
+    subtitle: str
+    metric: Metric
+    curve: Curve
+    device: str | None = None
+    process: str | None = None
+
+
+def _counters(trace: TraceTable, start: int, end: int, bins: int) -> Counters:
+    first, last = trace.coverage.start_ns, trace.coverage.end_ns
+    # Outside of what was opened nothing is known: no time of a bin lies there.
+    edges = np.clip(edges_of(start, end, bins), first, last)
+    known, scales, omitted = _known(trace)
+    found = []
+    for counter, (low, high) in zip(known, scales, strict=True):
+        values = binned(counter.curve, edges)
+        found.append(
+            Counter(
+                key=counter.key,
+                title=counter.title,
+                subtitle=counter.subtitle,
+                metric=counter.metric,
+                device=counter.device,
+                process=counter.process,
+                mean=_or_null(values.mean),
+                low=_or_null(values.low),
+                high=_or_null(values.high),
+                min=low,
+                max=high,
+            )
+        )
+    return Counters(start, end, bins, first, last, found, omitted)
+
+
+def _or_null(values: Float64) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+@lru_cache(maxsize=2)
+def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
+    """The counters of a trace, lowest and highest value of each (see Counter.min and max), and how many more there are."""
+    recorded, further = _recorded(trace)
+    counters = [*_of_devices(trace), *_of_memory(trace), *recorded]
+    omitted = max(0, len(counters) - LONGEST_LIST) + further
+    counters = counters[:LONGEST_LIST]
+    counters.sort(key=lambda counter: _order(trace, counter))
+    whole = np.array([trace.coverage.start_ns, trace.coverage.end_ns], np.int64)
+    scales = []
+    for counter in counters:
+        values = binned(counter.curve, whole)
+        low, high = (float(np.nan_to_num(side[0])) for side in (values.low, values.high))
+        scales.append((min(low, 0.0), 1.0 if counter.metric.unit == "ratio" else high))
+    return counters, scales, omitted
+
+
+def _order(trace: TraceTable, counter: _Known) -> tuple[bool, int]:
+    """Counters of a device stand together, in the order of the devices; those of the host follow."""
+    ids = [device.id for device in trace.devices]
+    return (counter.device is None, ids.index(counter.device) if counter.device in ids else len(ids))
+
+
+def _of_devices(trace: TraceTable) -> Iterator[_Known]:
+    """Utilization, SM efficiency, queue and copies of each device that worked."""
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING))
+    work = work[stable_order(trace.device[work])]
+    devices, first = np.unique(trace.device[work], return_index=True)
+    if not len(work):
+        return
+    blocks, size = np.full(len(trace) + 1, np.nan), np.full(len(trace) + 1, MISSING, np.int64)
+    blocks[trace.device_args.row] = trace.device_args.blocks_per_sm
+    size[trace.device_args.row] = trace.device_args.bytes
+    for number, rows in zip(devices.tolist(), np.split(work, first[1:]), strict=True):
+        device = trace.devices[number]
+        place = f"device {device.id}" + (f" · {device.name}" if device.name else "")
+        for key, title, what, curve in _of_device(trace, rows, blocks, size):
+            counter = metric(what, title, EACH_BIN)
+            yield _Known(f"{key}:{device.id}", counter.title, place, counter, curve, device.id)
+
+
+def _of_device(trace: TraceTable, rows: Int64, blocks: Float64, size: Int64) -> Iterator[tuple[str, str, str, Curve]]:
+    """Key, title ("" = that of the metric), metric and curve of one device's counters; its work is at ``rows``."""
+    kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.end_ns[rows]
+    kernels = kind == EventKind.KERNEL
+    if kernels.any():
+        yield "utilization", "", "utilization", presence(union(start[kernels], end[kernels]))
+    valued = kernels & (blocks[rows] > 0)
+    if valued.any():
+        # The sum is capped at 1, so that a part may be capped before: no infinite sum then.
+        level = stacked(start[valued], end[valued], np.minimum(blocks[rows[valued]], 1.0))
+        yield "sm_efficiency", "", "sm_efficiency", Curve(level.time_ns, np.minimum(level.value, 1.0), 0.0)
+    launched = rows[trace.launch[rows] != MISSING]
+    if len(launched):
+        depth = stacked(trace.start_ns[trace.launch[launched]], trace.start_ns[launched])
+        yield "queue_depth", "", "queue_depth", depth
+    copies = (kind == EventKind.MEMCPY) & (size[rows] > 0) & (end > start)
+    names = trace.name[rows]
+    for key, title, pattern in DIRECTIONS:
+        goes = copies & _named(trace, names, copies, pattern)
+        copies &= ~goes
+        yield from _copies(key, title, start[goes], end[goes], size[rows[goes]])
+    yield from _copies(*OTHER_COPIES, start[copies], end[copies], size[rows[copies]])
+
+
+def _named(
+    trace: TraceTable, names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], pattern: re.Pattern[str]
+) -> npt.NDArray[np.bool_]:
+    """Which names match; only those among are looked at, each once."""
+    found = np.zeros(len(trace.strings) + 1, np.bool_)
+    for name in np.unique(names[among]).tolist():
+        found[name] = pattern.search(trace.strings[name]) is not None
+    hit: npt.NDArray[np.bool_] = found[names]
+    return hit
+
+
+def _copies(key: str, title: str, start: Int64, end: Int64, size: Int64) -> Iterator[tuple[str, str, str, Curve]]:
+    if len(start):
+        yield key, title, "copy_bandwidth", stacked(start, end, size * (PER_SECOND / (end - start)))
+
+
+def _of_memory(trace: TraceTable) -> Iterator[_Known]:
+    """Allocated and reserved bytes of each device that allocator events name; levels as on the memory page."""
+    memory = trace.memory
+    number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
+    which, of = np.unique(memory.device_type.astype(np.int64) << 32 | (number + 1), return_inverse=True)
+    order = stable_order(of.ravel())
+    bounds = np.searchsorted(of.ravel()[order], np.arange(1, len(which)))
+    ids = {device.id for device in trace.devices}
+    for rows in np.split(order, bounds) if len(which) else ():
+        kind, place = int(memory.device_type[rows[0]]), int(number[rows[0]])
+        name = device_name(kind, place)
+        device = str(place) if kind != HOST_TYPE and str(place) in ids else None
+        time, total, size = memory.time_ns[rows], memory.total_allocated[rows], memory.bytes[rows]
+        level = levels_of(total, size)
+        what = metric("allocated_bytes" if (total != MISSING).any() else "change_bytes", window=EACH_BIN)
+        curve = Curve(time, level.astype(np.float64), float(level[0] - size[0]))
+        yield _Known(f"allocated:{name}", what.title, name, what, curve, device)
+        reserved = memory.total_reserved[rows]
+        if (reserved > 0).any():
+            what = metric("reserved_bytes", window=EACH_BIN)
+            curve = Curve(time, np.where(reserved == MISSING, np.nan, reserved))
+            yield _Known(f"reserved:{name}", what.title, name, what, curve, device)
+
+
+def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
+    """The series that the file records, those with most values first, and how many are left out."""
+    counters = trace.counters
+    width = len(trace.strings) + 1
+    named, _ = numbered(counters.pid.astype(np.int64) * width + counters.name)
+    of, count = numbered(named * width + counters.series)
+    size = np.bincount(of, minlength=count)
+    order = stable_order(of)
+    begin = np.cumsum(size) - size
+    devices = {track.pid for track in trace.tracks if track.is_device}
+    devices -= {track.pid for track in trace.tracks if not track.is_device}
+    processes = {track.pid: track.process for track in trace.tracks}
+    what = metric("recorded_value", window=EACH_BIN)
+    found = []
+    for number in np.argsort(-size, kind="stable")[:LONGEST_LIST].tolist():
+        rows = order[begin[number] : begin[number] + size[number]]
+        name, series, pid = (trace.strings[int(ids[rows[0]])] for ids in (counters.name, counters.series, counters.pid))
+        found.append(
+            _Known(
+                key=f"recorded:{json.dumps([pid, name, series])}",
+                title=f"{name} · {series}",
+                subtitle=processes.get(pid) or f"process {pid}",
+                metric=what,
+                curve=Curve(counters.time_ns[rows], counters.value[rows]),
+                device=pid if pid in devices else None,
+                process=pid,
+            )
+        )
+    return found, count - len(found)

@@ -1,0 +1,223 @@
+"""Gaps between the work of a stream: where they are, what others did, what the host did, and a plain recount."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tb_plugin.analyses.timeline import gaps as module
+from tb_plugin.analyses.timeline.gaps import HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN, WAITS
+from tb_plugin.errors import BadRequest
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.steps import STEP_NAME
+from tb_plugin.trace.table import TraceTable
+from tests.builders import TraceBuilder, kernel, memset, part, trace
+from tests.conftest import SAMPLE_FILES, sample
+
+HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
+
+
+def rows(table: TraceTable, start: Any = "", end: Any = "", shortest: Any = "") -> list[dict[str, Any]]:
+    extra = (("start_ns", str(start)), ("end_ns", str(end)), ("min_ns", str(shortest)))
+    found: list[dict[str, Any]] = part(table, "gaps", extra=extra).frames["gaps"].data.to_pylist()
+    return found
+
+
+def figures(table: TraceTable, start: Any = "", end: Any = "", shortest: Any = "") -> dict[str, Any]:
+    extra = (("start_ns", str(start)), ("end_ns", str(end)), ("min_ns", str(shortest)))
+    payload: Any = part(table, "gaps", extra=extra).payloads["summary"]
+    return {figure.metric.key: figure.value for figure in payload.figures}
+
+
+def pair(builder: TraceBuilder | None = None, launch: float = 70) -> TraceBuilder:
+    """Work until 30 us and from 90 us on, launched at ``launch``: a gap of 60 us."""
+    builder = builder or trace()
+    builder.step(1, 0, 200).op("first", 0, 5).launches(kernel("k", 20, 10)).op("last", launch, 5)
+    return builder.launches(kernel("l", 10, 90)).device(0)
+
+
+def test_the_launch_came_late() -> None:
+    builder = pair().op("load", 10, 40).op("part", 35, 10).python("f", 51, 15)
+    (gap,) = rows(builder.table())
+    assert gap == {
+        "lane": 0,
+        "device": "0",
+        "stream": "7",
+        "start_ns": 30_000,
+        "dur_ns": 60_000,
+        "event": gap["event"],
+        "name": "l",
+        "launched_at_ns": 70_000,
+        "other_busy_ratio": 0.0,
+        "why": HOST_BUSY,
+        "host_doing": "f",
+        "host_doing_ns": 15_000,
+        "host_doing_ratio": 0.25,
+    }, "of the 40 us until the launch: f 15, load and part 10 each, nothing 5"
+    table = builder.table()
+    assert table.strings[int(table.name[gap["event"]])] == "l"
+
+
+def test_the_host_waited() -> None:
+    (gap,) = rows(pair().call(10, 50, name="cudaStreamSynchronize").table())
+    assert (gap["why"], gap["host_doing"], gap["host_doing_ns"]) == (HOST_WAITS, "cudaStreamSynchronize", 30_000)
+
+
+def test_the_work_was_launched_before() -> None:
+    (gap,) = rows(pair(launch=40).op("later", 50, 60).table())
+    assert (gap["why"], gap["host_doing"], gap["host_doing_ns"]) == (LAUNCHED, "later", 40_000)
+
+
+def test_half_of_the_gap_decides() -> None:
+    assert rows(pair(launch=59.999).op("x", 0, 100).table())[0]["why"] == LAUNCHED
+    assert rows(pair(launch=60).op("x", 0, 100).table())[0]["why"] == HOST_BUSY
+
+
+def test_nothing_speaks_for_it() -> None:
+    (gap,) = rows(pair().table())
+    assert (gap["why"], gap["host_doing"], gap["host_doing_ns"]) == (UNKNOWN, None, 40_000), "a step tells nothing"
+    (alone,) = rows(trace().op("a", 0, 99).on_device(kernel("k", 5, 10)).on_device(memset(5, 40)).table())
+    assert (alone["why"], alone["launched_at_ns"], alone["host_doing"]) == (UNKNOWN, None, None)
+    assert (alone["host_doing_ns"], alone["host_doing_ratio"]) == (None, None)
+
+
+def test_another_stream_and_another_device_meanwhile() -> None:
+    builder = pair().on_device(kernel("m", 15, 30, stream=8)).on_device(kernel("n", 60, 30, device=1))
+    (gap,) = rows(builder.table())
+    assert (gap["other_busy_ratio"], gap["stream"]) == (0.25, "7")
+
+
+def test_what_still_runs_leaves_no_gap() -> None:
+    builder = trace().op("a", 0, 200).on_device(kernel("long", 80, 0)).on_device(kernel("short", 5, 10))
+    builder.on_device(kernel("late", 5, 100)).on_device(kernel("later", 5, 110))
+    assert [(gap["start_ns"], gap["dur_ns"]) for gap in rows(builder.table())] == [(80_000, 20_000)]
+    assert len(rows(builder.table(), shortest=5_000)) == 2
+
+
+def test_a_gap_that_touches_the_window_is_whole() -> None:
+    table = pair().table()
+    assert rows(table, 80_000, 85_000) == rows(table)
+    assert rows(table, 90_000, 99_000) == rows(table, 0, 30_000) == rows(table, shortest=60_001) == []
+    found = figures(table, 80_000, 100_000)
+    assert found == {"gaps": 1, "gap_ns": 10_000, "gap_ratio": 0.5, "gaps_listed": 1}
+
+
+def test_the_longest_are_listed_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LISTED", 2)
+    builder = trace().op("a", 0, 900)
+    for at in (0, 20, 60, 80, 200):
+        builder.on_device(kernel("k", 5, at))
+    table = builder.table()
+    assert [gap["dur_ns"] for gap in rows(table)] == [115_000, 35_000]
+    assert figures(table)["gaps"] == 4 and figures(table)["gap_ns"] == 180_000
+
+
+@pytest.mark.parametrize("bounds", [(5, 5), (9, 2), ("x", 2), (0, 9, "1.5")])
+def test_what_is_asked_wrongly_is_said(bounds: tuple[Any, ...]) -> None:
+    with pytest.raises(BadRequest):
+        rows(pair().table(), *bounds)
+
+
+def recount(table: TraceTable, start: int, end: int, shortest: int) -> list[dict[str, Any]]:
+    """Event by event; host time by walking over all changes inside a gap."""
+    found = []
+    work = [i for i in range(len(table)) if table.kind[i] in DEVICE_WORK]
+    names = [table.strings[int(name)] for name in table.name]
+    host = [i for i in range(len(table)) if table.kind[i] in HOST and not STEP_NAME.match(names[i])]
+    ends = table.end_ns
+    for track in {int(table.track[i]) for i in work}:
+        reach = None
+        for i in (i for i in work if table.track[i] == track):
+            begin = int(table.start_ns[i])
+            if reach is not None and begin - reach >= max(shortest, 1) and reach < end and begin > start:
+                found.append(explained(table, names, host, work, ends, reach, begin, i))
+            reach = max(reach or 0, int(ends[i]))
+    return found
+
+
+def explained(
+    table: TraceTable, names: list[str], host: list[int], work: list[int], ends: Any, low: int, high: int, next: int
+) -> dict[str, Any]:
+    others = [i for i in work if table.device[i] == table.device[next] and table.start_ns[i] < high and ends[i] > low]
+    busy, reach = 0, low
+    for i in others:
+        busy += max(0, min(int(ends[i]), high) - max(int(table.start_ns[i]), reach))
+        reach = max(reach, min(int(ends[i]), high))
+    gap: dict[str, Any] = {"start_ns": low, "dur_ns": high - low, "event": next, "other": busy}
+    launch = int(table.launch[next])
+    if launch < 0:
+        return gap | {"why": UNKNOWN, "spent": None}
+    begun = min(max(int(table.start_ns[launch]), low), high)
+    late = 2 * (begun - low) >= high - low
+    until = begun if late else high
+    mine = [i for i in host if table.track[i] == table.track[launch] and table.start_ns[i] < until and ends[i] > low]
+    moments = {low, until, *(int(t) for i in mine for t in (table.start_ns[i], ends[i]) if low < t < until)}
+    points, spent = sorted(moments), Counter[str | None]()
+    for a, b in pairwise(points):
+        open_now = [i for i in mine if table.start_ns[i] <= a and ends[i] > a]
+        spent[names[open_now[-1]] if open_now else None] += b - a
+    return gap | {"why": None if late else LAUNCHED, "spent": spent}
+
+
+def assert_recounted(table: TraceTable, start: int, end: int, shortest: int) -> None:
+    expected = {(gap["event"], gap["start_ns"]): gap for gap in recount(table, start, end, shortest)}
+    found = rows(table, start, end, shortest)
+    assert {(gap["event"], gap["start_ns"]) for gap in found} == set(expected)
+    for gap in found:
+        other = expected[gap["event"], gap["start_ns"]]
+        assert gap["dur_ns"] == other["dur_ns"]
+        assert gap["other_busy_ratio"] == other["other"] / other["dur_ns"]
+        if other["spent"] is None:
+            assert (gap["why"], gap["host_doing"], gap["host_doing_ns"]) == (UNKNOWN, None, None)
+            continue
+        most = max(other["spent"].values())
+        assert gap["host_doing_ns"] == most == other["spent"][gap["host_doing"]], "of equals any"
+        late = UNKNOWN if gap["host_doing"] is None else HOST_WAITS if WAITS.search(gap["host_doing"]) else HOST_BUSY
+        assert gap["why"] == (other["why"] or late)
+
+
+@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+def test_a_sample_recounted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = sample(name)
+    assert_recounted(table, 0, table.coverage.end_ns + 1, 10_000)
+    monkeypatch.setattr(module, "_CELLS", 50)  # few names at a time
+    assert_recounted(table, table.coverage.end_ns // 3, table.coverage.end_ns // 2, 50_000)
+
+
+drawn_work = st.lists(
+    st.tuples(st.integers(0, 80), st.integers(0, 12), st.integers(0, 2), st.integers(0, 60)), max_size=10
+)
+drawn_host = st.lists(st.tuples(st.integers(0, 80), st.integers(0, 40), st.integers(0, 3)), max_size=10)
+
+
+@given(drawn_work, drawn_host, st.integers(0, 90_000), st.integers(1, 90_000), st.integers(0, 9_000))
+@settings(max_examples=150)
+def test_any_gaps_recounted(
+    work: list[tuple[int, int, int, int]], host: list[tuple[int, int, int]], start: int, length: int, shortest: int
+) -> None:
+    builder = trace()
+    for at, dur, what in host:
+        if what == 3:
+            builder.python("f", at, dur, tid=1)
+        else:
+            builder.op(("a", "b", "cudaDeviceSynchronize")[what], at, dur, tid=1 + at % 2)
+    for i, (at, dur, stream, launched) in enumerate(work):
+        if launched < 50:
+            builder.call(launched, 1, corr=i + 1, tid=1 + i % 2)
+        builder.on_device(kernel("k", dur, at, stream=stream), corr=i + 1)
+    assert_recounted(builder.table(), start, start + length, shortest)
+
+
+def test_lanes_are_those_of_the_timeline() -> None:
+    table = sample(next(name for name in SAMPLE_FILES if name.startswith("synthetic_gpu")))
+    timeline: Any = part(table, "timeline", extra=(("start_ns", "0"), ("end_ns", str(table.coverage.end_ns)))).payloads
+    for gap in rows(table):
+        track = timeline["timeline"].tracks[gap["lane"]]
+        assert track.title == f"Device {gap['device']} · stream {gap['stream']}" and track.is_device
+    assert np.array_equal(np.sort([gap["dur_ns"] for gap in rows(table)])[::-1], [gap["dur_ns"] for gap in rows(table)])
