@@ -27,6 +27,7 @@ from tb_plugin.analyses.timeline.pyramid import pyramid_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Flows, Table, View
 from tb_plugin.trace.links import first_with_key
+from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -208,11 +209,11 @@ def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events
     """Some of the arrows, with the events that they join and ``events``."""
     tail, head = arrows.tail[shown], arrows.head[shown]
     points = np.unique(np.concatenate((tail, head, np.array(events, np.int32))))
-    names, name = np.unique(trace.name[points], return_inverse=True)
+    name, count = numbered(trace.name[points])
     kind = trace.kind[points]
     is_communication = trace.is_collective[points] & (kind == EventKind.KERNEL)
     return Flows(
-        names=[trace.strings[int(i)] for i in names],
+        names=[trace.strings[int(i)] for i in trace.name[points[firsts(name, count)]]],
         categories=CATEGORIES,
         kinds=list(KINDS),
         event=points.tolist(),
@@ -220,7 +221,7 @@ def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events
         row=trace.depth[points].tolist(),
         start_ns=trace.start_ns[points].tolist(),
         dur_ns=trace.dur_ns[points].tolist(),
-        name=name.ravel().tolist(),
+        name=name.tolist(),
         category=np.where(is_communication, COMMUNICATION, kind).tolist(),
         from_=np.searchsorted(points, tail).tolist(),
         to=np.searchsorted(points, head).tolist(),
