@@ -208,6 +208,13 @@ def _details(view: str, first: Any) -> Iterator[_Query]:
             moment = int(x[0] + (x[-1] - x[0]) * i / WINDOWS)
             yield {"at_ns": moment}
             yield {"start_ns": int(x[0]), "end_ns": moment}
+    if view == "find":
+        for row in first["payloads"]["names"]["rows"][:WINDOWS]:
+            yield {"search": row["name"][:6]}
+            yield {"search": row["name"], "exact": 1, "near_ns": int(row["total_ns"])}
+    if view == "flows":
+        for i in range(WINDOWS):
+            yield {"start_ns": i * 10**6, "end_ns": (i + 1) * 10**6}
     if view == "range":
         length = next(f["value"] for f in first["payloads"]["summary"]["figures"] if f["metric"]["unit"] == "ns")
         for i in range(WINDOWS):

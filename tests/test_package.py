@@ -23,7 +23,15 @@ IMPORT_LIMIT_MS = 50
 SHARED = {
     "readers": {"base"},
     "analyses": {
-        "allocator", "base", "metrics", "names", "selection", "grouping", "donuts", "filters", "driver_calls",
+        "allocator",
+        "base",
+        "metrics",
+        "names",
+        "selection",
+        "grouping",
+        "donuts",
+        "filters",
+        "driver_calls",
     },  # fmt: skip
     "devices": {"base"},
 }

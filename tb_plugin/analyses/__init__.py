@@ -12,9 +12,9 @@ from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.timeline import TimelineAnalysis
+from tb_plugin.analyses.timeline.counters import CountersAnalysis
 from tb_plugin.analyses.timeline.find import Find
 from tb_plugin.analyses.timeline.flows import FlowsAnalysis
-from tb_plugin.analyses.timeline.counters import CountersAnalysis
 from tb_plugin.analyses.timeline.gaps import Gaps
 
 ANALYSES: tuple[Analysis, ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Series, View
 from tb_plugin.trace.schema import EventKind
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.table import TraceTable, Whole
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, rows, trace
 from tests.conftest import SAMPLE_FILES, sample
 
@@ -139,6 +140,17 @@ def test_rows_of_a_table_are_the_instances_of_its_list() -> None:
 def test_what_makes_no_sense_is_said(asked: dict[str, Any]) -> None:
     with pytest.raises(BadRequest):
         view(small().table(), **asked)
+
+
+def test_a_text_is_found_in_all_that_is_open_a_row_only_where_tables_count() -> None:
+    """Of a trace that was opened as a window tables count whole steps; what lies around them is drawn as well."""
+    table = small().op("aten::mm", 300, 5).table()
+    whole = Whole(500_000, ("1", "2"), 1, 1)
+    window = replace(table, coverage=replace(table.coverage, whole=whole))
+    where = (("name", "aten::mm"),)
+    assert len(hits(window, "aten::mm", exact=1)) == 2
+    listed = rows(window, "events", "instances", where=where)
+    assert hits(window, where=where) == [row["name"] for row in listed] == ["aten::mm"]
 
 
 def test_an_empty_trace() -> None:

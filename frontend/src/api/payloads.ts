@@ -229,8 +229,7 @@ export interface View {
   id: string
   kind: 'view'
   payloads: {
-    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows
-    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Counters
+    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters
   }
   title: string
 }
@@ -420,6 +419,8 @@ export interface Flows {
   start_ns: number[]
   to: number[]
   total: number
+}
+/**
  * Counters in ``bins`` equal bins of ``[start_ns, end_ns)``.
  *
  *     Bin i begins at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends where the next one begins.

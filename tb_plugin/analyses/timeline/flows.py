@@ -22,11 +22,12 @@ from tb_plugin.analyses.base import (
 )
 from tb_plugin.analyses.filters import event_of
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of
+from tb_plugin.analyses.timeline.lanes import lanes_of
 from tb_plugin.analyses.timeline.tiles import CATEGORIES, category_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Flows, Table, View
 from tb_plugin.trace.links import first_with_key
+from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -208,17 +209,17 @@ def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events
     """Some of the arrows, with the events that they join and ``events``."""
     tail, head = arrows.tail[shown], arrows.head[shown]
     points = np.unique(np.concatenate((tail, head, np.array(events, np.int32))))
-    names, name = np.unique(trace.name[points], return_inverse=True)
+    name, count = numbered(trace.name[points])
     return Flows(
-        names=[trace.strings[int(i)] for i in names],
+        names=[trace.strings[int(i)] for i in trace.name[points[firsts(name, count)]]],
         categories=CATEGORIES,
         kinds=list(KINDS),
         event=points.tolist(),
-        lane=lanes_of(trace).places(lane_of(trace, points)).tolist(),
+        lane=lanes_of(trace).places(trace, points).tolist(),
         row=trace.depth[points].tolist(),
         start_ns=trace.start_ns[points].tolist(),
         dur_ns=trace.dur_ns[points].tolist(),
-        name=name.ravel().tolist(),
+        name=name.tolist(),
         category=category_of(trace, points).tolist(),
         from_=np.searchsorted(points, tail).tolist(),
         to=np.searchsorted(points, head).tolist(),

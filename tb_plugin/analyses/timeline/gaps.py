@@ -29,10 +29,10 @@ from tb_plugin.analyses.base import (
 )
 from tb_plugin.analyses.metrics import metric
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of
+from tb_plugin.analyses.timeline.lanes import lanes_of
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Sort, Table, View
 from tb_plugin.trace.intervals import Ranges, contains, measure_within, union
-from tb_plugin.trace.numbering import distinct, firsts, numbered
+from tb_plugin.trace.numbering import distinct
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
@@ -171,7 +171,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
     streams = pa.array([each.tid for each in trace.tracks], pa.string())
     data = pa.table(
         {
-            "lane": pa.array(_lanes(trace)[track]),
+            "lane": pa.array(lanes_of(trace).places(trace, gaps.next)),
             "device": ids.take(pa.array(np.where(device == MISSING, len(ids) - 1, device))),
             "stream": streams.take(pa.array(track)),
             "start_ns": pa.array(gaps.start_ns),
@@ -195,18 +195,6 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
         name_column="name",
         sort=Sort("dur_ns", True),
     )
-
-
-@lru_cache(maxsize=2)
-def _lanes(trace: TraceTable) -> Int64:
-    """For each track the place of its lane of device work among all lanes of the timeline, -1 where it has none."""
-    number, count = numbered(lane_of(trace))
-    rows = firsts(number, count)
-    _, place = lanes_of(trace, rows, np.bincount(number, minlength=count))
-    found = np.full(len(trace.tracks), MISSING, np.int64)
-    work = of_kind(trace.kind[rows], *DEVICE_WORK)
-    found[trace.track[rows[work]]] = place[work]
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -158,7 +158,7 @@ def build(trace: TraceTable) -> Pyramid:
     # An event of each line: it has the line's lane and depth.
     one = firsts(number, count)
     lanes = lanes_of(trace)
-    place = lanes.places(lane_of(trace, one))
+    place = lanes.places(trace, one).astype(np.int64)
     height = np.zeros(len(lanes.number), np.int64)
     np.maximum.at(height, place, trace.depth[one].astype(np.int64) + 1)
     order = np.lexsort((trace.depth[one], place))
