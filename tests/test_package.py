@@ -32,7 +32,7 @@ SHARED = {
         "donuts",
         "filters",
         "driver_calls",
-    },  # fmt: skip
+    },
     "devices": {"base"},
 }
 """Modules of the extension packages that their siblings may import: what extensions are made of, not extensions."""

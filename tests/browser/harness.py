@@ -125,7 +125,7 @@ class Tab:
         self.page.set_default_timeout(PATIENCE_MS)
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error.message}"))
-        self.page.on("crash", lambda: self.faults.append("the page crashed"))
+        self.page.on("crash", lambda _: self.faults.append("the page crashed"))
 
     def open(self, **state: str) -> Frame:
         """Loads TensorBoard afresh with the plugin's state in the address, and waits until the picture is complete."""

@@ -5,15 +5,16 @@ export interface CounterSeries {
   key: string
   title: string
   subtitle: string
-  /** Id of the device that it is about, '' = none. */
-  device: string
+  /** Id of the device that it is about, null = none. */
+  device: string | null
   /** Says a value in words. */
   say: (value: number) => string
   /** By slice; null where nothing is known. */
   mean: readonly (number | null)[]
   low: readonly (number | null)[]
   high: readonly (number | null)[]
-  /** Of the whole trace: the top of the chart. */
+  /** Of the whole trace: the bottom and the top of the chart. */
+  min: number
   max: number
   color: string
 }
@@ -24,7 +25,7 @@ export interface Counters {
   series: CounterSeries[]
 }
 
-/** Draws a series into the box between two pixels; slices outside are skipped. */
+/** Draws a series into a box: up to the highest value of each slice lightly, up to the mean strongly. */
 export function drawCounter(
   context: CanvasRenderingContext2D,
   counters: Counters,
@@ -34,25 +35,36 @@ export function drawCounter(
   theme: Theme,
 ): void {
   const slices = series.mean.length
-  if (slices === 0 || series.max <= 0) return
+  const range = series.max - series.min
+  if (slices === 0 || range <= 0) return
   const step = (counters.end - counters.start) / slices
   const height = box.bottom - box.top
+  // What is not at the bottom is seen.
   const y = (value: number) =>
-    box.bottom - Math.max(value > 0 ? 1 : 0, (Math.min(value, series.max) / series.max) * height)
-  const area = paint(series.color, 0.75, theme).fill
-  const spread = paint(series.color, 0.3, theme).fill
-  for (let i = 0; i < slices; i++) {
-    const mean = series.mean[i]
-    if (mean === null) continue
-    const from = Math.max(box.left, toX(counters.start + i * step))
-    const to = Math.min(box.right, toX(counters.start + (i + 1) * step))
-    if (to <= from) continue
-    const wide = Math.max(1, to - from + 0.3)
-    const high = y(series.high[i] ?? mean)
-    context.fillStyle = spread
-    context.fillRect(from, high, wide, box.bottom - high)
-    context.fillStyle = area
-    context.fillRect(from, y(mean), wide, box.bottom - y(mean))
+    box.bottom - Math.max(value > series.min ? 1 : 0, ((Math.min(value, series.max) - series.min) / range) * height)
+  const left = (i: number) => Math.min(Math.max(toX(counters.start + i * step), box.left), box.right)
+  // One path each: slices narrower than a pixel side by side would leave stripes.
+  for (const [values, strength] of [
+    [series.high, 0.3],
+    [series.mean, 0.75],
+  ] as const) {
+    context.fillStyle = paint(series.color, strength, theme).fill
+    context.beginPath()
+    let open = false
+    for (let i = 0; i < slices; i++) {
+      const value = values[i]
+      if (value === null || left(i + 1) <= box.left || left(i) >= box.right) {
+        if (open) context.lineTo(left(i), box.bottom)
+        open = false
+        continue
+      }
+      if (!open) context.moveTo(left(i), box.bottom)
+      open = true
+      context.lineTo(left(i), y(value))
+      context.lineTo(left(i + 1), y(value))
+    }
+    if (open) context.lineTo(left(slices), box.bottom)
+    context.fill()
   }
 }
 

@@ -336,13 +336,14 @@ function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   }
 }
 
-/** The value under the pointer, else the top of the scale. */
+/** The value under the pointer, else the top of the scale; and what it is of. */
 function counterText(scene: Scene, counter: number): string {
   const series = scene.counters?.series[counter]
   if (!scene.counters || !series) return ''
   const at = scene.cursor === null ? -1 : sliceAt(scene.counters, scene.cursor)
   const value = at < 0 ? null : series.mean[at]
-  return value === null ? `up to ${series.say(series.max)}` : `${series.say(value)} of ${series.say(series.max)}`
+  const text = value === null ? `up to ${series.say(series.max)}` : `${series.say(value)} of ${series.say(series.max)}`
+  return series.subtitle === '' ? text : `${text} · ${series.subtitle}`
 }
 
 function triangle(
@@ -407,7 +408,8 @@ function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number
     context.fillStyle = theme.line
     context.fillRect(x, STRIP, 1, HEAD - STRIP)
     context.fillStyle = theme.mute
-    if (x < width - 40) context.fillText(tickLabel(mark, step, scene.view.end), x + 4, (STRIP + HEAD) / 2)
+    const text = tickLabel(mark, step, scene.view.end)
+    if (x + 8 + context.measureText(text).width < width) context.fillText(text, x + 4, (STRIP + HEAD) / 2)
   }
 }
 

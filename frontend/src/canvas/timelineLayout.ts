@@ -9,7 +9,7 @@ export const ROW = 17
 export const BAR = 15
 const PAD = 6
 const SMALL = 24
-const CHART = 46
+const CHART = 40
 
 export type Track = { id: string; title: string; subtitle: string } & (
   | { kind: 'lane'; lane: number; rows: number }
@@ -35,7 +35,7 @@ export interface Layout {
   lanes: ReadonlyMap<number, { placed: Placed; pinned: boolean }>
 }
 
-/** Counters stand before the first lane of their device, those of none before everything. */
+/** Counters stand before the first lane of their device, those of none before the first thread. */
 export function tracksOf(lanes: readonly Lane[], counters: readonly CounterSeries[]): Track[] {
   const tracks: Track[] = []
   const placed = new Set<number>()
@@ -51,9 +51,9 @@ export function tracksOf(lanes: readonly Lane[], counters: readonly CounterSerie
         subtitle: counter.subtitle,
       })
     })
-  put((counter) => counter.device === '')
   lanes.forEach((lane, i) => {
-    if (lane.isDevice) put((counter) => lane.id.startsWith(`${counter.device}/`))
+    if (lane.isDevice) put((counter) => counter.device !== null && lane.id.startsWith(`${counter.device}/`))
+    else put((counter) => counter.device === null)
     tracks.push({ kind: 'lane', lane: i, id: lane.id, title: lane.title, subtitle: lane.subtitle, rows: lane.rows })
   })
   put(() => true)

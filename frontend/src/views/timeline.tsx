@@ -1,10 +1,8 @@
 // Timeline: every event of the trace. The server sends what the pixels can show; moving asks for more.
-import { Button, Select } from '@mantine/core'
+import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Problem } from '../api/payloads'
-import type { ColorBy } from '../canvas/timelineColors'
-import { NO_EXTRAS } from '../canvas/timelineEngine'
 import { tracksOf } from '../canvas/timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import { format } from '../lib/format'
@@ -12,20 +10,22 @@ import { matcher } from '../lib/search'
 import { setCurrent } from '../state/current'
 import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
+import { DownIcon, UpIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { TimelineCanvas, type TimelineHandle } from '../widgets/timeline'
 import { EventPanel } from './parts/eventPanel'
 import { HitChip } from './parts/hitChip'
 import { OpenInPerfetto } from './parts/perfetto'
 import { RangePanel } from './parts/rangePanel'
+import { ShowMenu, useColors } from './parts/showMenu'
 import { SearchBox } from './parts/tableSection'
+import { type TimelineExtras, useExtras } from './parts/timelineExtras'
 import { firstView, useTimeline } from './parts/timelineModel'
 import { TimelineText } from './parts/timelineText'
 import { TracksMenu, useTracks } from './parts/tracksMenu'
 import type { ViewProps } from './view'
 
 const DEBOUNCE_MS = 160
-const COLORS: Record<ColorBy, string> = { kind: 'Colour: kind', name: 'Colour: name', module: 'Colour: module' }
 
 export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
   const { steps, ...rest } = base
@@ -101,19 +101,17 @@ function Page(props: {
   const search = route.search ?? ''
   const matches = useMemo(() => matcher(search), [search])
   const [text, setText] = useState(false)
-  const [spot, setSpot] = useState<(Spot & { event: number }) | null>(null)
   const range = rangeOf(route.from_ns, route.to_ns)
   const event = route.event === undefined ? null : Number(route.event)
-  const colors: ColorBy = route.colors === 'name' || route.colors === 'module' ? route.colors : 'kind'
-  const named = useMemo(() => tracksOf(model.lanes, []), [model])
+  const colors = useColors()
+  const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
+  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal)
+  const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const pick = (item: Item | null) => {
     if (item && item.count > 1) {
       handle.current?.show({ start: item.start - item.dur * 0.1, end: item.start + item.dur * 1.1 })
       return
     }
-    setSpot(
-      item && { lane: item.lane, row: item.row, start: item.start, end: item.start + item.dur, event: item.event },
-    )
     setRoute({ event: item ? String(item.event) : '' })
   }
   return (
@@ -124,18 +122,8 @@ function Page(props: {
           onChange={(next) => setRoute({ search: next })}
           placeholder="Search names, text or /regex/"
         />
-        <Select
-          size="sm"
-          aria-label="Colours"
-          data={(['kind', 'name', ...(model.head.has_modules ? (['module'] as const) : [])] as const).map((value) => ({
-            value,
-            label: COLORS[value],
-          }))}
-          value={colors}
-          allowDeselect={false}
-          onChange={(value) => setRoute({ colors: value === 'kind' || !value ? '' : value })}
-          w={160}
-        />
+        {found && <Hits found={found} go={go} />}
+        <ShowMenu hasModules={model.head.has_modules} hasDevices={model.head.busy_is_device} />
         <TracksMenu all={named} tracks={tracks} />
         <Button.Group>
           <Button size="sm" variant="default" aria-label="Zoom in" onClick={() => handle.current?.zoom(0.5)}>
@@ -164,11 +152,11 @@ function Page(props: {
             view={view}
             matches={matches}
             colors={colors}
-            selected={spot !== null && spot.event === event ? spot : null}
+            selected={selected}
             range={range}
             arrangement={tracks.arrangement}
             collapsed={tracks.collapsed}
-            extras={NO_EXTRAS}
+            extras={extras}
             onView={onView}
             onPick={pick}
             onRange={(next) =>
@@ -182,6 +170,7 @@ function Page(props: {
           <span>
             {format(view.end - view.start, 'ns')} in sight
             {busy && ' · loading…'}
+            {notes.map((note) => ` · ${note}`)}
           </span>
           <span className="tt-hint">
             wheel or W S zoom · drag or A D move · shift + drag marks a range · F fits · arrows walk from event to event
@@ -209,5 +198,26 @@ function Page(props: {
         />
       )}
     </div>
+  )
+}
+
+/** How much was found, and the way from hit to hit. */
+function Hits({ found, go }: { found: NonNullable<TimelineExtras['found']>; go: TimelineExtras['go'] }) {
+  const { total, inSight, totalNs, position } = found
+  const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
+  const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''
+  return (
+    <span className="tt-row tt-hits" role="status">
+      <ActionIcon variant="default" size="md" aria-label="Previous hit" disabled={!total} onClick={() => go(-1)}>
+        <UpIcon />
+      </ActionIcon>
+      <ActionIcon variant="default" size="md" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
+        <DownIcon />
+      </ActionIcon>
+      <span className="tt-count tt-mute">
+        {position !== null && `${count(position + 1)} of `}
+        {count(total)} found ({count(inSight)} in sight), {format(totalNs, 'ns')} in total{mean}
+      </span>
+    </span>
   )
 }

@@ -124,7 +124,7 @@ function HoverTip({ hover, width, height }: { hover: Hover; width: number; heigh
   if (item.matrix && !merged) lines.push(['Tensor Cores', 'used'])
   const style = {
     left: Math.min(hover.x + 14, Math.max(0, width - 340)),
-    ...(hover.y > height - 150 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
+    ...(hover.y > height / 2 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
   }
   return (
     <div className="tt-tip tt-float" style={style}>

@@ -230,12 +230,17 @@ def _of_memory(trace: TraceTable) -> Iterator[_Known]:
         level = levels_of(total, size)
         what = metric("allocated_bytes" if (total != MISSING).any() else "change_bytes", window=EACH_BIN)
         curve = Curve(time, level.astype(np.float64), float(level[0] - size[0]))
-        yield _Known(f"allocated:{name}", what.title, name, what, curve, device)
+        yield _Known(f"allocated:{name}", _of_memory_title(what), name, what, curve, device)
         reserved = memory.total_reserved[rows]
         if (reserved > 0).any():
             what = metric("reserved_bytes", window=EACH_BIN)
             curve = Curve(time, np.where(reserved == MISSING, np.nan, reserved))
-            yield _Known(f"reserved:{name}", what.title, name, what, curve, device)
+            yield _Known(f"reserved:{name}", _of_memory_title(what), name, what, curve, device)
+
+
+def _of_memory_title(what: Metric) -> str:
+    # "Change" alone does not say of what among other charts.
+    return f"Memory, {what.title[0].lower()}{what.title[1:]}"
 
 
 def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:

@@ -1,0 +1,58 @@
+// What the timeline draws besides its events, and in which colours. It stands in the URL.
+import { Button, Checkbox, Popover, Radio } from '@mantine/core'
+import type { ColorBy } from '../../canvas/timelineColors'
+import { setRoute, useRoute } from '../../state/route'
+
+export function useColors(): ColorBy {
+  const { colors } = useRoute()
+  return colors === 'name' || colors === 'module' ? colors : 'kind'
+}
+
+export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
+  const route = useRoute()
+  const colors = useColors()
+  const flag = (key: string) => ({
+    size: 'xs',
+    checked: route[key] === '1',
+    onChange: () => setRoute({ [key]: route[key] === '1' ? '' : '1' }),
+  })
+  return (
+    <Popover position="bottom-end" withinPortal trapFocus>
+      <Popover.Target>
+        <Button size="sm" variant="default">
+          Show
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <div className="tt-columns">
+          <Checkbox {...flag('flows')} label="Arrows in sight: launches, forward to backward, waits" />
+          {hasDevices && <Checkbox {...flag('gaps')} label="Gaps of streams, and what the host did" />}
+          <Radio.Group
+            size="xs"
+            label="Charts"
+            value={route.charts ?? 'main'}
+            onChange={(value) => setRoute({ charts: value === 'main' ? '' : value })}
+          >
+            <div className="tt-columns">
+              <Radio size="xs" value="main" label="Utilization, launch queue, memory" />
+              <Radio size="xs" value="all" label="All, also recorded counters" />
+              <Radio size="xs" value="none" label="None" />
+            </div>
+          </Radio.Group>
+          <Radio.Group
+            size="xs"
+            label="Colours"
+            value={colors}
+            onChange={(value) => setRoute({ colors: value === 'kind' ? '' : value })}
+          >
+            <div className="tt-columns">
+              <Radio size="xs" value="kind" label="By kind" />
+              <Radio size="xs" value="name" label="By name" />
+              <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
+            </div>
+          </Radio.Group>
+        </div>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}

@@ -1,0 +1,205 @@
+// What the timeline shows besides its events: arrows, gaps, charts, and where the hits of a search or of a row lie.
+import { useCallback, useMemo, useRef, useState } from 'react'
+import { getTable, getView, type Query } from '../../api/client'
+import type { Counters, Flows, Table, View } from '../../api/payloads'
+import type { Arrow, Gap } from '../../canvas/timelineDraw'
+import type { Extras } from '../../canvas/timelineEngine'
+import type { Range, Spot } from '../../canvas/timelineModel'
+import { format } from '../../lib/format'
+import { useView } from '../../state/data'
+import { decodeHit } from '../../state/hit'
+import { setRoute, useRoute } from '../../state/route'
+
+const HITS = 1000
+const GAPS = 500
+/** Gaps of fewer pixels are not asked for. */
+const GAP_PIXELS = 8
+const PIXELS = 1200
+const MAIN = ['utilization', 'queue_depth', 'allocated']
+const CHART_COLOR: Record<string, string> = {
+  utilization: 'kernel',
+  sm_efficiency: 'communication',
+  queue_depth: 'runtime',
+  allocated: 'module',
+  reserved: 'annotation',
+  recorded: 'python',
+}
+
+export interface TimelineExtras {
+  extras: Extras
+  /** Where the chosen event is. */
+  selected: Spot | null
+  /** What is looked for, when something is. */
+  found: { total: number | null; inSight: number | null; totalNs: number; position: number | null } | null
+  /** What is too much to be shown. */
+  notes: string[]
+  /** To the next hit, or the one before. */
+  go(by: -1 | 1): void
+}
+
+/** `reveal` brings a hit into sight. */
+export function useExtras(
+  profile: Query,
+  view: Range,
+  event: number | null,
+  reveal: (spot: Spot) => void,
+): TimelineExtras {
+  const route = useRoute()
+  const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
+  const chain = flowsOf(useView('flows', { ...profile, event: event ?? '' }, event !== null).data, event !== null)
+  const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
+  const gaps = useGaps(window, view, route.gaps === '1')
+  const counters = useCounters(profile, view, route.charts ?? '')
+  const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
+  const arrows = useMemo(() => [...arrowsOf(chain), ...arrowsOf(inView)], [chain, inView])
+  const extras = useMemo(() => ({ arrows, gaps, hits, marks, counters }), [arrows, gaps, hits, marks, counters])
+  const selected = useMemo(() => spotOf(chain, event), [chain, event])
+  const notes =
+    inView && inView.hidden > 0 ? [`${inView.total.toLocaleString('en-US')} arrows: zoom in to see them`] : []
+  return { extras, selected, found, notes, go }
+}
+
+const flowsOf = (view: View | null, wanted: boolean): Flows | null => {
+  const payload = view?.payloads.flows
+  return wanted && payload?.kind === 'flows' ? payload : null
+}
+
+const pointOf = (flows: Flows, i: number): Spot => ({
+  lane: flows.lane[i],
+  row: flows.row[i],
+  start: flows.start_ns[i],
+  end: flows.start_ns[i] + flows.dur_ns[i],
+})
+
+const arrowsOf = (flows: Flows | null): Arrow[] =>
+  flows === null
+    ? []
+    : flows.arrow.map((kind, i) => ({
+        from: pointOf(flows, flows.from[i]),
+        to: pointOf(flows, flows.to[i]),
+        kind: flows.kinds[kind],
+      }))
+
+function spotOf(flows: Flows | null, event: number | null): Spot | null {
+  const i = flows && event !== null ? flows.event.indexOf(event) : -1
+  return flows && i >= 0 ? pointOf(flows, i) : null
+}
+
+const tableOf = (view: View | null, name: string): Table | null => {
+  const payload = view?.payloads[name]
+  return payload?.kind === 'table' ? payload : null
+}
+
+const numberOf = (view: View | null, block: string, key: string): number | null => {
+  const payload = view?.payloads[block]
+  const value = payload?.kind === 'figures' ? payload.figures.find(({ metric }) => metric.key === key)?.value : null
+  return typeof value === 'number' ? value : null
+}
+
+function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
+  const shortest = Math.max(1, Math.round(((view.end - view.start) * GAP_PIXELS) / PIXELS))
+  const resource = useView('gaps', { ...window, min_ns: shortest, limit: GAPS }, wanted)
+  return useMemo(() => {
+    const table = wanted ? tableOf(resource.data, 'gaps') : null
+    return (table?.rows ?? []).map((row) => ({
+      lane: Number(row.lane),
+      start: Number(row.start_ns),
+      end: Number(row.start_ns) + Number(row.dur_ns),
+      why: row.host_doing === null ? String(row.why) : `${row.why}: ${row.host_doing}`,
+    }))
+  }, [resource.data, wanted])
+}
+
+function useCounters(profile: Query, view: Range, charts: string): Extras['counters'] {
+  const margin = Math.round((view.end - view.start) / 4)
+  const asked = { ...profile, start_ns: view.start - margin, end_ns: view.end + margin, width: PIXELS }
+  const payload = useView('counters', asked, charts !== 'none').data?.payloads.counters
+  return useMemo(() => {
+    if (charts === 'none' || payload?.kind !== 'counters') return null
+    return seriesOf(payload, charts === 'all')
+  }, [payload, charts])
+}
+
+function seriesOf(payload: Counters, all: boolean): NonNullable<Extras['counters']> {
+  const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
+  // Where there is a device, what happens on it comes first.
+  const devices = payload.counters.some(({ device }) => device !== null)
+  const shown = payload.counters.filter(
+    ({ key, device }) => all || (MAIN.includes(kindOf(key)) && (device !== null || !devices)),
+  )
+  return {
+    start: payload.start_ns,
+    end: payload.end_ns,
+    series: shown.map((counter) => ({
+      key: counter.key,
+      title: counter.title,
+      subtitle: counter.subtitle,
+      device: counter.device,
+      say: (value) => format(value, counter.metric.unit),
+      mean: counter.mean,
+      low: counter.low,
+      high: counter.high,
+      min: counter.min,
+      max: counter.max,
+      color: CHART_COLOR[kindOf(counter.key)] ?? 'memcpy',
+    })),
+  }
+}
+
+/** Hits of the search, else of the row that somebody came from. */
+function useHits(profile: Query, window: Query, view: Range, event: number | null, reveal: (spot: Spot) => void) {
+  const { search = '', hit = '' } = useRoute()
+  const where = useMemo(() => (search === '' ? decodeHit(hit) : []), [search, hit])
+  const wanted = search !== '' || where.length > 0
+  const what: Query = useMemo(() => ({ search, where }), [search, where])
+  const everywhere = useView('find', { ...profile, ...what, limit: 1 }, wanted).data
+  const inSight = useView('find', { ...window, ...what, limit: HITS }, wanted).data
+  const [position, setPosition] = useState<{ what: Query; at: number } | null>(null)
+  const latest = useRef({ view, event })
+  latest.current = { view, event }
+  const at = position?.what === what ? position.at : null
+  const go = useCallback(
+    async (by: -1 | 1) => {
+      const asked = { ...profile, ...what }
+      let next = at === null ? null : at + by
+      if (next === null) {
+        const near = await getView('find', { ...asked, near_ns: latest.current.view.start, limit: 1 })
+        if (near.state === 'loading') return
+        next = (numberOf(near.data, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0)
+      }
+      const total = numberOf(everywhere, 'summary', 'events') ?? 0
+      if (total === 0) return
+      // After the last one comes the first.
+      next = ((next % total) + total) % total
+      const answer = await getTable('find', 'hits', { ...asked, offset: next, limit: 1 })
+      if (answer.state === 'loading' || answer.data.rows.length === 0) return
+      const [row] = answer.data.rows
+      setPosition({ what, at: next })
+      setRoute({ event: String(row.event) })
+      reveal(spotOfRow(row))
+    },
+    [profile, what, at, everywhere, reveal],
+  )
+  const hits = useMemo(() => (wanted ? (tableOf(inSight, 'hits')?.rows ?? []).map(spotOfRow) : []), [inSight, wanted])
+  const marks = useMemo(() => {
+    const payload = everywhere?.payloads.marks
+    if (!wanted || payload?.kind !== 'series') return []
+    return payload.lines[0].values.map((value) => value ?? 0)
+  }, [everywhere, wanted])
+  const found = wanted
+    ? {
+        total: numberOf(everywhere, 'summary', 'events'),
+        inSight: numberOf(inSight, 'summary', 'events'),
+        totalNs: numberOf(everywhere, 'summary', 'total_ns') ?? 0,
+        position: at,
+      }
+    : null
+  return { hits, marks, found, go }
+}
+
+const spotOfRow = (row: Table['rows'][number]): Spot => ({
+  lane: Number(row.lane),
+  row: Number(row.row),
+  start: Number(row.start_ns),
+  end: Number(row.start_ns) + Number(row.dur_ns),
+})
