@@ -48,6 +48,11 @@ const look = () => {
 }
 requestAnimationFrame(look)
 """
+_CLICK = """(() => {
+  const now = performance.now()
+  for (const link of document.querySelectorAll('nav a, nav button')) if (/Timeline/.test(link.textContent)) link.click()
+  return now
+})()"""
 _DRAWN = f"performance.getEntriesByName('{MARK}')[0]?.startTime ?? globalThis.benchDrawn ?? null"
 _REQUESTS = """
 performance.getEntriesByType('resource')
@@ -65,7 +70,10 @@ class Measured:
     length_ns: int
     ready_s: float
     """Until the profile was ready; not a part of the measurement."""
+    shown_ms: float
+    """From the click on Timeline in an open page to the first picture: the first question about the profile's events."""
     first_ms: list[float]
+    """From a page's address to its first picture."""
     frames: dict[str, list[float]]
     """Milliseconds between frames by phase."""
     reached: list[str]
@@ -114,7 +122,8 @@ def bounds_of(found: Measured) -> list[Bound]:
         Bound("slowest frame, data arriving included", max(found.every), 60, "ms"),
         Bound("tile request p95", quantile([took for took, _ in asked], 0.95) if asked else None, 40, "ms"),
         Bound("largest tile answer", max(size for _, size in asked) / 1e3 if asked else None, 200, "kB"),
-        Bound("first tiles, first visit", found.first_ms[0], 500, "ms"),
+        Bound("first tiles after the click on Timeline", found.shown_ms, 500, "ms"),
+        Bound("first tiles, first visit of the page", found.first_ms[0], 500, "ms"),
         Bound(
             f"first tiles, median of {len(found.first_ms) - 1} more", statistics.median(found.first_ms[1:]), 500, "ms"
         ),
@@ -209,9 +218,9 @@ def _measured(run: Path, cache: Path, source: str) -> Measured:
         profile = _ready(plugin)
         ready_s = time.perf_counter() - begin
         with sync_playwright() as playwright, harness.chromium(playwright) as browser:
-            context = browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]})
-            context.add_init_script(_WATCH)
-            page = context.new_page()
+            page = _page(browser)
+            shown_ms = _shown(page, plugin)
+            page = _page(browser)  # its browser has nothing of the page yet
             requests: dict[str, list[tuple[float, float]]] = {}
             first = []
             for _ in range(OPENED):
@@ -233,9 +242,10 @@ def _measured(run: Path, cache: Path, source: str) -> Measured:
                 requests[name] = _taken(page)
             return Measured(
                 source=source,
-                events=int(profile["read"]["events_seen"]),
+                events=int(profile["read"]["events_kept"]),
                 length_ns=length_ns,
                 ready_s=ready_s,
+                shown_ms=shown_ms,
                 first_ms=first,
                 frames=frames,
                 reached=reached,
@@ -244,6 +254,23 @@ def _measured(run: Path, cache: Path, source: str) -> Measured:
                 renderer_bytes=_renderers(),
                 load=load,
             )
+
+
+def _page(browser: Any) -> Any:
+    context = browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]})
+    context.add_init_script(_WATCH)
+    return context.new_page()
+
+
+def _shown(page: Any, plugin: str) -> float:
+    """Milliseconds from the Overview of a profile to its timeline."""
+    from tests.browser import harness
+
+    page.goto(f"{plugin}index.html{harness.fragment(view='overview')}")
+    page.wait_for_function(SETTLED)
+    clicked = page.evaluate(_CLICK)
+    page.wait_for_function(f"performance.getEntriesByName('{MARK}').length > 0", timeout=600_000)
+    return float(page.evaluate(f"performance.getEntriesByName('{MARK}')[0].startTime")) - float(clicked)
 
 
 def _ready(plugin: str) -> dict[str, Any]:

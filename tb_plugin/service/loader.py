@@ -42,6 +42,7 @@ _CHECK_SECONDS = 0.5
 _COLUMNS = ".arrow"
 _SUMMARY = ".summary.json"
 _SURVEY = ".survey.json"
+_LARGE_BYTES = 1024**3
 
 
 class Loader:
@@ -269,6 +270,9 @@ class Loader:
                 self._store.remove(Path(entry.path))
             elif error is None:
                 _settle(entry, future.result())
+                if entry.need_bytes > _LARGE_BYTES:
+                    # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
+                    self._workers.submit(f"{self._tasks}:opened", entry.path, key=entry.path)
             elif isinstance(error, Cancelled | KeptLost):
                 entry.state = "found"  # lost: another process evicted what was just written; whoever asks begins again
             elif isinstance(error, CacheRefused) and self._store.leave(error):

@@ -60,6 +60,11 @@ def ready(*, report: Report) -> None:
     """Nothing: whoever asks for it wants a worker that has this module, and all that it needs, imported."""
 
 
+def opened(path: str, *, report: Report) -> None:
+    """Maps a column file and the levels of its timeline, ahead of the first question. Raises KeptLost."""
+    _levels(path)
+
+
 def parse(
     reader_id: str,
     paths: Mapping[str, str],

@@ -2,7 +2,7 @@
 import type { FetchTiles, TileColumns, TileKey } from '../lib/tiles'
 
 const MAX_BYTES = 96e6
-const REQUESTS = 3
+const REQUESTS = 2
 const TILES = 16
 const RETRY_MS = 3000
 /** Of one item in all columns. */
@@ -70,7 +70,7 @@ export class TileStore {
 
   /** What is wanted now, most wanted first; what was wanted before and has not been asked for is forgotten. */
   want(keys: readonly TileKey[]): void {
-    this.wanted = keys
+    this.wanted = [...new Map(keys.map((tile) => [textOf(tile), tile])).values()]
     this.pump()
   }
 

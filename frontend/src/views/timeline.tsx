@@ -32,7 +32,7 @@ export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
   const key = JSON.stringify(rest)
   const profile = useMemo(() => JSON.parse(key) as Query, [key])
   const handle = useRef<TimelineHandle>(null)
-  const { model, problem, busy } = useTimeline(profile, () => handle.current?.redraw())
+  const { model, problem, busy, drawn } = useTimeline(profile, () => handle.current?.redraw())
   const chosen = String(steps ?? '')
   const first = useMemo(() => model && firstView(opened, chosen, model), [model, opened, chosen])
   if (!model || !first) return problem ? <ProblemPanel problem={problem} /> : <Bones height="calc(100vh - 90px)" />
@@ -43,6 +43,7 @@ export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
       first={first}
       profile={profile}
       busy={busy}
+      drawn={drawn}
       problem={problem}
       handle={handle}
       perfetto={(shown) => (
@@ -88,13 +89,14 @@ function Page(props: {
   first: Range
   profile: Query
   busy: boolean
+  drawn: boolean
   problem: Problem | null
   handle: React.RefObject<TimelineHandle | null>
   /** What there is to see at most. */
   all: string
   perfetto: (shown: Range) => ReactNode
 }) {
-  const { all, perfetto, model, first, profile, busy, problem, handle } = props
+  const { all, perfetto, model, first, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
   const { view, onView } = useWindow(first)
   const tracks = useTracks()
@@ -105,7 +107,7 @@ function Page(props: {
   const event = route.event === undefined ? null : Number(route.event)
   const colors = useColors()
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
-  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal)
+  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, drawn)
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const pick = (item: Item | null) => {
     if (item && item.count > 1) {

@@ -32,11 +32,12 @@ from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Counter, Counters, Metric, Table, View
 from tb_plugin.trace.curve import Curve, binned, edges_of, presence, stacked
 from tb_plugin.trace.intervals import union
-from tb_plugin.trace.numbering import numbered
+from tb_plugin.trace.numbering import numbered, places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import stable_order
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
@@ -163,39 +164,43 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
     devices, first = np.unique(trace.device[work], return_index=True)
     if not len(work):
         return
-    blocks, size = np.full(len(trace) + 1, np.nan), np.full(len(trace) + 1, MISSING, np.int64)
-    blocks[trace.device_args.row] = trace.device_args.blocks_per_sm
-    size[trace.device_args.row] = trace.device_args.bytes
+    args = places_of(trace.device_args.row, len(trace))
     for number, rows in zip(devices.tolist(), np.split(work, first[1:]), strict=True):
         device = trace.devices[number]
         place = f"device {device.id}" + (f" · {device.name}" if device.name else "")
-        for key, title, what, curve in _of_device(trace, rows, blocks, size):
+        for key, title, what, curve in _of_device(trace, rows, args[rows]):
             counter = metric(what, title, EACH_BIN)
             yield _Known(f"{key}:{device.id}", counter.title, place, counter, curve, device.id)
 
 
-def _of_device(trace: TraceTable, rows: Int64, blocks: Float64, size: Int64) -> Iterator[tuple[str, str, str, Curve]]:
-    """Key, title ("" = that of the metric), metric and curve of one device's counters; its work is at ``rows``."""
-    kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.end_ns[rows]
+def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
+    """Key, title ("" = that of the metric), metric and curve of one device's counters.
+
+    Its work is at ``rows``, the arguments of that at ``args`` (-1 = none are recorded).
+    """
+    kind, start = trace.kind[rows], trace.start_ns[rows]
+    end = start + trace.dur_ns[rows]
+    blocks = np.append(trace.device_args.blocks_per_sm, np.nan)[args]
+    size = np.append(trace.device_args.bytes, MISSING)[args]
     kernels = kind == EventKind.KERNEL
     if kernels.any():
         yield "utilization", "", "utilization", presence(union(start[kernels], end[kernels]))
-    valued = kernels & (blocks[rows] > 0)
+    valued = kernels & (blocks > 0)
     if valued.any():
         # The sum is capped at 1, so that a part may be capped before: no infinite sum then.
-        level = stacked(start[valued], end[valued], np.minimum(blocks[rows[valued]], 1.0))
+        level = stacked(start[valued], end[valued], np.minimum(blocks[valued], 1.0))
         yield "sm_efficiency", "", "sm_efficiency", Curve(level.time_ns, np.minimum(level.value, 1.0), 0.0)
     launched = rows[trace.launch[rows] != MISSING]
     if len(launched):
         depth = stacked(trace.start_ns[trace.launch[launched]], trace.start_ns[launched])
         yield "queue_depth", "", "queue_depth", depth
-    copies = (kind == EventKind.MEMCPY) & (size[rows] > 0) & (end > start)
+    copies = (kind == EventKind.MEMCPY) & (size > 0) & (end > start)
     names = trace.name[rows]
     for key, title, pattern in DIRECTIONS:
         goes = copies & _named(trace, names, copies, pattern)
         copies &= ~goes
-        yield from _copies(key, title, start[goes], end[goes], size[rows[goes]])
-    yield from _copies(*OTHER_COPIES, start[copies], end[copies], size[rows[copies]])
+        yield from _copies(key, title, start[goes], end[goes], size[goes])
+    yield from _copies(*OTHER_COPIES, start[copies], end[copies], size[copies])
 
 
 def _named(

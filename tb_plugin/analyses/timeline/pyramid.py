@@ -106,12 +106,13 @@ class Pyramid:
         start_ns, end_ns = number * tile_ns(level), (number + 1) * tile_ns(level)
         chosen = self.levels[level]
         # Rows of the table stand in order of time, so places are looked up by row and no times are kept.
-        low, high = np.searchsorted(self.trace.start_ns, (start_ns, end_ns))
+        # Of the type of what they are looked up in: else that would be copied.
+        time = np.searchsorted(self.trace.start_ns, np.array((start_ns, end_ns), np.int64)).astype(np.int32)
         lines = np.arange(self.groups[group], self.groups[group + 1])
         places = []
         for line in lines.tolist():
             begin, end = chosen.bounds[line : line + 2].tolist()
-            place, stop = np.searchsorted(chosen.first[begin:end], (low, high)).tolist()
+            place, stop = np.searchsorted(chosen.first[begin:end], time).tolist()
             # The one before may reach into the tile; where events may overlap, any before.
             place = 0 if self.depth[line] == _DEEPEST else max(place - 1, 0)
             places.append(np.arange(begin + place, begin + stop))

@@ -37,19 +37,21 @@ export interface TimelineExtras {
   go(by: -1 | 1): void
 }
 
-/** `reveal` brings a hit into sight. */
+/** `reveal` brings a hit into sight; `drawn`: the events are there. */
 export function useExtras(
   profile: Query,
   view: Range,
   event: number | null,
   reveal: (spot: Spot) => void,
+  drawn: boolean,
 ): TimelineExtras {
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
   const chain = flowsOf(useView('flows', { ...profile, event: event ?? '' }, event !== null).data, event !== null)
   const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
   const gaps = useGaps(window, view, route.gaps === '1')
-  const counters = useCounters(profile, view, route.charts ?? '')
+  // What is worked out from all events the first time waits until the events themselves are there.
+  const counters = useCounters(profile, view, route.charts ?? '', drawn)
   const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
   const arrows = useMemo(() => [...arrowsOf(chain), ...arrowsOf(inView)], [chain, inView])
   const extras = useMemo(() => ({ arrows, gaps, hits, marks, counters }), [arrows, gaps, hits, marks, counters])
@@ -110,10 +112,10 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
   }, [resource.data, wanted])
 }
 
-function useCounters(profile: Query, view: Range, charts: string): Extras['counters'] {
+function useCounters(profile: Query, view: Range, charts: string, ready: boolean): Extras['counters'] {
   const margin = Math.round((view.end - view.start) / 4)
   const asked = { ...profile, start_ns: view.start - margin, end_ns: view.end + margin, width: PIXELS }
-  const payload = useView('counters', asked, charts !== 'none').data?.payloads.counters
+  const payload = useView('counters', asked, ready && charts !== 'none').data?.payloads.counters
   return useMemo(() => {
     if (charts === 'none' || payload?.kind !== 'counters') return null
     return seriesOf(payload, charts === 'all')

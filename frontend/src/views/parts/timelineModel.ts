@@ -12,6 +12,8 @@ export interface TimelineData {
   model: TimelineModel | null
   problem: Problem | null
   busy: boolean
+  /** Everything that is wanted has come at least once. */
+  drawn: boolean
 }
 
 /** `onTiles` is called when tiles have come. */
@@ -20,6 +22,7 @@ export function useTimeline(profile: Query, onTiles: () => void): TimelineData {
   const payload = resource.data?.payloads.timeline
   const head: Timeline | null = payload?.kind === 'timeline' ? payload : null
   const [busy, setBusy] = useState(false)
+  const [drawn, setDrawn] = useState<TimelineModel | null>(null)
   const [problem, setProblem] = useState<Problem | null>(null)
   const key = JSON.stringify(profile)
   const notify = useRef(onTiles)
@@ -37,6 +40,7 @@ export function useTimeline(profile: Query, onTiles: () => void): TimelineData {
       {
         onChange: () => {
           setBusy(made.store.busy)
+          if (!made.store.busy) setDrawn(made)
           notify.current()
         },
         onProblem: (error) => setProblem(error === null ? null : problemOf(error)),
@@ -46,7 +50,7 @@ export function useTimeline(profile: Query, onTiles: () => void): TimelineData {
   }, [head, key])
   useEffect(() => () => model?.store.destroy(), [model])
   useActivity(busy)
-  return { model, problem: resource.problem ?? problem, busy }
+  return { model, problem: resource.problem ?? problem, busy, drawn: model !== null && drawn === model }
 }
 
 /** What is shown first: the chosen steps, else the first one, else everything. */
