@@ -23,6 +23,7 @@ const KEYS: [string, [string[], string][]][] = [
       [['F'], 'Fit the selected event, or the range'],
       [['M'], 'Mark the selected event, or all in sight'],
       [['←', '→', '↑', '↓'], 'From the selected event to its neighbours'],
+      [['Shift', '←', '→'], 'Along an arrow: to what launched it, to what it launched'],
       [['Esc'], 'Clear the selection'],
     ],
   ],

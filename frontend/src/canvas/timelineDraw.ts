@@ -7,14 +7,25 @@ import { box, cut, FONT, FONT_TITLE, MARK, paint, type Theme } from './surface'
 import type { Tile } from './tileStore'
 import type { Colors, Strip } from './timelineColors'
 import { type Counters, drawCounter, sliceAt } from './timelineCounters'
-import { BAR, GUTTER, HEAD, type Layout, type Placed, rowTop, STRIP } from './timelineLayout'
+import { AXIS, BAR, GUTTER, HEAD, type Layout, type Placed, rowTop, STRIP } from './timelineLayout'
 import { firstEndingAfter, type Item, type Piece, type Range, type Spot, type TimelineModel } from './timelineModel'
+
+/** One end of an arrow. */
+export interface Point extends Spot {
+  /** Row of the event in the trace table. */
+  event: number
+}
 
 /** What an event is connected with. */
 export interface Arrow {
-  from: Spot
-  to: Spot
+  from: Point
+  to: Point
   kind: string
+}
+
+/** A recorded step. */
+export interface Step extends Range {
+  label: string
 }
 
 /** A time in which nothing ran on a lane, and what the host did then. */
@@ -47,6 +58,7 @@ export interface Scene {
   counters: Counters | null
   /** Where hits of a search lie, as shares of the whole trace. */
   marks: readonly number[]
+  steps: readonly Step[]
 }
 
 const NARROW = 3
@@ -397,20 +409,51 @@ function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number
   context.fillRect(0, 0, width, HEAD)
   drawStrip(context, scene)
   context.fillStyle = theme.soft
-  context.fillRect(0, STRIP, width, HEAD - STRIP)
+  context.fillRect(0, STRIP, width, AXIS - STRIP)
   context.fillStyle = theme.line
   context.fillRect(0, STRIP - 1, width, 1)
+  context.fillRect(0, AXIS - 1, width, 1)
   context.fillRect(0, HEAD - 1, width, 1)
   context.fillRect(GUTTER - 1, 0, 1, HEAD)
   context.font = FONT
   for (const mark of marks) {
     const x = Math.round(toX(scene, mark))
     context.fillStyle = theme.line
-    context.fillRect(x, STRIP, 1, HEAD - STRIP)
+    context.fillRect(x, STRIP, 1, AXIS - STRIP)
     context.fillStyle = theme.mute
     const text = tickLabel(mark, step, scene.view.end)
-    if (x + 8 + context.measureText(text).width < width) context.fillText(text, x + 4, (STRIP + HEAD) / 2)
+    if (x + 8 + context.measureText(text).width < width) context.fillText(text, x + 4, (STRIP + AXIS) / 2)
   }
+  drawSteps(context, scene)
+}
+
+/** One bar above everything: which step it is. */
+function drawSteps(context: CanvasRenderingContext2D, scene: Scene): void {
+  const { steps, width, theme, view } = scene
+  context.font = FONT
+  context.fillStyle = theme.mute
+  context.fillText(steps.length > 0 ? 'Steps' : 'No steps were recorded', 22, (AXIS + HEAD) / 2)
+  context.save()
+  context.beginPath()
+  context.rect(GUTTER, AXIS, width - GUTTER, HEAD - AXIS)
+  context.clip()
+  for (const [i, step] of steps.entries()) {
+    if (step.end < view.start || step.start > view.end) continue
+    const [x, to] = [toX(scene, step.start), toX(scene, step.end)]
+    const left = Math.max(x, GUTTER - 4)
+    const look = paint('annotation', i % 2 === 0 ? 0.35 : 0.2, theme)
+    box(
+      context,
+      left,
+      AXIS + 1,
+      Math.min(to - 1, width + 4) - left,
+      HEAD - AXIS - 3,
+      look,
+      `Step ${step.label}`,
+      GUTTER,
+    )
+  }
+  context.restore()
 }
 
 function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
@@ -460,9 +503,9 @@ function drawCursor(context: CanvasRenderingContext2D, scene: Scene, time: numbe
   const wide = context.measureText(text).width + 10
   const left = Math.min(Math.max(GUTTER, x - wide / 2), scene.width - wide)
   context.fillStyle = theme.ink
-  context.fillRect(left, STRIP + 3, wide, HEAD - STRIP - 6)
+  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
   context.fillStyle = theme.panel
-  context.fillText(text, left + 5, (STRIP + HEAD) / 2)
+  context.fillText(text, left + 5, (STRIP + AXIS) / 2)
 }
 
 function drawRange(context: CanvasRenderingContext2D, scene: Scene, range: Range): void {
@@ -481,7 +524,7 @@ function drawRange(context: CanvasRenderingContext2D, scene: Scene, range: Range
   if (to - from < wide) return
   const left = (from + to - wide) / 2
   context.fillStyle = MARK
-  context.fillRect(left, STRIP + 3, wide, HEAD - STRIP - 6)
+  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
   context.fillStyle = '#ffffff'
-  context.fillText(text, left + 6, (STRIP + HEAD) / 2)
+  context.fillText(text, left + 6, (STRIP + AXIS) / 2)
 }

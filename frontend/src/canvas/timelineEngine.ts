@@ -7,8 +7,8 @@ import type { TileKey } from '../lib/tiles'
 import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
 import type { Counters } from './timelineCounters'
-import { type Arrow, draw, type Gap, inSight, type Scene, toTime } from './timelineDraw'
-import { GUTTER, HEAD, layout, type Placed, rowAt, rowTop, STRIP, tracksOf } from './timelineLayout'
+import { type Arrow, draw, type Gap, inSight, type Scene, type Step, toTime } from './timelineDraw'
+import { AXIS, GUTTER, HEAD, layout, type Placed, rowAt, rowTop, STRIP, tracksOf } from './timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
 
 export interface TimelineEvents {
@@ -16,6 +16,8 @@ export interface TimelineEvents {
   onView(view: Range): void
   /** A click or a key chose an item; null = nothing. */
   onPick(item: Item | null): void
+  /** A key led along an arrow to another event. */
+  onFollow(event: number, spot: Spot): void
   onHover(item: Item | null, x: number, y: number): void
   /** A range was measured; null = cleared. */
   onRange(range: Range | null): void
@@ -30,9 +32,10 @@ export interface Extras {
   hits: readonly Spot[]
   marks: readonly number[]
   counters: Counters | null
+  steps: readonly Step[]
 }
 
-export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], counters: null }
+export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], counters: null, steps: [] }
 
 /** When the first complete picture stood: read by `make bench-timeline`. */
 const DRAWN = 'torch-trace-timeline-drawn'
@@ -57,7 +60,14 @@ const KEYS = new Set([
   'End',
 ])
 
-type Drag = { mode: 'pan' | 'range' | 'strip'; x: number; y: number; view: Range; scroll: number; moved: boolean }
+type Drag = {
+  mode: 'pan' | 'range' | 'strip' | 'step'
+  x: number
+  y: number
+  view: Range
+  scroll: number
+  moved: boolean
+}
 type Pinch = { view: Range; distance: number; time: number }
 
 export class TimelineEngine {
@@ -334,7 +344,14 @@ export class TimelineEngine {
       this.drag = null
       return
     }
-    const mode = event.offsetY < STRIP ? 'strip' : event.shiftKey || event.offsetY < HEAD ? 'range' : 'pan'
+    const mode =
+      event.offsetY < STRIP
+        ? 'strip'
+        : event.shiftKey || event.offsetY < AXIS
+          ? 'range'
+          : event.offsetY < HEAD
+            ? 'step'
+            : 'pan'
     this.drag = { mode, x: event.offsetX, y: event.offsetY, view: scene.view, scroll: scene.scroll, moved: false }
     if (mode === 'strip') this.toStrip(event.offsetX)
   }
@@ -365,7 +382,7 @@ export class TimelineEngine {
       this.canvas.style.cursor =
         event.offsetX < GUTTER && event.offsetY > HEAD
           ? 'pointer'
-          : event.offsetY < HEAD && event.offsetY > STRIP
+          : event.offsetY < AXIS && event.offsetY > STRIP
             ? 'col-resize'
             : 'default'
       scene.cursor = event.offsetX >= GUTTER ? toTime(scene, event.offsetX) : null
@@ -411,6 +428,12 @@ export class TimelineEngine {
       return
     }
     if (drag.mode === 'strip') return
+    if (drag.mode === 'step') {
+      const time = toTime(scene, event.offsetX)
+      const step = scene.steps.find(({ start, end }) => time >= start && time < end)
+      if (step) this.show(step)
+      return
+    }
     if (event.offsetX < GUTTER && event.offsetY > HEAD) {
       const found = this.placedAt(event.offsetY)
       if (found) this.events.onToggle(found.placed.track.id)
@@ -455,6 +478,7 @@ export class TimelineEngine {
     if (key === 'm') this.mark()
     if (!KEYS.has(key)) return
     event.preventDefault()
+    if (event.shiftKey && this.follow(event.key)) return
     if (event.key.startsWith('Arrow') && this.walk(event.key)) return
     if (this.calm) {
       this.step(key, 120)
@@ -488,6 +512,18 @@ export class TimelineEngine {
     if (!next) return true
     this.events.onPick(next)
     this.reveal({ lane: next.lane, row: next.row, start: next.start, end: next.start + next.dur })
+    return true
+  }
+
+  /** From the selected event along an arrow: to the first one that it led to, or back to where it came from. */
+  private follow(key: string): boolean {
+    const { selected, arrows } = this.scene
+    if (!selected || (key !== 'ArrowLeft' && key !== 'ArrowRight')) return false
+    const [here, there] = key === 'ArrowRight' ? (['from', 'to'] as const) : (['to', 'from'] as const)
+    const isHere = (spot: Spot) =>
+      spot.lane === selected.lane && spot.row === selected.row && spot.start === selected.start
+    const next = arrows.find((arrow) => isHere(arrow[here]))?.[there]
+    if (next) this.events.onFollow(next.event, next)
     return true
   }
 

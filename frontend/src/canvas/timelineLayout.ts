@@ -4,7 +4,9 @@ import type { Lane } from './timelineModel'
 
 export const GUTTER = 212
 export const STRIP = 38
-export const HEAD = 62
+export const AXIS = 62
+/** Below the axis stand the steps. */
+export const HEAD = 80
 export const ROW = 17
 export const BAR = 15
 const PAD = 6

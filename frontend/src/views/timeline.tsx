@@ -2,7 +2,7 @@
 import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Problem } from '../api/payloads'
+import type { Problem, Profile } from '../api/payloads'
 import { tracksOf } from '../canvas/timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import { format } from '../lib/format'
@@ -41,6 +41,7 @@ export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
       all={opened.window ? 'Whole window' : 'Whole trace'}
       model={model}
       first={first}
+      opened={opened}
       profile={profile}
       busy={busy}
       drawn={drawn}
@@ -87,6 +88,7 @@ function useWindow(first: Range): { view: Range; onView: (view: Range) => void }
 function Page(props: {
   model: TimelineModel
   first: Range
+  opened: Profile
   profile: Query
   busy: boolean
   drawn: boolean
@@ -96,9 +98,14 @@ function Page(props: {
   all: string
   perfetto: (shown: Range) => ReactNode
 }) {
-  const { all, perfetto, model, first, profile, busy, drawn, problem, handle } = props
+  const { all, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
   const { view, onView } = useWindow(first)
+  const steps = useMemo(
+    () =>
+      opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
+    [opened],
+  )
   const tracks = useTracks()
   const search = route.search ?? ''
   const matches = useMemo(() => matcher(search), [search])
@@ -107,7 +114,7 @@ function Page(props: {
   const event = route.event === undefined ? null : Number(route.event)
   const colors = useColors()
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
-  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, drawn)
+  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, drawn, steps)
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const pick = (item: Item | null) => {
     if (item && item.count > 1) {
@@ -161,6 +168,10 @@ function Page(props: {
             extras={extras}
             onView={onView}
             onPick={pick}
+            onFollow={(next, at) => {
+              setRoute({ event: String(next) })
+              handle.current?.reveal(at)
+            }}
             onRange={(next) =>
               setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
             }
@@ -207,7 +218,7 @@ function Page(props: {
 function Hits({ found, go }: { found: NonNullable<TimelineExtras['found']>; go: TimelineExtras['go'] }) {
   const { total, inSight, totalNs, position } = found
   const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
-  const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''
+  const mean = total ? ` · mean ${format(totalNs / total, 'ns')}` : ''
   return (
     <span className="tt-row tt-hits" role="status">
       <ActionIcon variant="default" size="md" aria-label="Previous hit" disabled={!total} onClick={() => go(-1)}>
@@ -217,8 +228,9 @@ function Hits({ found, go }: { found: NonNullable<TimelineExtras['found']>; go: 
         <DownIcon />
       </ActionIcon>
       <span className="tt-count tt-mute">
-        {position !== null && `${count(position + 1)} of `}
-        {count(total)} found ({count(inSight)} in sight), {format(totalNs, 'ns')} in total{mean}
+        {position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`} · {count(inSight)}{' '}
+        in sight · {format(totalNs, 'ns')}
+        {mean}
       </span>
     </span>
   )

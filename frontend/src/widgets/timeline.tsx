@@ -31,6 +31,7 @@ export interface TimelineProps {
   extras: Extras
   onView: (view: Range) => void
   onPick: (item: Item | null) => void
+  onFollow: (event: number, spot: Spot) => void
   onRange: (range: Range | null) => void
   onToggle: (id: string) => void
   handle: Ref<TimelineHandle>
@@ -57,6 +58,7 @@ export function TimelineCanvas(props: TimelineProps) {
     const made = new TimelineEngine(canvas.current, model, theme, latest.current.view, {
       onView: (next) => latest.current.onView(next),
       onPick: (item) => latest.current.onPick(item),
+      onFollow: (event, spot) => latest.current.onFollow(event, spot),
       onHover: (item, x, y) => setHover(item && { item, x, y }),
       onRange: (next) => latest.current.onRange(next),
       onToggle: (id) => latest.current.onToggle(id),

@@ -2,7 +2,7 @@
 import { useCallback, useMemo, useRef, useState } from 'react'
 import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'
-import type { Arrow, Gap } from '../../canvas/timelineDraw'
+import type { Arrow, Gap, Point } from '../../canvas/timelineDraw'
 import type { Extras } from '../../canvas/timelineEngine'
 import type { Range, Spot } from '../../canvas/timelineModel'
 import { format } from '../../lib/format'
@@ -44,6 +44,7 @@ export function useExtras(
   event: number | null,
   reveal: (spot: Spot) => void,
   drawn: boolean,
+  steps: Extras['steps'],
 ): TimelineExtras {
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
@@ -54,7 +55,10 @@ export function useExtras(
   const counters = useCounters(profile, view, route.charts ?? '', drawn)
   const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
   const arrows = useMemo(() => [...arrowsOf(chain), ...arrowsOf(inView)], [chain, inView])
-  const extras = useMemo(() => ({ arrows, gaps, hits, marks, counters }), [arrows, gaps, hits, marks, counters])
+  const extras = useMemo(
+    () => ({ arrows, gaps, hits, marks, counters, steps }),
+    [arrows, gaps, hits, marks, counters, steps],
+  )
   const selected = useMemo(() => spotOf(chain, event), [chain, event])
   const notes =
     inView && inView.hidden > 0 ? [`${inView.total.toLocaleString('en-US')} arrows: zoom in to see them`] : []
@@ -66,7 +70,8 @@ const flowsOf = (view: View | null, wanted: boolean): Flows | null => {
   return wanted && payload?.kind === 'flows' ? payload : null
 }
 
-const pointOf = (flows: Flows, i: number): Spot => ({
+const pointOf = (flows: Flows, i: number): Point => ({
+  event: flows.event[i],
   lane: flows.lane[i],
   row: flows.row[i],
   start: flows.start_ns[i],
