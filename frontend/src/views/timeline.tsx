@@ -5,11 +5,12 @@ import type { Query } from '../api/client'
 import type { Problem, Profile } from '../api/payloads'
 import { tracksOf } from '../canvas/timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
+import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import { matcher } from '../lib/search'
 import { setCurrent } from '../state/current'
 import { setRoute, useRoute } from '../state/route'
-import { Bones } from '../widgets/basics'
+import { Bones, Swatch } from '../widgets/basics'
 import { DownIcon, UpIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { TimelineCanvas, type TimelineHandle } from '../widgets/timeline'
@@ -185,6 +186,7 @@ function Page(props: {
             {busy && ' · loading…'}
             {notes.map((note) => ` · ${note}`)}
           </span>
+          {colors === 'kind' && <Legend />}
           <span className="tt-hint">
             wheel or W S zoom · drag or A D move · shift + drag marks a range · F fits · arrows walk from event to event
           </span>
@@ -211,6 +213,30 @@ function Page(props: {
         />
       )}
     </div>
+  )
+}
+
+const KINDS: [string, string][] = [
+  ['kernel', 'kernel'],
+  ['communication', 'communication'],
+  ['memcpy', 'copy'],
+  ['operator', 'operator'],
+  ['runtime', 'runtime'],
+  ['python', 'Python'],
+  ['module', 'module'],
+  ['annotation', 'annotation'],
+]
+
+function Legend() {
+  return (
+    <span className="tt-legend">
+      {KINDS.map(([kind, label]) => (
+        <span key={kind}>
+          <Swatch color={categoryColor(kind)} /> {label}
+        </span>
+      ))}
+      <span title="The corner of kernels that use Tensor Cores or their like">◥ Tensor Cores</span>
+    </span>
   )
 }
 

@@ -112,10 +112,13 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
       lane: Number(row.lane),
       start: Number(row.start_ns),
       end: Number(row.start_ns) + Number(row.dur_ns),
-      why: row.host_doing === null ? String(row.why) : `${row.why}: ${row.host_doing}`,
+      why: row.host_doing === null ? reason(row.why) : `${reason(row.why)}: ${row.host_doing}`,
     }))
   }, [resource.data, wanted])
 }
+
+/** The table's short word, where it stands alone beside a gap. */
+const reason = (why: unknown) => (why === 'launched before' ? 'next work launched already, host in' : String(why))
 
 function useCounters(profile: Query, view: Range, charts: string, ready: boolean): Extras['counters'] {
   const margin = Math.round((view.end - view.start) / 4)
