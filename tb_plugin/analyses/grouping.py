@@ -216,3 +216,19 @@ def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
     first: Bool = np.empty(len(key), np.bool_)
     first[order] = (furthest < end) | (furthest <= start)
     return first
+
+
+def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
+    """``outermost`` by a tree: rows without an ancestor of the same key; ``parent`` is a position, -1 = none.
+
+    Only where calls cross each other does that differ: a call may lie within another one in time and not in the tree,
+    and what it launched is then in no other total.
+    """
+    counted = outermost(key, spans)
+    left = np.flatnonzero(~counted)
+    above = parent[left]
+    while len(left):
+        counted[left[above == MISSING]] = True
+        on = (above != MISSING) & (key[above] != key[left])
+        left, above = left[on], parent[above[on]]
+    return counted

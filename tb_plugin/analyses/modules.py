@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
-from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, preorder, sum_by
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, preorder, sum_by
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import Selection, select_rows
@@ -182,7 +182,7 @@ def _columns(calls: ModuleCalls) -> list[str]:
 
 def _aggregate(calls: ModuleCalls, groups: Groups) -> dict[str, Int64]:
     """Sums over groups of calls; totals count only calls that do not stand in a call of the same group."""
-    once = outermost(groups.of, calls.spans)
+    once = outermost_of(groups.of, calls.spans, calls.parent)
     forest = Forest(calls.parent)
 
     def total(values: Int64) -> Int64:

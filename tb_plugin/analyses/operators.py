@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
-from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, ratio, sum_by, with_ancestors
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, ratio, sum_by, with_ancestors
 from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Payload, Sort, Table, View
@@ -170,7 +170,7 @@ def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
 
 def _by_name(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
     groups = group(calls.name)
-    data = _sums(calls, groups, outermost(calls.name, calls.spans))
+    data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent))
     data["name"] = trace.strings.take(calls.name[groups.first])
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
     table = _with_rest(data, calls.no_operator_ns)
@@ -180,7 +180,7 @@ def _by_name(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
 
 def _by_shape(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
     groups = group(calls.name, calls.shape)
-    data = _sums(calls, groups, outermost(groups.of, calls.spans))
+    data = _sums(calls, groups, outermost_of(groups.of, calls.spans, calls.parent))
     data["name"] = trace.strings.take(calls.name[groups.first])
     data["input_shape"] = trace.strings.take(calls.shape[groups.first])
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
@@ -193,7 +193,7 @@ def _by_stack(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
     """Calls with a known stack, by name, shapes and stack; totals leave out calls nested in one of the same name."""
     known = calls.stack != MISSING
     groups = group(calls.name[known], calls.shape[known], calls.stack[known])
-    data = _sums(calls, groups, outermost(calls.name, calls.spans), known)
+    data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent), known)
     data["name"] = trace.strings.take(calls.name[known][groups.first])
     data["input_shape"] = trace.strings.take(calls.shape[known][groups.first])
     texts = pa.array(calls.stacks, pa.large_string())

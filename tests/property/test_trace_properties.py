@@ -207,3 +207,11 @@ def test_a_sample_cut_anywhere_still_reports(name: str) -> None:
 def test_the_name_of_the_file_changes_nothing(small_file: bytes) -> None:
     one, other = read(small_file, name="a.pt.trace.json"), read(small_file, name="weird.gz")
     assert numbers(assemble(one)) == numbers(assemble(other))
+
+
+def test_a_call_that_lies_within_one_of_its_name_in_time_alone_counts() -> None:
+    """``inner`` is nested in what crosses the outer call of its name: no other total has what it launched."""
+    builder = trace().op("f", 32, 60).op("g", 33, 60).op("f", 33, 1, ext=2).on_device(kernel("k", 5, 40), ext=2)
+    by_name = {row["name"]: row for row in rows(builder.table(), "operators")}
+    assert (by_name["f"]["device_self_ns"], by_name["f"]["device_total_ns"]) == (5000, 5000)
+    assert by_name["f"]["host_total_ns"] == 61_000 and by_name["g"]["device_total_ns"] == 5000

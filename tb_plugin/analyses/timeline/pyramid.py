@@ -31,6 +31,8 @@ TILE_CELLS = 256
 """Cells side by side in a tile; one of level 0 is as long as one of level 1."""
 GROUP_ROWS = 24
 """Lanes are put into groups of at least so many rows, which are sent together."""
+_FAR = 1 << 62
+"""Behind all times."""
 _DEEPEST = np.iinfo(np.int16).max
 """Events nested deeper share a row and may overlap."""
 
@@ -103,7 +105,7 @@ class Pyramid:
 
     def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
         """Lines and items of a group that touch a tile's time, in order of lines and time."""
-        start_ns, end_ns = number * tile_ns(level), (number + 1) * tile_ns(level)
+        start_ns, end_ns = (min((number + i) * tile_ns(level), _FAR) for i in range(2))
         chosen = self.levels[level]
         # Rows of the table stand in order of time, so places are looked up by row and no times are kept.
         # Of the type of what they are looked up in: else that would be copied.
