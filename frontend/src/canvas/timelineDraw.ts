@@ -1,90 +1,17 @@
-// Draws a timeline: overview strip, axis, pinned tracks, tracks. No events, no state but what it is given.
-
+// Draws a timeline: pinned tracks, tracks, what lies over them. No events, no state but what it is given.
 import { format } from '../lib/format'
 import { shortKernel } from '../lib/names'
-import { niceStep, tickLabel, ticks } from '../lib/scale'
-import { box, cut, FONT, FONT_TITLE, MARK, paint, type Theme } from './surface'
+import { niceStep, ticks } from '../lib/scale'
+import { box, cut, FONT, FONT_TITLE, MARK, paint } from './surface'
 import type { Tile } from './tileStore'
-import type { Colors, Strip } from './timelineColors'
-import { type Counters, drawCounter, sliceAt } from './timelineCounters'
-import { AXIS, BAR, GUTTER, HEAD, type Layout, type Placed, rowTop, STRIP } from './timelineLayout'
-import { firstEndingAfter, type Item, type Piece, type Range, type Spot, type TimelineModel } from './timelineModel'
-
-/** One end of an arrow. */
-export interface Point extends Spot {
-  /** Row of the event in the trace table. */
-  event: number
-}
-
-/** What an event is connected with. */
-export interface Arrow {
-  from: Point
-  to: Point
-  kind: string
-}
-
-/** A recorded step. */
-export interface Step extends Range {
-  label: string
-}
-
-/** A time in which nothing ran on a lane, and what the host did then. */
-export interface Gap extends Range {
-  lane: number
-  why: string
-}
-
-export interface Scene {
-  model: TimelineModel
-  view: Range
-  level: number
-  layout: Layout
-  scroll: number
-  width: number
-  height: number
-  theme: Theme
-  colors: Colors
-  strip: Strip
-  /** Names by number: do they match the search? null = there is none. */
-  match: ((name: number) => boolean) | null
-  selected: Spot | null
-  hover: Item | null
-  /** The pointer's time. */
-  cursor: number | null
-  range: Range | null
-  arrows: readonly Arrow[]
-  gaps: readonly Gap[]
-  hits: readonly Spot[]
-  counters: Counters | null
-  /** Where hits of a search lie, as shares of the whole trace. */
-  marks: readonly number[]
-  steps: readonly Step[]
-}
+import { drawCounter, sliceAt } from './timelineCounters'
+import { drawCursor, drawHead, drawRange } from './timelineHead'
+import { BAR, GUTTER, HEAD, type Placed, rowTop } from './timelineLayout'
+import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './timelineModel'
+import { inSight, rowY, type Scene, toX } from './timelineScene'
 
 const NARROW = 3
 const MATRIX = '#f5c518'
-
-export const toX = (scene: Scene, time: number) =>
-  GUTTER + ((time - scene.view.start) / (scene.view.end - scene.view.start)) * (scene.width - GUTTER)
-
-export const toTime = (scene: Scene, x: number) =>
-  scene.view.start + ((x - GUTTER) / (scene.width - GUTTER)) * (scene.view.end - scene.view.start)
-
-/** Top of a row on the canvas; null when its lane is not shown. */
-export function rowY(scene: Scene, lane: number, row: number): number | null {
-  const found = scene.layout.lanes.get(lane)
-  if (!found || row >= found.placed.rows) return null
-  const top = HEAD + rowTop(found.placed, row)
-  return found.pinned ? top : top + scene.layout.fixed - scene.scroll
-}
-
-/** The tracks of a region that are in sight. */
-export function inSight(scene: Scene, pinned: boolean): Placed[] {
-  if (pinned) return scene.layout.pinned
-  const low = scene.scroll
-  const high = scene.scroll + scene.height - HEAD - scene.layout.fixed
-  return scene.layout.rest.filter((placed) => placed.top + placed.height >= low && placed.top <= high)
-}
 
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   const { width, height, theme, layout } = scene
@@ -401,130 +328,4 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {
     context.fill()
   }
   context.restore()
-}
-
-function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number[], step: number): void {
-  const { width, theme } = scene
-  context.fillStyle = theme.panel
-  context.fillRect(0, 0, width, HEAD)
-  drawStrip(context, scene)
-  context.fillStyle = theme.soft
-  context.fillRect(0, STRIP, width, AXIS - STRIP)
-  context.fillStyle = theme.line
-  context.fillRect(0, STRIP - 1, width, 1)
-  context.fillRect(0, AXIS - 1, width, 1)
-  context.fillRect(0, HEAD - 1, width, 1)
-  context.fillRect(GUTTER - 1, 0, 1, HEAD)
-  context.font = FONT
-  for (const mark of marks) {
-    const x = Math.round(toX(scene, mark))
-    context.fillStyle = theme.line
-    context.fillRect(x, STRIP, 1, AXIS - STRIP)
-    context.fillStyle = theme.mute
-    const text = tickLabel(mark, step, scene.view.end)
-    if (x + 8 + context.measureText(text).width < width) context.fillText(text, x + 4, (STRIP + AXIS) / 2)
-  }
-  drawSteps(context, scene)
-}
-
-/** One bar above everything: which step it is. */
-function drawSteps(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { steps, width, theme, view } = scene
-  context.font = FONT
-  context.fillStyle = theme.mute
-  context.fillText(steps.length > 0 ? 'Steps' : 'No steps were recorded', 22, (AXIS + HEAD) / 2)
-  context.save()
-  context.beginPath()
-  context.rect(GUTTER, AXIS, width - GUTTER, HEAD - AXIS)
-  context.clip()
-  for (const [i, step] of steps.entries()) {
-    if (step.end < view.start || step.start > view.end) continue
-    const [x, to] = [toX(scene, step.start), toX(scene, step.end)]
-    const left = Math.max(x, GUTTER - 4)
-    const look = paint('annotation', i % 2 === 0 ? 0.35 : 0.2, theme)
-    box(
-      context,
-      left,
-      AXIS + 1,
-      Math.min(to - 1, width + 4) - left,
-      HEAD - AXIS - 3,
-      look,
-      `Step ${step.label}`,
-      GUTTER,
-    )
-  }
-  context.restore()
-}
-
-function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { width, theme, model, view, marks } = scene
-  const { busy, busy_is_device: device } = model.head
-  const wide = width - GUTTER
-  const perBin = wide / Math.max(1, busy.length)
-  for (let b = 0; b < busy.length; b++) {
-    if (busy[b] <= 0) continue
-    context.fillStyle = paint(device ? 'kernel' : 'cpu', 0.35 + 0.65 * busy[b], theme).fill
-    const tall = Math.max(2, busy[b] * (STRIP - 12))
-    context.fillRect(GUTTER + b * perBin, STRIP - 5 - tall, Math.max(1, perBin), tall)
-  }
-  const perMark = wide / Math.max(1, marks.length)
-  context.fillStyle = MARK
-  for (let b = 0; b < marks.length; b++)
-    if (marks[b] > 0) context.fillRect(GUTTER + b * perMark, STRIP - 5, Math.max(1.5, perMark), 4)
-  const whole = model.end - model.start
-  const from = GUTTER + ((view.start - model.start) / whole) * wide
-  const to = GUTTER + ((view.end - model.start) / whole) * wide
-  const wider = Math.max(3, to - from)
-  context.globalAlpha = 0.16
-  context.fillStyle = theme.accent
-  context.fillRect(from, 2, wider, STRIP - 4)
-  context.globalAlpha = 1
-  context.strokeStyle = theme.accent
-  context.lineWidth = 1
-  context.strokeRect(Math.round(from) + 0.5, 2.5, Math.max(2, Math.round(wider) - 1), STRIP - 6)
-  context.font = FONT
-  context.fillStyle = theme.mute
-  context.fillText(device ? 'Device busy, start to end' : 'Host busy, start to end', 22, STRIP / 2)
-}
-
-/** The pointer's time, as exactly as a pixel says it. */
-function drawCursor(context: CanvasRenderingContext2D, scene: Scene, time: number): void {
-  const x = Math.round(toX(scene, time))
-  if (x < GUTTER || x > scene.width) return
-  const { theme } = scene
-  context.globalAlpha = 0.5
-  context.fillStyle = theme.mute
-  context.fillRect(x, HEAD, 1, scene.height - HEAD)
-  context.globalAlpha = 1
-  const perPixel = (scene.view.end - scene.view.start) / (scene.width - GUTTER)
-  const step = 10 ** Math.floor(Math.log10(Math.max(1, perPixel)))
-  const text = tickLabel(Math.round(time / step) * step, step, scene.view.end)
-  context.font = FONT
-  const wide = context.measureText(text).width + 10
-  const left = Math.min(Math.max(GUTTER, x - wide / 2), scene.width - wide)
-  context.fillStyle = theme.ink
-  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
-  context.fillStyle = theme.panel
-  context.fillText(text, left + 5, (STRIP + AXIS) / 2)
-}
-
-function drawRange(context: CanvasRenderingContext2D, scene: Scene, range: Range): void {
-  const from = Math.max(GUTTER, toX(scene, Math.min(range.start, range.end)))
-  const to = Math.min(scene.width, toX(scene, Math.max(range.start, range.end)))
-  if (to < GUTTER || from > scene.width) return
-  context.globalAlpha = 0.14
-  context.fillStyle = MARK
-  context.fillRect(from, STRIP, to - from, scene.height)
-  context.globalAlpha = 1
-  context.fillRect(from, STRIP, 1, scene.height)
-  context.fillRect(to - 1, STRIP, 1, scene.height)
-  const text = format(Math.abs(range.end - range.start), 'ns')
-  context.font = FONT_TITLE
-  const wide = context.measureText(text).width + 12
-  if (to - from < wide) return
-  const left = (from + to - wide) / 2
-  context.fillStyle = MARK
-  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
-  context.fillStyle = '#ffffff'
-  context.fillText(text, left + 6, (STRIP + AXIS) / 2)
 }

@@ -7,9 +7,10 @@ import type { TileKey } from '../lib/tiles'
 import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
 import type { Counters } from './timelineCounters'
-import { type Arrow, draw, type Gap, inSight, type Scene, type Step, toTime } from './timelineDraw'
+import { draw } from './timelineDraw'
 import { AXIS, GUTTER, HEAD, layout, type Placed, rowAt, rowTop, STRIP, tracksOf } from './timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
+import { type Arrow, type Gap, inSight, type Scene, type Step, toTime } from './timelineScene'
 
 export interface TimelineEvents {
   /** The window moved (already clamped); called on every change. */

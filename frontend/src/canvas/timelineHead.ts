@@ -1,0 +1,133 @@
+// The head of the timeline: the strip of the whole trace, the axis, the steps; and what lies over all tracks.
+import { format } from '../lib/format'
+import { tickLabel } from '../lib/scale'
+import { box, FONT, FONT_TITLE, MARK, paint } from './surface'
+import { AXIS, GUTTER, HEAD, STRIP } from './timelineLayout'
+import type { Range } from './timelineModel'
+import { type Scene, toX } from './timelineScene'
+
+export function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number[], step: number): void {
+  const { width, theme } = scene
+  context.fillStyle = theme.panel
+  context.fillRect(0, 0, width, HEAD)
+  drawStrip(context, scene)
+  context.fillStyle = theme.soft
+  context.fillRect(0, STRIP, width, AXIS - STRIP)
+  context.fillStyle = theme.line
+  context.fillRect(0, STRIP - 1, width, 1)
+  context.fillRect(0, AXIS - 1, width, 1)
+  context.fillRect(0, HEAD - 1, width, 1)
+  context.fillRect(GUTTER - 1, 0, 1, HEAD)
+  context.font = FONT
+  for (const mark of marks) {
+    const x = Math.round(toX(scene, mark))
+    context.fillStyle = theme.line
+    context.fillRect(x, STRIP, 1, AXIS - STRIP)
+    context.fillStyle = theme.mute
+    const text = tickLabel(mark, step, scene.view.end)
+    if (x + 8 + context.measureText(text).width < width) context.fillText(text, x + 4, (STRIP + AXIS) / 2)
+  }
+  drawSteps(context, scene)
+}
+
+/** One bar above everything: which step it is. */
+function drawSteps(context: CanvasRenderingContext2D, scene: Scene): void {
+  const { steps, width, theme, view } = scene
+  context.font = FONT
+  context.fillStyle = theme.mute
+  context.fillText(steps.length > 0 ? 'Steps' : 'No steps were recorded', 22, (AXIS + HEAD) / 2)
+  context.save()
+  context.beginPath()
+  context.rect(GUTTER, AXIS, width - GUTTER, HEAD - AXIS)
+  context.clip()
+  for (const [i, step] of steps.entries()) {
+    if (step.end < view.start || step.start > view.end) continue
+    const [x, to] = [toX(scene, step.start), toX(scene, step.end)]
+    const left = Math.max(x, GUTTER - 4)
+    const look = paint('annotation', i % 2 === 0 ? 0.35 : 0.2, theme)
+    box(
+      context,
+      left,
+      AXIS + 1,
+      Math.min(to - 1, width + 4) - left,
+      HEAD - AXIS - 3,
+      look,
+      `Step ${step.label}`,
+      GUTTER,
+    )
+  }
+  context.restore()
+}
+
+function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
+  const { width, theme, model, view, marks } = scene
+  const { busy, busy_is_device: device } = model.head
+  const wide = width - GUTTER
+  const perBin = wide / Math.max(1, busy.length)
+  for (let b = 0; b < busy.length; b++) {
+    if (busy[b] <= 0) continue
+    context.fillStyle = paint(device ? 'kernel' : 'cpu', 0.35 + 0.65 * busy[b], theme).fill
+    const tall = Math.max(2, busy[b] * (STRIP - 12))
+    context.fillRect(GUTTER + b * perBin, STRIP - 5 - tall, Math.max(1, perBin), tall)
+  }
+  const perMark = wide / Math.max(1, marks.length)
+  context.fillStyle = MARK
+  for (let b = 0; b < marks.length; b++)
+    if (marks[b] > 0) context.fillRect(GUTTER + b * perMark, STRIP - 5, Math.max(1.5, perMark), 4)
+  const whole = model.end - model.start
+  const from = GUTTER + ((view.start - model.start) / whole) * wide
+  const to = GUTTER + ((view.end - model.start) / whole) * wide
+  const wider = Math.max(3, to - from)
+  context.globalAlpha = 0.16
+  context.fillStyle = theme.accent
+  context.fillRect(from, 2, wider, STRIP - 4)
+  context.globalAlpha = 1
+  context.strokeStyle = theme.accent
+  context.lineWidth = 1
+  context.strokeRect(Math.round(from) + 0.5, 2.5, Math.max(2, Math.round(wider) - 1), STRIP - 6)
+  context.font = FONT
+  context.fillStyle = theme.mute
+  context.fillText(device ? 'Device busy, start to end' : 'Host busy, start to end', 22, STRIP / 2)
+}
+
+/** The pointer's time, as exactly as a pixel says it. */
+export function drawCursor(context: CanvasRenderingContext2D, scene: Scene, time: number): void {
+  const x = Math.round(toX(scene, time))
+  if (x < GUTTER || x > scene.width) return
+  const { theme } = scene
+  context.globalAlpha = 0.5
+  context.fillStyle = theme.mute
+  context.fillRect(x, HEAD, 1, scene.height - HEAD)
+  context.globalAlpha = 1
+  const perPixel = (scene.view.end - scene.view.start) / (scene.width - GUTTER)
+  const step = 10 ** Math.floor(Math.log10(Math.max(1, perPixel)))
+  const text = tickLabel(Math.round(time / step) * step, step, scene.view.end)
+  context.font = FONT
+  const wide = context.measureText(text).width + 10
+  const left = Math.min(Math.max(GUTTER, x - wide / 2), scene.width - wide)
+  context.fillStyle = theme.ink
+  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
+  context.fillStyle = theme.panel
+  context.fillText(text, left + 5, (STRIP + AXIS) / 2)
+}
+
+export function drawRange(context: CanvasRenderingContext2D, scene: Scene, range: Range): void {
+  const from = Math.max(GUTTER, toX(scene, Math.min(range.start, range.end)))
+  const to = Math.min(scene.width, toX(scene, Math.max(range.start, range.end)))
+  if (to < GUTTER || from > scene.width) return
+  context.globalAlpha = 0.14
+  context.fillStyle = MARK
+  context.fillRect(from, STRIP, to - from, scene.height)
+  context.globalAlpha = 1
+  context.fillRect(from, STRIP, 1, scene.height)
+  context.fillRect(to - 1, STRIP, 1, scene.height)
+  const text = format(Math.abs(range.end - range.start), 'ns')
+  context.font = FONT_TITLE
+  const wide = context.measureText(text).width + 12
+  if (to - from < wide) return
+  const left = (from + to - wide) / 2
+  context.fillStyle = MARK
+  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
+  context.fillStyle = '#ffffff'
+  context.fillText(text, left + 6, (STRIP + AXIS) / 2)
+}
