@@ -27,7 +27,9 @@ export default defineConfig({
     },
   },
   server: {
-    proxy: Object.fromEntries(['runs', 'profile', 'view', 'table', 'download'].map((route) => [`/${route}`, proxied])),
+    proxy: Object.fromEntries(
+      ['runs', 'profile', 'view', 'table', 'tiles', 'download'].map((route) => [`/${route}`, proxied]),
+    ),
   },
   test: { include: ['src/**/*.test.ts', 'src/**/*.test.tsx'] },
 })

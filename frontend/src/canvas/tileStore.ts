@@ -91,13 +91,16 @@ export class TileStore {
       const found = await this.fetch(tiles[0].level, tiles, this.abort.signal)
       if (found.length === 0) throw new Error('The server sent none of the tiles.')
       for (const [i, columns] of found.entries()) this.keep(tiles[i], columns)
-      this.events.onProblem(null)
+      // While it waits after a failure of another request, that one is not over.
+      if (this.paused === undefined) this.events.onProblem(null)
     } catch (error) {
       if (this.abort.signal.aborted) return
       this.events.onProblem(error)
-      this.paused = setTimeout(() => {
+      this.paused ??= setTimeout(() => {
         this.paused = undefined
         this.pump()
+        // Nothing that is wanted now is missing.
+        if (!this.busy) this.events.onProblem(null)
       }, RETRY_MS)
     } finally {
       this.requests--

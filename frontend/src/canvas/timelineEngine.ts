@@ -25,6 +25,8 @@ export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], co
 
 /** When the first complete picture stood: read by `make bench-timeline`. */
 const DRAWN = 'torch-trace-timeline-drawn'
+/** Nanoseconds of the closest zoom. */
+export const NARROWEST = 200
 /** Tiles asked for ahead at the most. */
 const AHEAD = 200
 
@@ -170,7 +172,7 @@ export class TimelineEngine {
   move(start: number, span: number): void {
     const { model } = this
     const whole = model.end - model.start
-    const wide = clamp(span, Math.min(whole, 200), whole)
+    const wide = clamp(span, Math.min(whole, NARROWEST), whole)
     const from = clamp(start, model.start, model.end - wide)
     const view = { start: Math.round(from), end: Math.round(from + wide) }
     this.setView(view)

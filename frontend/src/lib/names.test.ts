@@ -28,6 +28,7 @@ it.each([
   ['Memcpy HtoD (Pinned -> Device)', 'Memcpy HtoD (Pinned -> Device)'],
   ['aten::mm', 'aten::mm'],
   ['(no operator)', '(no operator)'],
+  ['train.py(88): <module>', 'train.py(88): <module>'],
 ])('%s is short for people', (name, short) => expect(shortKernel(name)).toBe(short))
 
 it('shortens in the middle', () => {

@@ -3,8 +3,10 @@ import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Problem, Profile } from '../api/payloads'
+import { NARROWEST } from '../canvas/timelineEngine'
 import { tracksOf } from '../canvas/timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
+import { arrange } from '../lib/arrange'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import { matcher } from '../lib/search'
@@ -115,10 +117,13 @@ function Page(props: {
   const event = route.event === undefined ? null : Number(route.event)
   const colors = useColors()
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
-  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, drawn, steps)
+  // Where no lane is shown there are no events to wait for.
+  const ready = drawn || arrange(model.lanes, tracks.arrangement).order.length === 0
+  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, ready, steps)
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const pick = (item: Item | null) => {
-    if (item && item.count > 1) {
+    // What no zoom takes apart is opened as the longest of them.
+    if (item && item.count > 1 && Math.max(item.dur * 1.2, NARROWEST) < view.end - view.start) {
       handle.current?.show({ start: item.start - item.dur * 0.1, end: item.start + item.dur * 1.1 })
       return
     }

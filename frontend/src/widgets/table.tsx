@@ -31,6 +31,7 @@ export interface DataTableProps {
   nameStyle?: NameStyle
   /** The open row, by its key values. */
   open?: string
+  /** A row was clicked: it is to be opened, with its `detail` below it if there is one. */
   onOpen?: (row: string) => void
   detail?: (row: Row, table: Table) => ReactNode
   onClear?: () => void
@@ -254,8 +255,8 @@ function Grid(props: DataTableProps & { table: Table }) {
                     scales={scales}
                     widths={(key) => grid.getColumn(key)?.getSize() ?? 100}
                     nameStyle={nameStyle}
-                    isOpen={isOpen}
-                    onToggle={detail && onOpen ? () => onOpen(isOpen ? '' : id) : undefined}
+                    isOpen={detail ? isOpen : null}
+                    onToggle={onOpen && (() => onOpen(isOpen ? '' : id))}
                   />
                 ) : (
                   <div className="tt-grid-row tt-grid-wait" role="cell">
@@ -331,7 +332,8 @@ function RowCells(props: {
   scales: Map<string, Scale>
   widths: (key: string) => number
   nameStyle: NameStyle
-  isOpen: boolean
+  /** null = a row opens elsewhere, or not at all. */
+  isOpen: boolean | null
   onToggle?: () => void
 }) {
   const { row, columns, data, scales, widths, nameStyle, isOpen, onToggle } = props
@@ -356,7 +358,7 @@ function RowCells(props: {
               <button
                 type="button"
                 className="tt-row-name"
-                aria-expanded={onToggle ? isOpen : undefined}
+                aria-expanded={isOpen ?? undefined}
                 onClick={(event) => {
                   event.stopPropagation()
                   toggle()
@@ -365,7 +367,7 @@ function RowCells(props: {
                   if (event.key === 'c' && !event.ctrlKey && !event.metaKey) copy(rowText(row, columns))
                 }}
               >
-                {onToggle && (isOpen ? <ChevronDown /> : <ChevronRight />)}
+                {isOpen !== null && (isOpen ? <ChevronDown /> : <ChevronRight />)}
                 <NameText text={text} width={width} style={nameStyle} />
               </button>
               <CopyIconButton text={text} label="Copy name" />

@@ -1,0 +1,169 @@
+"""Tracks of the timeline and what lies over them: filtered, pinned, moved, closed; arrows; fingers; a server that fails."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pytest
+from playwright.sync_api import Frame, Route
+
+from tests.browser.conftest import Open
+from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+from tests.browser.picture import GUTTER, HEAD, Picture, Point, whole
+
+RUN = "synthetic_gpu"
+
+
+def chosen(tab: Tab, key: str) -> list[str]:
+    return [unquote(one) for one in unquote(tab.state().get(key, "")).split(",") if one]
+
+
+def rows(frame: Frame) -> list[str]:
+    return frame.locator(".tt-track-row label").all_inner_texts()
+
+
+def test_tracks_are_arranged_from_the_menu(open_tab: Open) -> None:
+    tab = open_tab()
+    picture = Picture(tab, run=RUN)
+    ids = [track["id"] for track in picture.head["tracks"]]
+    frame = tab.open(run=RUN, view="timeline", charts="none", **whole(picture))
+    first = picture.digest()
+    tracks = frame.get_by_role("button", name="Tracks")
+    tracks.click()
+    names = rows(frame)
+    assert len(names) == len(ids)
+    frame.get_by_role("button", name=f"Pin {names[4]}").click()
+    tab.settle()
+    assert chosen(tab, "pin") == [ids[4]] and rows(frame)[0] == names[4]
+    frame.get_by_role("button", name=f"Move {names[2]} up").click()
+    tab.settle()
+    assert chosen(tab, "lanes") == [ids[0], ids[2], ids[1]] and rows(frame)[1:4] == [names[0], names[2], names[1]]
+    frame.get_by_role("button", name=f"Move {names[2]} down").click()
+    tab.settle()
+    assert chosen(tab, "lanes") == [] and rows(frame)[1:4] == names[:3]
+    frame.get_by_role("checkbox", name=names[0]).click()
+    tab.settle()
+    assert chosen(tab, "shut") == [ids[0]]
+    frame.get_by_label("Filter tracks").fill("autograd")
+    tab.settle()
+    # What is pinned stays, whatever the filter says.
+    assert rows(frame) == [names[4], names[6]] and tab.state()["tracks"] == "autograd"
+    assert not tab.axe()
+    state, arranged = tab.state(), picture.digest()
+    assert arranged != first
+    tab.page.reload()
+    frame = tab.settle()
+    assert tab.state() == state and picture.digest() == arranged
+    assert frame.get_by_role("button", name=f"Tracks (2 of {len(ids)})").count() == 1
+    frame.get_by_role("button", name="Tracks").click()
+    frame.get_by_role("button", name="As at first").click()
+    tab.page.keyboard.press("Escape")
+    tab.settle()
+    assert not {"pin", "lanes", "shut", "tracks"} & set(tab.state())
+    assert picture.digest() == first
+
+
+def test_a_click_on_a_title_closes_its_track(open_tab: Open) -> None:
+    tab = open_tab()
+    picture = Picture(tab, run=RUN)
+    frame = tab.open(run=RUN, view="timeline", charts="none", **whole(picture))
+    python = next(i for i, track in enumerate(picture.head["tracks"]) if track["id"].endswith("/python"))
+    title = Point(60, picture.top(python) + 12)
+    below = Point(60, picture.top(python) + 24 + 12)
+    first = picture.digest()
+    tab.page.mouse.click(*picture.on_page(title))
+    tab.page.mouse.move(5, 5)
+    tab.settle()
+    assert chosen(tab, "shut") == [picture.head["tracks"][python]["id"]]
+    assert picture.digest() != first
+    # The next track has come up to where the closed one had its rows.
+    tab.page.mouse.click(*picture.on_page(below))
+    tab.settle()
+    assert len(chosen(tab, "shut")) == 2
+    tab.page.mouse.click(*picture.on_page(below))
+    tab.page.mouse.click(*picture.on_page(title))
+    tab.page.mouse.move(5, 5)
+    frame = tab.settle()
+    assert "shut" not in tab.state() and "event" not in tab.state()
+    assert picture.digest() == first
+    assert_healthy(frame)
+
+
+def test_a_filter_that_leaves_charts_alone_shows_them_from_a_link_too(open_tab: Open) -> None:
+    """Charts wait for the events; here there are none to wait for."""
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="timeline", tracks="GPU busy")
+    frame.get_by_role("button", name="Tracks (1 of").wait_for()
+    assert_healthy(tab.settle())
+
+
+def test_arrows_are_drawn_where_they_can_be_told_apart(open_tab: Open) -> None:
+    tab = open_tab()
+    place = {"run": "synthetic_ddp", "worker": "rank0"}
+    picture = Picture(tab, **place)
+    all_of_it = ask(tab.address, "view/flows", **place)["payloads"]["flows"]
+    assert all_of_it["hidden"] == all_of_it["total"] > 500
+    foot = ".tt-timeline-foot"
+    frame = tab.open(view="timeline", flows="1", **whole(picture), **place)
+    assert f"{all_of_it['total']:,} arrows: zoom in" in frame.locator(foot).inner_text()
+    event = ask(tab.address, "table/events/instances", where="kind:kernel", **place)["rows"][0]
+    window = {"start_ns": str(event["start_ns"] - 2_000_000), "end_ns": str(event["start_ns"] + 2_000_000)}
+    shown = ask(tab.address, "view/flows", **place, **window)["payloads"]["flows"]
+    assert 0 < len(shown["arrow"]) <= 500
+    tab.open(view="timeline", **window, **place)
+    without = picture.digest()
+    frame = tab.open(view="timeline", flows="1", **window, **place)
+    assert "arrows:" not in frame.locator(foot).inner_text()
+    assert picture.digest() != without
+    frame.get_by_role("button", name="Show").first.click()
+    frame.get_by_role("checkbox", name="Arrows in sight").click()
+    tab.page.keyboard.press("Escape")
+    tab.settle()
+    assert "flows" not in tab.state() and picture.digest() == without
+
+
+def refuse(route: Route) -> None:
+    route.fulfill(status=500, json={"error": {"what": "The disk is on fire.", "where": "tiles", "do": "Wait."}})
+
+
+@pytest.mark.parametrize("how", ["refused", "cut"])
+def test_tiles_that_do_not_come_are_told_and_asked_for_again(open_tab: Open, how: str) -> None:
+    tab = open_tab()
+    tab.page.route("**/tiles?*", refuse if how == "refused" else lambda route: route.abort())
+    frame = tab.open(run=RUN, view="timeline")
+    alert = frame.locator("[role=alert]")
+    assert ("The disk is on fire." if how == "refused" else "does not answer") in alert.inner_text()
+    assert "loading" not in frame.locator(".tt-timeline-foot").inner_text()
+    hatched = Picture(tab, run=RUN).digest()
+    tab.page.unroute("**/tiles?*")
+    alert.wait_for(state="detached")
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert Picture(tab, run=RUN).digest() != hatched
+    # The browser itself writes each failure to the console.
+    tab.faults[:] = [fault for fault in tab.faults if "/tiles?" not in fault]
+
+
+def test_two_fingers_zoom_around_the_time_between_them(open_tab: Open) -> None:
+    tab = open_tab()
+    picture = Picture(tab, run=RUN)
+    tab.open(run=RUN, view="timeline", start_ns="100000000", end_ns="200000000")
+    before = picture.window()
+    touch = tab.page.context.new_cdp_session(tab.page)
+    center = GUTTER + (picture.width - GUTTER) * 0.25
+
+    def fingers(kind: str, apart: float) -> None:
+        points = [picture.on_page(Point(center + side * apart / 2, HEAD + 200)) for side in (-1, 1)]
+        send = [] if kind == "touchEnd" else [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(points)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": send})
+
+    fingers("touchStart", 100)
+    for apart in (120, 160, 200):
+        fingers("touchMove", apart)
+    fingers("touchEnd", 0)
+    frame = picture.moved_from(before)
+    low, high = picture.window()
+    assert high - low == pytest.approx(50_000_000, rel=0.02)
+    assert low + 0.25 * (high - low) == pytest.approx(125_000_000, abs=500_000)
+    assert_healthy(frame)
