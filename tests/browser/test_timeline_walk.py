@@ -126,7 +126,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
     inside = ask(tab.address, "view/find", run=RUN, search=search, **window)["payloads"]
     text = frame.locator(".tt-hits").inner_text()
     total = figure(everywhere["summary"], "events")
-    assert f"{total} found ({figure(inside['summary'], 'events')} in sight)" in text and total == len(hits)
+    assert f"{total} found · {figure(inside['summary'], 'events')} in sight" in text and total == len(hits)
     order = [*range(1, len(hits)), 0, 1]
     for place in order:
         before = tab.state().get("event")
@@ -136,7 +136,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
             "(event) => location.hash.includes(`p.torch_trace.event=${event}`)", arg=hits[place]["event"]
         )
         frame = tab.settle()
-        assert f"{place + 1} of {total} found" in frame.locator(".tt-hits").inner_text()
+        assert f"{place + 1} of {total}" in frame.locator(".tt-hits").inner_text()
     for place in (0, len(hits) - 1):
         frame.get_by_role("button", name="Previous hit").click()
         tab.page.wait_for_function(
@@ -152,7 +152,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
 def test_nothing_found_is_said_and_leads_nowhere(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run=RUN, view="timeline", search="no such name")
-    assert "0 found (0 in sight)" in frame.locator(".tt-hits").inner_text()
+    assert "0 found · 0 in sight" in frame.locator(".tt-hits").inner_text()
     assert frame.get_by_role("button", name="Next hit").is_disabled()
     assert_healthy(frame)
 
