@@ -90,6 +90,20 @@ def test_a_click_on_a_title_closes_its_track(open_tab: Open) -> None:
     assert_healthy(frame)
 
 
+def test_more_pins_than_room_leave_every_track_within_reach(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    picture = Picture(tab, run=RUN)
+    ids = [track["id"] for track in picture.head["tracks"]]
+    tab.open(run=RUN, view="timeline", charts="none", pin=",".join(ids))
+    title = picture.on_page(Point(60, picture.canvas.evaluate("(canvas) => canvas.clientHeight") - 20))
+    tab.page.mouse.move(*title)
+    tab.page.mouse.wheel(0, 5000)
+    tab.settle()
+    tab.page.mouse.click(*title)
+    tab.settle()
+    assert chosen(tab, "shut") == [ids[-1]]
+
+
 def test_a_filter_that_leaves_charts_alone_shows_them_from_a_link_too(open_tab: Open) -> None:
     """Charts wait for the events; here there are none to wait for."""
     tab = open_tab()

@@ -157,6 +157,31 @@ def test_nothing_found_is_said_and_leads_nowhere(open_tab: Open) -> None:
     assert_healthy(frame)
 
 
+def test_clicks_faster_than_answers_each_go_one_hit_on(open_tab: Open) -> None:
+    tab = open_tab()
+    hits = ask(tab.address, "view/find", run=RUN, search="ProfilerStep")["payloads"]["hits"]["rows"]
+    frame = tab.open(run=RUN, view="timeline", search="ProfilerStep", start_ns="0", end_ns="100000000")
+    frame.get_by_role("button", name="Next hit").evaluate("(button) => { for (let i = 0; i < 3; i++) button.click() }")
+    tab.page.wait_for_url(f"**p.torch_trace.event={hits[2]['event']}**")
+    frame = tab.settle()
+    assert f"3 of {len(hits)} found" in frame.locator(".tt-hits").inner_text()
+
+
+@pytest.mark.parametrize("search", ["/(/", "/(?<!a+)b/"], ids=["senseless", "not_for_this_server"])
+def test_a_search_that_cannot_be_made_does_not_wait_for_ever(open_tab: Open, search: str) -> None:
+    tab = open_tab(refusals=True)
+    frame = tab.open(run=RUN, view="timeline", search=search)
+    assert "…" not in "".join(frame.locator(".tt-hits").all_inner_texts())
+    assert "regular expression" in frame.inner_text(".tt-toolbar")
+
+
+def test_a_window_between_nanoseconds_is_the_nearest_one(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="timeline", start_ns="100000000.5", end_ns="101000000.25")
+    assert "1.00 ms in sight" in frame.locator(".tt-timeline-foot").inner_text()
+    assert_healthy(frame)
+
+
 def test_events_of_a_row_are_counted_and_walked(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run=RUN, view="kernels")

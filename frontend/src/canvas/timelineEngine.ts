@@ -27,6 +27,8 @@ export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], co
 const DRAWN = 'torch-trace-timeline-drawn'
 /** Nanoseconds of the closest zoom. */
 export const NARROWEST = 200
+/** Pinned tracks take so much of the height at the most. */
+const PINNED = 0.75
 /** Tiles asked for ahead at the most. */
 const AHEAD = 200
 
@@ -49,7 +51,7 @@ export class TimelineEngine {
       model,
       view,
       level: 0,
-      layout: layout([], [], 0, this.collapsed),
+      layout: layout([], [], 0, this.collapsed, 0),
       scroll: 0,
       width: 0,
       height: 0,
@@ -64,7 +66,7 @@ export class TimelineEngine {
       ...NO_EXTRAS,
     }
     this.place()
-    this.observer = new ResizeObserver(() => this.redraw())
+    this.observer = new ResizeObserver(() => this.place())
     this.observer.observe(canvas)
     this.hands = new TimelineHands(canvas, this, events)
   }
@@ -189,7 +191,8 @@ export class TimelineEngine {
   private place(): void {
     const tracks = tracksOf(this.model.lanes, this.scene.counters?.series ?? [])
     const { order, pinned } = arrange(tracks, this.arrangement)
-    this.scene.layout = layout(tracks, order, pinned, this.collapsed)
+    const room = (this.canvas.clientHeight - HEAD) * PINNED
+    this.scene.layout = layout(tracks, order, pinned, this.collapsed, room)
     this.scrollBy(0)
   }
 

@@ -62,30 +62,33 @@ export function tracksOf(lanes: readonly Lane[], counters: readonly CounterSerie
   return tracks
 }
 
+/** Pinned tracks that do not fit into `room` pixels scroll with the others, or none of those could be seen. */
 export function layout(
   tracks: readonly Track[],
   order: readonly number[],
   pinned: number,
   collapsed: ReadonlySet<string>,
+  room: number,
 ): Layout {
   const lanes = new Map<number, { placed: Placed; pinned: boolean }>()
-  const stack = (chosen: readonly number[], isPinned: boolean) => {
-    let top = 0
-    const placed = chosen.map((i): Placed => {
-      const track = tracks[i]
-      const small = collapsed.has(track.id)
-      const rows = track.kind === 'counter' ? 0 : small ? 1 : track.rows
-      const tall = track.kind === 'counter' ? CHART : Math.max(track.subtitle ? 42 : 28, rows * ROW + PAD * 2)
-      const one = { track, top, height: small ? SMALL : tall, rows, small }
-      if (track.kind === 'lane') lanes.set(track.lane, { placed: one, pinned: isPinned })
-      top += one.height
-      return one
-    })
-    return { placed, height: top }
-  }
-  const above = stack(order.slice(0, pinned), true)
-  const below = stack(order.slice(pinned), false)
-  return { pinned: above.placed, rest: below.placed, fixed: above.height, content: below.height, lanes }
+  const above: Placed[] = []
+  const below: Placed[] = []
+  let [fixed, content] = [0, 0]
+  order.forEach((i, at) => {
+    const track = tracks[i]
+    const small = collapsed.has(track.id)
+    const rows = track.kind === 'counter' ? 0 : small ? 1 : track.rows
+    const tall = track.kind === 'counter' ? CHART : Math.max(track.subtitle ? 42 : 28, rows * ROW + PAD * 2)
+    const height = small ? SMALL : tall
+    const isPinned = at < pinned && below.length === 0 && fixed + height <= room
+    const placed = { track, top: isPinned ? fixed : content, height, rows, small }
+    if (isPinned) fixed += height
+    else content += height
+    const region = isPinned ? above : below
+    region.push(placed)
+    if (track.kind === 'lane') lanes.set(track.lane, { placed, pinned: isPinned })
+  })
+  return { pinned: above, rest: below, fixed, content, lanes }
 }
 
 const padding = (placed: Placed) => (placed.small ? 4 : PAD)

@@ -63,9 +63,11 @@ export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
   )
 }
 
+/** Whole nanoseconds: the server takes nothing else. */
 function rangeOf(start: string | undefined, end: string | undefined): Range | null {
-  const range = { start: Number(start), end: Number(end) }
-  return start !== undefined && end !== undefined && range.end > range.start ? range : null
+  const range = { start: Math.round(Number(start)), end: Math.round(Number(end)) }
+  const exact = Number.isSafeInteger(range.start) && Number.isSafeInteger(range.end)
+  return start !== undefined && end !== undefined && exact && range.end > range.start ? range : null
 }
 
 /** The window of the URL, else the first one. While it moves the URL follows a little later. */
@@ -247,9 +249,11 @@ function Legend() {
 
 /** How much was found, and the way from hit to hit. */
 function Hits({ found, go }: { found: NonNullable<TimelineExtras['found']>; go: TimelineExtras['go'] }) {
-  const { total, inSight, totalNs, position } = found
+  const { total, inSight, totalNs, position, problem } = found
   const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
   const mean = total ? ` · mean ${format(totalNs / total, 'ns')}` : ''
+  const place = position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`
+  const text = `${place} · ${count(inSight)} in sight · ${format(totalNs, 'ns')}${mean}`
   return (
     <span className="tt-row tt-hits" role="status">
       <ActionIcon variant="default" size="md" aria-label="Previous hit" disabled={!total} onClick={() => go(-1)}>
@@ -258,11 +262,7 @@ function Hits({ found, go }: { found: NonNullable<TimelineExtras['found']>; go: 
       <ActionIcon variant="default" size="md" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
         <DownIcon />
       </ActionIcon>
-      <span className="tt-count tt-mute">
-        {position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`} · {count(inSight)}{' '}
-        in sight · {format(totalNs, 'ns')}
-        {mean}
-      </span>
+      <span className="tt-count tt-mute">{problem ?? text}</span>
     </span>
   )
 }

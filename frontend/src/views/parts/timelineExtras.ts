@@ -6,6 +6,7 @@ import type { Extras } from '../../canvas/timelineEngine'
 import type { Range, Spot } from '../../canvas/timelineModel'
 import type { Arrow, Gap, Point } from '../../canvas/timelineScene'
 import { format } from '../../lib/format'
+import { parseSearch } from '../../lib/search'
 import { useView } from '../../state/data'
 import { decodeHit } from '../../state/hit'
 import { setRoute, useRoute } from '../../state/route'
@@ -30,7 +31,14 @@ export interface TimelineExtras {
   /** Where the chosen event is. */
   selected: Spot | null
   /** What is looked for, when something is. */
-  found: { total: number | null; inSight: number | null; totalNs: number; position: number | null } | null
+  found: {
+    total: number | null
+    inSight: number | null
+    totalNs: number
+    position: number | null
+    /** Why nothing can be found. */
+    problem: string | null
+  } | null
   /** What is too much to be shown. */
   notes: string[]
   /** To the next hit, or the one before. */
@@ -160,18 +168,21 @@ function seriesOf(payload: Counters, all: boolean): NonNullable<Extras['counters
 function useHits(profile: Query, window: Query, view: Range, event: number | null, reveal: (spot: Spot) => void) {
   const { search = '', hit = '' } = useRoute()
   const where = useMemo(() => (search === '' ? decodeHit(hit) : []), [search, hit])
-  const wanted = search !== '' || where.length > 0
+  const wanted = (search !== '' && parseSearch(search).kind !== 'bad') || where.length > 0
   const what: Query = useMemo(() => ({ search, where }), [search, where])
-  const everywhere = useView('find', { ...profile, ...what, limit: 1 }, wanted).data
+  const { data: everywhere, problem } = useView('find', { ...profile, ...what, limit: 1 }, wanted)
   const inSight = useView('find', { ...window, ...what, limit: HITS }, wanted).data
   const [position, setPosition] = useState<{ what: Query; at: number } | null>(null)
   const latest = useRef({ view, event })
   latest.current = { view, event }
   const at = position?.what === what ? position.at : null
-  const go = useCallback(
+  // Clicks that come faster than answers each go one hit on.
+  const place = useRef<typeof position>(null)
+  const turn = useRef(Promise.resolve())
+  const step = useCallback(
     async (by: -1 | 1) => {
       const asked = { ...profile, ...what }
-      let next = at === null ? null : at + by
+      let next = place.current?.what === what ? place.current.at + by : null
       if (next === null) {
         const near = await getView('find', { ...asked, near_ns: latest.current.view.start, limit: 1 })
         if (near.state === 'loading') return
@@ -184,11 +195,19 @@ function useHits(profile: Query, window: Query, view: Range, event: number | nul
       const answer = await getTable('find', 'hits', { ...asked, offset: next, limit: 1 })
       if (answer.state === 'loading' || answer.data.rows.length === 0) return
       const [row] = answer.data.rows
-      setPosition({ what, at: next })
+      place.current = { what, at: next }
+      setPosition(place.current)
       setRoute({ event: String(row.event) })
       reveal(spotOfRow(row))
     },
-    [profile, what, at, everywhere, reveal],
+    [profile, what, everywhere, reveal],
+  )
+  const go = useCallback(
+    (by: -1 | 1) => {
+      // A server that is gone is told by the questions of the page itself.
+      turn.current = turn.current.then(() => step(by)).catch(() => {})
+    },
+    [step],
   )
   const hits = useMemo(() => (wanted ? (tableOf(inSight, 'hits')?.rows ?? []).map(spotOfRow) : []), [inSight, wanted])
   const marks = useMemo(() => {
@@ -202,6 +221,7 @@ function useHits(profile: Query, window: Query, view: Range, event: number | nul
         inSight: numberOf(inSight, 'summary', 'events'),
         totalNs: numberOf(everywhere, 'summary', 'total_ns') ?? 0,
         position: at,
+        problem: problem?.what ?? null,
       }
     : null
   return { hits, marks, found, go }
