@@ -147,13 +147,14 @@ def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
 
 
 def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
-    """Events that belong to this one, -1 where there is none: the ends of its arrows, and the operator around it."""
+    """Events that belong to this one, -1 = none: the ends of its arrows, the operator and the Python call around it."""
     return {
         "launch": ("Launch", int(trace.launch[row])),
         "launched": ("Launched", _first(trace.launch, row)),
         "operator": ("Operator", int(trace.operator[row])),
         "forward": ("Forward", int(trace.forward[row])),
         "backward": ("Backward", _first(trace.forward, row)),
+        "python": ("Python frame", _python(trace, row)),
     }
 
 
@@ -292,6 +293,14 @@ def _modules(trace: TraceTable, around: list[int]) -> str:
     return ""
 
 
+def _python(trace: TraceTable, row: int) -> int:
+    """The innermost Python call around an event, else around its operator, else around its launch; -1 = none."""
+    for start in (row, int(trace.operator[row]), int(trace.launch[row])):
+        if start != MISSING and trace.python_parent[start] != MISSING:
+            return int(trace.python_parent[start])
+    return MISSING
+
+
 def _stack(trace: TraceTable, row: int) -> str:
     """The recorded call stack of the event or of its operator, else the Python calls around it."""
     source = int(trace.operator[row]) if trace.operator[row] != MISSING else row
@@ -299,10 +308,7 @@ def _stack(trace: TraceTable, row: int) -> str:
         at = _place(trace.operators.row, candidate)
         if at != MISSING and trace.operators.stack[at] != MISSING:
             return trace.strings[int(trace.operators.stack[at])]
-    start = row if trace.python_parent[row] != MISSING else source
-    if trace.launch[row] != MISSING and trace.python_parent[start] == MISSING:
-        start = int(trace.launch[row])
-    frames, around = [], int(trace.python_parent[start])
+    frames, around = [], _python(trace, row)
     while around != MISSING:
         frames.append(trace.strings[int(trace.name[around])])
         around = int(trace.python_parent[around])

@@ -122,6 +122,16 @@ def test_forward_and_backward_lead_to_each_other() -> None:
     assert about(table, backward)["forward"]["event"] == forward
 
 
+def test_the_python_call_around_an_event_its_operator_or_its_launch() -> None:
+    builder = trace().python("f", 0, 60, id=1).python("g", 5, 40, id=2, parent=1).op("aten::mm", 10, 20)
+    table = builder.launches(kernel("gemm", 5, 80)).op("alone", 70, 5).table()
+    rows = {name_of(table, row): row for row in range(len(table))}
+    for name in ("aten::mm", "gemm", "cudaLaunchKernel"):
+        assert about(table, rows[name])["python"]["event"] == rows["g"]
+    assert about(table, rows["g"])["python"]["event"] == rows["f"]
+    assert "python" not in about(table, rows["alone"]) and "python" not in about(table, rows["f"])
+
+
 def test_a_stack_that_was_not_recorded_is_the_python_calls_around(table: TraceTable) -> None:
     event = next(i for i in range(len(table)) if name_of(table, i) == "aten::mm" and table.start_ns[i] == 50_000)
     assert about(table, event)["stack"]["call_stack"] == "nn.Module: Linear_0;train.py(3): main"

@@ -70,8 +70,13 @@ def test_zoom_to_a_kernel_and_follow_it_to_python(open_tab: Open, dark: bool) ->
     frame = tab.settle()
     assert tab.state()["view"] == "operators" and frame.locator(".tt-detail").count() == 1
     tab.page.go_back()
-    tab.settle()
+    frame = tab.settle()
     assert tab.state() == left
+    python = ask(tab.address, "view/events", run=RUN, event=left["event"])["payloads"]["python"]
+    frame.get_by_role("button", name="Go to python frame").click()
+    frame = tab.settle()
+    assert tab.state()["event"] == str(figure(python, "event"))
+    assert figure(python, "name") == stack.split(";")[0]
 
 
 def test_a_link_opens_the_same_picture(open_tab: Open) -> None:
