@@ -47,6 +47,15 @@ def test_a_small_window(open_tab: Open, view: str) -> None:
     assert tab.overflow() <= 0
 
 
+def test_legends_of_donuts_stand_line_below_line(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(run="synthetic_gpu", view="operators")
+    boxes = [name.bounding_box() for name in frame.locator(".tt-legend").first.locator(".tt-legend-name").all()]
+    places = [(box["x"], box["y"], box["width"]) for box in boxes if box]
+    assert len(places) == len(boxes) > 3 and len({x for x, _, _ in places}) == 1
+    assert [y for _, y, _ in places] == sorted({y for _, y, _ in places}) and min(wide for _, _, wide in places) > 60
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_serious_finding_of_axe(open_tab: Open, view: str, dark: bool) -> None:

@@ -236,7 +236,7 @@ const KINDS: [string, string][] = [
 
 function Legend() {
   return (
-    <span className="tt-legend">
+    <span className="tt-kinds">
       {KINDS.map(([kind, label]) => (
         <span key={kind}>
           <Swatch color={categoryColor(kind)} /> {label}
