@@ -71,23 +71,24 @@ function rangeOf(start: string | undefined, end: string | undefined): Range | nu
 }
 
 /** The window of the URL, else the first one. While it moves the URL follows a little later. */
-function useWindow(first: Range): { view: Range; onView: (view: Range) => void } {
+function useWindow(first: Range): { view: Range; told: React.RefObject<Range | null>; onView: (view: Range) => void } {
   const { start_ns, end_ns } = useRoute()
   const timer = useRef(0)
+  const told = useRef<Range | null>(null)
   const view = useMemo(() => rangeOf(start_ns, end_ns) ?? first, [start_ns, end_ns, first])
   const onView = useCallback((next: Range) => {
     window.clearTimeout(timer.current)
-    timer.current = window.setTimeout(
-      () => setRoute({ start_ns: String(next.start), end_ns: String(next.end) }),
-      DEBOUNCE_MS,
-    )
+    timer.current = window.setTimeout(() => {
+      told.current = next
+      setRoute({ start_ns: String(next.start), end_ns: String(next.end) })
+    }, DEBOUNCE_MS)
   }, [])
   useEffect(() => () => window.clearTimeout(timer.current), [])
   useEffect(() => {
     setCurrent({ window: view })
     return () => setCurrent({ window: null })
   }, [view])
-  return { view, onView }
+  return { view, told, onView }
 }
 
 function Page(props: {
@@ -105,7 +106,7 @@ function Page(props: {
 }) {
   const { all, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
-  const { view, onView } = useWindow(first)
+  const { view, told, onView } = useWindow(first)
   const steps = useMemo(
     () =>
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
@@ -167,6 +168,7 @@ function Page(props: {
           <TimelineCanvas
             model={model}
             view={view}
+            told={told}
             matches={matches}
             colors={colors}
             selected={selected}

@@ -1,5 +1,5 @@
 // The timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
-import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import type { ColorBy } from '../canvas/timelineColors'
 import { type Extras, TimelineEngine } from '../canvas/timelineEngine'
 import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
@@ -14,7 +14,6 @@ export interface TimelineHandle {
   show(range: Range): void
   /** Moves the window, at the zoom it has, so far that the range is in sight. */
   reveal(spot: Range & Partial<Spot>): void
-  plotWidth(): number
   /** Draws anew: tiles have come. */
   redraw(): void
 }
@@ -22,6 +21,8 @@ export interface TimelineHandle {
 export interface TimelineProps {
   model: TimelineModel
   view: Range
+  /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
+  told: RefObject<Range | null>
   matches: ((name: string) => boolean) | null
   colors: ColorBy
   selected: Spot | null
@@ -44,7 +45,7 @@ interface Hover {
 }
 
 export function TimelineCanvas(props: TimelineProps) {
-  const { model, view, matches, colors, selected, range, arrangement, collapsed, extras, handle } = props
+  const { model, view, told, matches, colors, selected, range, arrangement, collapsed, extras, handle } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const engine = useRef<TimelineEngine | null>(null)
@@ -75,7 +76,11 @@ export function TimelineCanvas(props: TimelineProps) {
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
   useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
   useEffect(() => engine.current?.setExtras(extras), [extras, model])
-  useEffect(() => engine.current?.setView(view), [view.start, view.end, model])
+  useEffect(() => {
+    const own = told.current
+    told.current = null
+    if (own?.start !== view.start || own.end !== view.end) engine.current?.setView(view)
+  }, [view.start, view.end, model])
   // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
   useImperativeHandle(
     handle,
@@ -84,7 +89,6 @@ export function TimelineCanvas(props: TimelineProps) {
       reset: () => engine.current?.reset(),
       show: (target) => engine.current?.show(target),
       reveal: (target) => engine.current?.reveal(target),
-      plotWidth: () => engine.current?.plotWidth ?? 1200,
       redraw: () => engine.current?.redraw(),
     }),
     [],
