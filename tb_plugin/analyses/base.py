@@ -157,6 +157,18 @@ class Analysis(Protocol):
         ...
 
 
+class Detail:
+    """What all views of one trace share that are no pages of their own: others lead to them, and they are always there."""
+
+    model: Model = "trace"
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """None: always there."""
+        return None
+
+
 def answer_view(analysis: Analysis, part: Part, params: Params) -> View | Table:
     """``answer`` of every view of a single profile. Raises NotFound for an unknown table."""
     params = part.remaining(params)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view, bounds_of
+from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analyses.filters import EVENT, event_of, matching, thread_label
 from tb_plugin.analyses.metrics import columns, figure, metric
 from tb_plugin.analyses.names import module_label
@@ -27,18 +27,11 @@ INSTANCES = 10_000
 """Longest calls kept for the list of instances; the distribution is over all."""
 
 
-class Events:
+class Events(Detail):
     """The calls behind a number."""
 
     id = "events"
     title = "Events"
-    model: Model = "trace"
-    scope: Scope = "profile"
-    borrows = OWN_ONLY
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Not a page of its own: always there."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the steps, the filters, the range and the one event."""

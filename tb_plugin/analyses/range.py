@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view, bounds_of
+from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analyses.grouping import group, ratio
 from tb_plugin.analyses.metrics import metric
 from tb_plugin.analyses.selection import select_rows
@@ -28,18 +28,11 @@ _AROUND = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, 
 """Kinds that only lie around others: no time is their own."""
 
 
-class Range:
+class Range(Detail):
     """Statistics of a range of time."""
 
     id = "range"
     title = "Range"
-    model: Model = "trace"
-    scope: Scope = "profile"
-    borrows = OWN_ONLY
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Not a page of its own: always there."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the range; the steps are said, not applied."""

@@ -1,6 +1,7 @@
 """What worker processes do: parse a file into a column file, and answer questions about a column file.
 
-Every task takes ``report`` (how far it is) besides its arguments and returns something small that pickles.
+Every task takes ``report`` (how far it is) besides its arguments and returns something small that pickles. They stand in
+one file because they share what a worker keeps open: the last tables, levels and parts.
 """
 
 from __future__ import annotations
@@ -228,10 +229,7 @@ def table_csv_of(
     paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str, *, report: Report
 ) -> bytes:
     """``table_csv`` about several profiles. Raises NotFound, BadRequest."""
-    table = _answer_of(paths, analysis_id, replace(params, limit=None), steps)
-    if not isinstance(table, Table):
-        raise NotFound("That is no table.", analysis_id, "Name a table.")
-    keys = [column.metric.key for column in table.columns]
+    table, keys = _whole_table_of(paths, analysis_id, params, steps)
     return as_csv(table.columns, ([row[key] for key in keys] for row in table.rows))
 
 
@@ -239,11 +237,18 @@ def table_arrow_of(
     paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str, *, report: Report
 ) -> bytes:
     """``table_arrow`` about several profiles. Raises NotFound, BadRequest."""
+    table, keys = _whole_table_of(paths, analysis_id, params, steps)
+    return as_arrow(pa.table({key: pa.array([row[key] for row in table.rows]) for key in keys}))
+
+
+def _whole_table_of(
+    paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str
+) -> tuple[Table, list[str]]:
+    """A table about several profiles with all its rows, and the keys of its columns."""
     table = _answer_of(paths, analysis_id, replace(params, limit=None), steps)
     if not isinstance(table, Table):
         raise NotFound("That is no table.", analysis_id, "Name a table.")
-    keys = [column.metric.key for column in table.columns]
-    return as_arrow(pa.table({key: pa.array([row[key] for row in table.rows]) for key in keys}))
+    return table, [column.metric.key for column in table.columns]
 
 
 def _answer_of(paths: Sequence[tuple[str, str]], analysis_id: str, params: Params, steps: str) -> View | Table:

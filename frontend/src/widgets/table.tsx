@@ -1,4 +1,5 @@
-// The big table: server-side rows, sorted, searched and filtered there; only what is in sight is in the page.
+// The big table: server-side rows, sorted, searched and filtered there; only what is in sight is in the page. Head, rows and
+// cells are in one file because all of them are about the one table of TanStack that is made here.
 import { Button, Tooltip } from '@mantine/core'
 import {
   type ColumnDef,

@@ -16,17 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
-from tb_plugin.analyses.base import (
-    OWN_ONLY,
-    Missing,
-    Model,
-    Params,
-    Part,
-    Scope,
-    answer_view,
-    bounds_of,
-    whole_number,
-)
+from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
 from tb_plugin.analyses.metrics import EACH_BIN, metric
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Counter, Counters, Metric, Table, View
@@ -61,18 +51,11 @@ DIRECTIONS = tuple(
 OTHER_COPIES = ("copies", "Copies, other")
 
 
-class CountersAnalysis:
+class CountersAnalysis(Detail):
     """Counters of a window of the timeline."""
 
     id = "counters"
     title = "Counters"
-    model: Model = "trace"
-    scope: Scope = "profile"
-    borrows = OWN_ONLY
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Not a page of its own: always there."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the window and the number of bins; the steps are said, not applied."""

@@ -10,19 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import (
-    OWN_ONLY,
-    Frame,
-    Missing,
-    Model,
-    Params,
-    Part,
-    Scope,
-    answer_view,
-    bounds_of,
-    holding,
-    whole_number,
-)
+from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, holding, whole_number
 from tb_plugin.analyses.filters import EVENT, matching, thread_label
 from tb_plugin.analyses.grouping import ratio, sum_by
 from tb_plugin.analyses.metrics import columns, figure, metric
@@ -52,18 +40,11 @@ ARGUMENTS = {
 """Texts of the side tables, by section of the trace table."""
 
 
-class Find:
+class Find(Detail):
     """A search of a whole trace."""
 
     id = "find"
     title = "Find"
-    model: Model = "trace"
-    scope: Scope = "profile"
-    borrows = OWN_ONLY
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Not a page of its own: always there."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on all that chooses events; where somebody looks from (``near_ns``) does not."""

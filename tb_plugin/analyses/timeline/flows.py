@@ -9,17 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.base import (
-    OWN_ONLY,
-    Missing,
-    Model,
-    Params,
-    Part,
-    Scope,
-    answer_view,
-    bounds_of,
-    whole_number,
-)
+from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
 from tb_plugin.analyses.filters import event_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
@@ -46,18 +36,11 @@ CHAIN = 100
 """Arrows of one event that are shown of each sort: the first ones in time."""
 
 
-class FlowsAnalysis:
+class FlowsAnalysis(Detail):
     """Arrows between events."""
 
     id = "flows"
     title = "Flows"
-    model: Model = "trace"
-    scope: Scope = "profile"
-    borrows = OWN_ONLY
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Not a page of its own: always there."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the event or the window; the steps are said, not applied."""

@@ -15,18 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import (
-    OWN_ONLY,
-    Frame,
-    Missing,
-    Model,
-    Params,
-    Part,
-    Scope,
-    answer_view,
-    bounds_of,
-    whole_number,
-)
+from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, whole_number
 from tb_plugin.analyses.metrics import metric
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
@@ -63,18 +52,11 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class Gaps:
+class Gaps(Detail):
     """Gaps of the device streams in a window."""
 
     id = "gaps"
     title = "Gaps"
-    model: Model = "trace"
-    scope: Scope = "profile"
-    borrows = OWN_ONLY
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Not a page of its own: always there."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the window and on how short a gap may be; the steps are said, not applied."""
