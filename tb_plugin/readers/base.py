@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from tb_plugin.trace.table import RawTrace, Window
 from tb_plugin.trace.window import Survey
@@ -24,6 +24,26 @@ class Source(Protocol):
     def size(self, name: str) -> int:
         """Stored size in bytes."""
         ...
+
+
+@dataclass(frozen=True)
+class FileSize:
+    """How large a file of a profile is, as far as it is known before the file is read."""
+
+    stored_bytes: int
+    is_packed: bool = False
+    """It is a gzip archive: by its first bytes, or by its name where only that is at hand."""
+    stated_bytes: int | None = None
+    """Uncompressed bytes that the end of the archive states (modulo 2**32, of its last member), None = not known."""
+
+    def text_bytes(self, ratio: int) -> int:
+        """Returns about how many bytes the file holds uncompressed; archives of its kind pack ``ratio`` times."""
+        if not self.is_packed:
+            return self.stored_bytes
+        likely = ratio * self.stored_bytes
+        # Too small a statement comes from several members or from more than 4 GiB.
+        stated = self.stated_bytes
+        return stated if stated is not None and likely / 10 < stated < likely * 10 else likely
 
 
 @dataclass(frozen=True)
@@ -88,22 +108,53 @@ def no_progress(state: ReadState) -> None:
 
 
 class Reader(Protocol):
-    """One trace format. Add one by a file here and a line in ``READERS``."""
+    """A reader knows one trace format. Add one by a file here and a line in ``READERS``.
+
+    Everything here is required. What only some readers can is a Protocol of its own: ``Windowed``.
+    """
 
     id: str
+    """Names the reader in cache keys and in ``ReadReport.format``; it never changes."""
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """The profiles among the listed files, judged by name alone."""
+        """Returns the profiles among the listed files, judged by name alone."""
         ...
 
     def sniff(self, head: bytes) -> bool:
-        """True when a file that begins with these (uncompressed) bytes may hold this format."""
+        """Returns True when a file that begins with these (uncompressed) bytes may hold this format."""
+        ...
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns how many bytes of memory ``read`` will take at its peak, estimated from the files' sizes by name.
+
+        What an idle worker process takes is not part of it. Too small an estimate may end in a killed worker.
+        """
         ...
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """The source, or the window of it. Raises UnreadableTrace when there is no event list at all."""
+        """Returns the source, or the window of it where the reader is ``Windowed``.
+
+        Raises UnreadableTrace when the source holds no trace at all, and what ``progress`` raises.
+        """
         ...
 
+
+@runtime_checkable
+class Windowed(Protocol):
+    """A reader that can open a part of a profile: its ``read`` obeys ``ReadOptions.window``.
+
+    Profiles of other readers that do not fit into the memory are refused with the reason.
+    """
+
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """What is when in the source, in a small part of the memory of a ``read``. Raises UnreadableTrace."""
+        """Returns what is when in the source, in a small part of the memory of a ``read``. Raises what ``read`` raises."""
         ...
+
+    def room_bytes(self, memory_bytes: int) -> int:
+        """Returns how much of what ``Survey.cell_bytes`` counts a read can keep in so much memory."""
+        ...
+
+
+def windowed(reader: Reader) -> Windowed | None:
+    """Returns the reader as one that opens windows; None when it opens a whole profile or nothing."""
+    return reader if isinstance(reader, Windowed) else None

@@ -1,4 +1,4 @@
-"""How much memory the workers may take together, how much reading a file will need, and how much of it fits."""
+"""How much memory the workers may take together, and how much of it a read will need."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import contextlib
 import logging
 import os
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+
+from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
+from tb_plugin.readers.base import FileSize, Reader, Windowed
 
 log = logging.getLogger("torch_trace")
 
@@ -19,13 +22,9 @@ _UNKNOWN_BYTES = 16 * 1024**3
 """Memory of a machine that does not say."""
 PROCESS_BYTES = 150_000_000
 """An interpreter with its libraries and the buffers of a read."""
-PER_TEXT_BYTE = 2.0
-"""Memory at the peak of a read per byte of text: 0.65 to 2.1 were measured (V100 with stacks, MI300, torch 2.13)."""
-_LEAST_ROOM = 1_000_000
-"""Text that is kept whatever the budget: a few thousand events."""
-_PACKED = 15
-"""Text bytes per stored byte of a gzip file whose trailer says nothing: real traces pack 10 to 30 times."""
 _GZIP_MAGIC = b"\x1f\x8b"
+_LEAST_ARCHIVE = 18
+"""Bytes of a gzip archive that holds nothing."""
 
 
 def budget_bytes() -> int:
@@ -39,37 +38,52 @@ def budget_bytes() -> int:
     return int(SHARE * _machine_bytes())
 
 
-def need_bytes(paths: Iterable[str]) -> int:
-    """What reading local files will take at its peak, estimated from their sizes."""
-    return PROCESS_BYTES + int(PER_TEXT_BYTE * sum(_text_bytes(Path(path)) for path in paths))
+def need_bytes(reader: Reader, sizes: Mapping[str, FileSize]) -> int:
+    """Returns what a worker takes at the peak of a read, estimated from the files' sizes."""
+    return PROCESS_BYTES + reader.need_bytes(sizes)
 
 
-def need_unseen_bytes(sizes: Mapping[str, int]) -> int:
-    """The same for files that are not here: stored size by name."""
-    text = sum(size * (_PACKED if name.endswith(".gz") else 1) for name, size in sizes.items())
-    return PROCESS_BYTES + int(PER_TEXT_BYTE * text)
+def room_bytes(reader: Windowed, budget: int) -> int:
+    """Returns how much text a read may keep within a budget."""
+    return reader.room_bytes(budget - PROCESS_BYTES)
 
 
-def room_bytes(budget: int) -> int:
-    """How much text a read may keep within a budget."""
-    return max(_LEAST_ROOM, int((budget - PROCESS_BYTES) / PER_TEXT_BYTE))
+def refused_whole(reader_id: str, where: str, asked: str, need: int, budget: int) -> UserError:
+    """Returns why a profile is not opened whose reader opens all of it or nothing: a window was asked for, or it is too large."""
+    if asked:
+        return BadRequest(
+            f"A profile of the format {reader_id} cannot be opened as a window.", where, "Leave the window out."
+        )
+    what = (
+        f"Opening it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed;"
+        f" a profile of the format {reader_id} cannot be opened as a window."
+    )
+    return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
 
 
-def _text_bytes(path: Path) -> int:
-    """About how much text a file holds; 0 when it cannot be read, which the read itself will say."""
+def seen_sizes(paths: Mapping[str, str]) -> dict[str, FileSize]:
+    """Returns the sizes of local files, given name -> path."""
+    return {name: _seen_size(Path(path)) for name, path in paths.items()}
+
+
+def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
+    """Returns the same for files that are not here: stored size by name."""
+    return {name: FileSize(size, name.endswith(".gz")) for name, size in sizes.items()}
+
+
+def _seen_size(path: Path) -> FileSize:
+    """The size of a local file; 0 when it cannot be read, which the read itself will say."""
     try:
         with path.open("rb") as stream:
             packed = stream.read(2) == _GZIP_MAGIC
             size = stream.seek(0, os.SEEK_END)
-            if not packed or size < 18:
-                return size
+            if not packed or size < _LEAST_ARCHIVE:
+                return FileSize(size)
             stream.seek(-4, os.SEEK_END)
-            # The length of the last member modulo 2**32: too small for several members and beyond 4 GiB.
-            (said,) = struct.unpack("<I", stream.read(4))
+            (stated,) = struct.unpack("<I", stream.read(4))
     except OSError:
-        return 0
-    likely = _PACKED * size
-    return int(said) if likely / 10 < said < likely * 10 else likely
+        return FileSize(0)
+    return FileSize(size, True, int(stated))
 
 
 def _machine_bytes() -> int:

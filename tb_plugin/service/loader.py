@@ -18,7 +18,7 @@ import msgspec
 
 from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
-from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, need_unseen_bytes
+from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
 from tb_plugin.service.pool import WAITING, Job, Workers
@@ -252,9 +252,10 @@ class Loader:
         found, folder = entry.found, entry.found.root.folder
         if not entry.need_bytes:
             if folder.is_local:
-                entry.need_bytes = need_bytes(folder.locate(name) for name in found.names)
+                sizes = seen_sizes({name: folder.locate(name) for name in found.names})
             else:
-                entry.need_bytes = need_unseen_bytes({file.path: file.size for file in found.files})
+                sizes = unseen_sizes({file.path: file.size for file in found.files})
+            entry.need_bytes = need_bytes(found.reader, sizes)
         return entry.need_bytes
 
     def _finish(self, entry: Entry, load: object, future: Future[Any]) -> None:

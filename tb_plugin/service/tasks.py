@@ -27,9 +27,9 @@ from tb_plugin.errors import KeptLost, NotFound, UnreadableTrace
 from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, StepInfo, Table, View, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers import READERS
-from tb_plugin.readers.base import Reader, ReadOptions, ReadState
+from tb_plugin.readers.base import Reader, ReadOptions, ReadState, windowed
 from tb_plugin.service import parts, pyramids
-from tb_plugin.service.budget import room_bytes
+from tb_plugin.service.budget import refused_whole, room_bytes
 from tb_plugin.service.chrome import write_window
 from tb_plugin.service.selection import chosen_steps
 from tb_plugin.service.sheets import as_arrow, as_csv
@@ -137,13 +137,16 @@ class _Telling:
 
 
 def _window(reader: Reader, paths: Mapping[str, str], limits: Limits, report: Report) -> Window:
-    """The window that was asked for, as much of it as fits. Raises UserError."""
+    """The window that was asked for, as much of it as fits. Raises UserError, also when the reader opens no windows."""
     asked = parse_window(limits.window)
+    able = windowed(reader)
+    if able is None:
+        raise refused_whole(reader.id, next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes)
     survey = _kept_survey(limits.survey_target)
     if survey is None:
-        found = survey = reader.survey(FileSource(paths), ReadOptions(), _Telling("surveying", report).tell)
+        found = survey = able.survey(FileSource(paths), ReadOptions(), _Telling("surveying", report).tell)
         _replace(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
-    return choose(survey, asked, room_bytes(limits.budget_bytes), limits.need_bytes, limits.budget_bytes)
+    return choose(survey, asked, room_bytes(able, limits.budget_bytes), limits.need_bytes, limits.budget_bytes)
 
 
 def _kept_survey(path: str) -> Survey | None:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tb_plugin.service.budget import MEMORY_VARIABLE, PROCESS_BYTES, need_bytes
+from tb_plugin.service.budget import MEMORY_VARIABLE, PROCESS_BYTES
 from tests.browser import harness
 from tests.browser.expect import ask, assert_healthy
+from tests.service.fakes import need_of
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def small_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A TensorBoard with memory for half of the one trace that it has."""
     folder = tmp_path_factory.mktemp("small")
     shutil.copytree(harness.SAMPLES / "synthetic_gpu", folder / "logs" / "run")
-    need = need_bytes(str(path) for path in (folder / "logs").rglob("*.json*"))
+    need = need_of(*(folder / "logs").rglob("*.json*"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MEMORY_VARIABLE, str((PROCESS_BYTES + (need - PROCESS_BYTES) // 2) / 1e6))
         with harness.tensorboard(folder / "logs", folder / "cache") as address:

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
+from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.service.budget import need_bytes, seen_sizes
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery import Root, Scanner
 from tb_plugin.service.worker import Progress
@@ -44,6 +46,11 @@ def write_trace(path: Path, *names: str) -> Path:
 
 def catalog_of(*urls: str | Path) -> ProfileCatalog:
     return ProfileCatalog(Scanner([Root(Folder(str(url))) for url in urls], READERS), every_seconds=0.1)
+
+
+def need_of(*paths: str | Path) -> int:
+    """What a worker takes that reads these local traces of torch.profiler as one profile."""
+    return need_bytes(KinetoReader(), seen_sizes({str(path): str(path) for path in paths}))
 
 
 def until(condition: Any, seconds: float = 20.0) -> bool:

@@ -7,13 +7,14 @@ import time
 
 import pytest
 
+from tb_plugin.readers.kineto.need import PER_TEXT_BYTE
 from tb_plugin.service import budget
-from tb_plugin.service.budget import PER_TEXT_BYTE, PROCESS_BYTES, budget_bytes, need_bytes
+from tb_plugin.service.budget import PROCESS_BYTES, budget_bytes
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import Pool, default_size
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
-from tests.service.fakes import TASKS, catalog_of, until, write_trace
+from tests.service.fakes import TASKS, catalog_of, need_of, until, write_trace
 
 SLOW = f"{TASKS}:slow"
 
@@ -51,8 +52,8 @@ def test_the_need_follows_the_text(tmp_path):
     plain.write_bytes(text)
     packed.write_bytes(gzip.compress(text))
     expected = PROCESS_BYTES + int(PER_TEXT_BYTE * len(text))
-    assert need_bytes([str(plain)]) == need_bytes([str(packed)]) == expected
-    assert need_bytes([str(plain), str(packed)]) == PROCESS_BYTES + int(PER_TEXT_BYTE * 2 * len(text))
+    assert need_of(plain) == need_of(packed) == expected
+    assert need_of(plain, packed) == PROCESS_BYTES + int(PER_TEXT_BYTE * 2 * len(text))
 
 
 def test_a_trailer_that_cannot_be_right_is_not_believed(tmp_path):
@@ -61,10 +62,10 @@ def test_a_trailer_that_cannot_be_right_is_not_believed(tmp_path):
     whole = gzip.compress(bytes(range(256)) * 1000)
     for said in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
         path.write_bytes(whole[:-4] + said)
-        assert need_bytes([str(path)]) == PROCESS_BYTES + int(PER_TEXT_BYTE * 15 * len(whole))
+        assert need_of(path) == PROCESS_BYTES + int(PER_TEXT_BYTE * 15 * len(whole))
     path.write_bytes(b"\x1f\x8b")
-    assert need_bytes([str(path)]) == PROCESS_BYTES + int(PER_TEXT_BYTE * 2)
-    assert need_bytes([str(tmp_path / "none")]) == PROCESS_BYTES
+    assert need_of(path) == PROCESS_BYTES + int(PER_TEXT_BYTE * 2)
+    assert need_of(tmp_path / "none") == PROCESS_BYTES
 
 
 @pytest.fixture
@@ -122,6 +123,6 @@ def test_the_loader_says_what_a_parse_needs(tmp_path):
     try:
         workspace.catalog.scan()
         workspace.profile(Place())
-        assert workspace.catalog.find(Place()).job.need_bytes == need_bytes([str(path)]) > PROCESS_BYTES
+        assert workspace.catalog.find(Place()).job.need_bytes == need_of(path) > PROCESS_BYTES
     finally:
         workspace.close()

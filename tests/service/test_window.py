@@ -16,8 +16,9 @@ from tb_plugin.cli import main
 from tb_plugin.errors import BadRequest
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.readers.kineto.need import PER_TEXT_BYTE
 from tb_plugin.service import loader
-from tb_plugin.service.budget import PER_TEXT_BYTE, PROCESS_BYTES, need_bytes
+from tb_plugin.service.budget import PROCESS_BYTES
 from tb_plugin.service.catalog import MAX_WINDOWS, Place
 from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace
@@ -27,7 +28,7 @@ from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.window import choose, parse_window
 from tests.builders import trace
 from tests.conftest import SAMPLES
-from tests.service.fakes import catalog_of, until
+from tests.service.fakes import catalog_of, need_of, until
 
 TASKS = "tb_plugin.service.tasks"
 VIEWS = ("overview", "operators", "kernels", "modules", "memory")
@@ -43,7 +44,7 @@ def logs(tmp_path: Path) -> Path:
 def half(logs: Path) -> int:
     """A budget for half of the text of the one trace."""
     (path,) = logs.rglob("*.pt.trace.json*")
-    return PROCESS_BYTES + (need_bytes([str(path)]) - PROCESS_BYTES) // 2
+    return PROCESS_BYTES + (need_of(path) - PROCESS_BYTES) // 2
 
 
 def opened(logs: Path, tmp_path: Path, budget: int, cache: str = "cache") -> Workspace:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.service.budget import PROCESS_BYTES, need_bytes, room_bytes
+from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.service.budget import PROCESS_BYTES, room_bytes
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers, Job
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
-from tests.service.fakes import catalog_of, write_trace
+from tests.service.fakes import catalog_of, need_of, write_trace
 
 TASKS = "tb_plugin.service.tasks"
 STEPS = 60
@@ -55,8 +56,8 @@ def test_five_gigabytes_on_a_machine_with_little_memory(tmp_path, name):
     workspace.catalog.scan()
     workspace.profile(Place())
     assert workers.limits.budget_bytes == workers.need_bytes == 2_000_000_000, "it runs alone, within the budget"
-    assert workers.limits.need_bytes == need_bytes([str(path)]) > 10_000_000_000
-    assert room_bytes(workers.limits.budget_bytes) < 1_000_000_000
+    assert workers.limits.need_bytes == need_of(path) > 10_000_000_000
+    assert room_bytes(KinetoReader(), workers.limits.budget_bytes) < 1_000_000_000
     workers.budget = 64_000_000_000
     whole = Workspace(catalog_of(tmp_path / "logs"), workers, FileStore(tmp_path / "cache"))
     whole.catalog.scan()
@@ -93,7 +94,7 @@ def measured(large: Path, tmp_path: Path, budget: int) -> tuple[int, list[str], 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux says what the peak was")
 def test_the_memory_of_a_read_is_that_of_its_window(large, tmp_path):
     budget = PROCESS_BYTES + 40_000_000
-    assert need_bytes([str(large)]) > PROCESS_BYTES + 150_000_000
+    assert need_of(large) > PROCESS_BYTES + 150_000_000
     whole_peak, every, seen = measured(large, tmp_path, 0)
     peak, some, seen_by_both = measured(large, tmp_path, budget)
     assert len(every) == STEPS and seen == seen_by_both

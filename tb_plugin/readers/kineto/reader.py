@@ -12,12 +12,13 @@ import numpy as np
 
 from tb_plugin.devices import describe
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.base import Candidate, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.document import Document
 from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
 from tb_plugin.readers.kineto.issues import IssueLog
+from tb_plugin.readers.kineto.need import need_bytes, room_bytes
 from tb_plugin.readers.kineto.rows import name_flags
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.stream import TextStream
@@ -35,24 +36,32 @@ class KinetoReader:
     id = READER_ID
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """The profiles among the listed files, judged by name alone."""
+        """Returns the profiles among the listed files, judged by name alone."""
         return find_candidates(listing)
 
     def sniff(self, head: bytes) -> bool:
-        """True when a file that begins with these (uncompressed) bytes may hold a trace."""
+        """Returns True when a file that begins with these (uncompressed) bytes may hold a trace."""
         return looks_like_trace(head)
 
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return need_bytes(sizes)
+
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """The source's one file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the source's file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading(options.window)
         with _passed(source, options, reading, progress) as (document, stream):
             return reading.finish(document, stream)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """What is when in the source's one file. Raises what ``read`` raises."""
+        """Returns what is when in the source's one file. Raises what ``read`` raises."""
         surveying = Surveying()
         with _passed(source, options, surveying, progress):
             return surveying.finish()
+
+    def room_bytes(self, memory_bytes: int) -> int:
+        """Returns how many bytes of text a read can keep in so much memory."""
+        return room_bytes(memory_bytes)
 
 
 class _Pass(Protocol):
