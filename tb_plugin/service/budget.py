@@ -23,6 +23,7 @@ _UNKNOWN_BYTES = 16 * 1024**3
 PROCESS_BYTES = 150_000_000
 """An interpreter with its libraries and the buffers of a read."""
 _GZIP_MAGIC = b"\x1f\x8b"
+_NO_WINDOW = "Leave the window out."
 _LEAST_ARCHIVE = 18
 """Bytes of a gzip archive that holds nothing."""
 
@@ -49,11 +50,9 @@ def room_bytes(reader: Windowed, budget: int) -> int:
 
 
 def refused_whole(reader_id: str, where: str, asked: str, need: int, budget: int) -> UserError:
-    """Returns why a profile is not opened whose reader opens all of it or nothing: a window was asked for, or it is too large."""
+    """Returns why a reader that opens a whole profile or nothing does not open this one: too large, or a window was asked for."""
     if asked:
-        return BadRequest(
-            f"A profile of the format {reader_id} cannot be opened as a window.", where, "Leave the window out."
-        )
+        return BadRequest(f"A profile of the format {reader_id} cannot be opened as a window.", where, _NO_WINDOW)
     what = (
         f"Opening it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed;"
         f" a profile of the format {reader_id} cannot be opened as a window."
