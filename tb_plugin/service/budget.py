@@ -50,7 +50,7 @@ def room_bytes(reader: Windowed, budget: int) -> int:
 
 
 def refused_whole(reader_id: str, where: str, asked: str, need: int, budget: int) -> UserError:
-    """Returns why a reader that opens a whole profile or nothing does not open this one: too large, or a window was asked for."""
+    """Returns why a reader that is not Windowed does not open a profile: it is too large, or a window was asked for."""
     if asked:
         return BadRequest(f"A profile of the format {reader_id} cannot be opened as a window.", where, _NO_WINDOW)
     what = (
