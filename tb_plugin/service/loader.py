@@ -229,6 +229,7 @@ class Loader:
             key=target,
             heavy=True,
             need_bytes=need if limits is None else min(need, limits.budget_bytes),
+            about=entry.found.url,
         )
         entry.job, entry.path, entry.is_part = job, target, limits is not None
         load = entry.load
@@ -273,7 +274,7 @@ class Loader:
                 _settle(entry, future.result())
                 if entry.need_bytes > _LARGE_BYTES:
                     # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
-                    self._workers.submit(f"{self._tasks}:opened", entry.path, key=entry.path)
+                    self._workers.submit(f"{self._tasks}:opened", entry.path, key=entry.path, about=entry.found.url)
             elif isinstance(error, Cancelled | KeptLost):
                 entry.state = "found"  # lost: another process evicted what was just written; whoever asks begins again
             elif isinstance(error, CacheRefused) and self._store.leave(error):

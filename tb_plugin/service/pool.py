@@ -9,22 +9,18 @@ process breaks its whole pool, and a running task cannot be stopped.
 from __future__ import annotations
 
 import atexit
-import json
 import logging
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 import weakref
-from collections import OrderedDict
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from tb_plugin.errors import Cancelled, TorchTraceError, WorkerDied
+from tb_plugin.errors import Cancelled, TorchTraceError
 from tb_plugin.service import worker
 from tb_plugin.service.budget import budget_bytes
+from tb_plugin.service.seat import Death, Process, Seat
 
 log = logging.getLogger("torch_trace")
 
@@ -33,8 +29,6 @@ WORKERS_VARIABLE = "TORCH_TRACE_WORKERS"
 _MAX_WORKERS = 4
 _BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3
-_WARM_KEYS = 8
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tb_plugin.service.worker import main; main()"
 
 
 WAITING = "waiting"
@@ -44,14 +38,17 @@ WAITING = "waiting"
 class Job:
     """One task on its way. ``progress`` is what it reported last; ``future`` carries its result."""
 
-    def __init__(self, task: str, args: tuple[Any, ...], key: str, heavy: bool, need_bytes: int = 0) -> None:
+    def __init__(
+        self, task: str, args: tuple[Any, ...], key: str, heavy: bool, need_bytes: int = 0, about: str = ""
+    ) -> None:
         self.task = task
         self.args = args
         self.key = key
         self.heavy = heavy
         self.need_bytes = need_bytes
+        self.about = about or key
         self.cancelled = False
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
         self.future: Future[Any] = Future()
         self.restart()
 
@@ -76,10 +73,13 @@ class Workers(Protocol):
     budget: int
     """Bytes that parses may take together; one that needs more is asked for a window."""
 
-    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:
+    def submit(
+        self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job:
         """Starts ``module:function`` with ``args``.
 
-        ``key`` names what it works on, ``heavy`` a parse; ``need_bytes`` is the memory it will take at its peak.
+        ``key`` names what it works on, ``heavy`` a parse; ``need_bytes`` is the memory it will take at its peak;
+        ``about`` is what a person knows the work by: the address of the trace.
         """
         ...
 
@@ -99,7 +99,9 @@ class InlineWorkers:
         self.budget = budget or budget_bytes()
         self._report = report
 
-    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:
+    def submit(
+        self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job:
         """Runs the task; the job that comes back is done."""
         job = Job(task, args, key, heavy)
         try:
@@ -127,21 +129,25 @@ class Pool:
         # One seat is kept for answers, so that a parse does not freeze the page of another profile.
         self.heavy = heavy or max(1, self.size - 1)
         self.budget = budget or budget_bytes()
+        # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
+        self._retire_bytes = min(_RETIRE_BYTES, self.budget // self.size)
         self._changed = threading.Condition()
         self._pending: list[Job] = []
         self._seats: list[_Seat] = []
         self._closed = False
         _open_pools.add(self)
 
-    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:
+    def submit(
+        self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job:
         """Queues ``module:function``. See Workers."""
-        job = Job(task, args, key, heavy, need_bytes)
+        job = Job(task, args, key, heavy, need_bytes, about)
         with self._changed:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
             if len(self._seats) < self.size and len(self._pending) > sum(seat.idle for seat in self._seats):
-                self._seats.append(_Seat(min(_RETIRE_BYTES, self.budget // self.size)))
+                self._seats.append(_Seat())
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
                 ).start()
@@ -219,108 +225,51 @@ class Pool:
 
     def _attempt(self, seat: _Seat, job: Job) -> Any:
         """The result of a job, tried again once when its worker died. Raises what the task raised, or WorkerDied."""
-        deaths: list[str] = []
+        deaths: list[Death] = []
         while len(deaths) < 2:
             try:
                 with self._changed:
                     if job.cancelled:
                         raise Cancelled(job.task)
                     job.process = seat.start()
-                return seat.run(job)
+                return self._run(seat, job.process, job)
             except (EOFError, OSError, ValueError) as error:
                 deaths.append(seat.bury(error))
                 job.restart()
                 if job.cancelled:
                     raise Cancelled(job.task) from error
-                log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.task, job.key)
-        raise WorkerDied(
-            f"The worker process died twice ({deaths[-1]}).",
-            job.key,
-            "Usually there was not enough memory: close other programs, set TORCH_TRACE_WORKERS=1, or set "
-            "TORCH_TRACE_MEMORY_MB to less, so that a window of the trace is opened.",
-        )
+                log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.task, job.about)
+        raise deaths[-1].error(job.about)
+
+    def _run(self, seat: _Seat, process: Process, job: Job) -> Any:
+        """Sends a job and waits for its result. Raises EOFError or OSError when the process dies."""
+        worker.send(process.questions, (job.task, job.args))
+        while True:
+            kind, *rest = worker.receive(process.answers)
+            process.started = True
+            if kind == "progress":
+                job.report(rest[0])
+            elif kind == "done":
+                if rest[1] > self._retire_bytes:
+                    seat.end()
+                return rest[0]
+            elif kind == "failed":
+                raise rest[0]
+            elif kind == "bug":
+                log.error("A bug in %s:\n%s", job.task, rest[0])
+                raise WorkerBug(rest[0].strip().rpartition("\n")[2])
 
 
-class _Seat:
-    """The place of one worker process; ``warm`` are the keys it worked on last.
+class _Seat(Seat):
+    """The place of one worker process, and its job."""
 
-    A process that keeps more than ``retire_bytes`` after a job is replaced.
-    """
-
-    def __init__(self, retire_bytes: int) -> None:
-        self._retire_bytes = retire_bytes
+    def __init__(self) -> None:
+        super().__init__()
         self.job: Job | None = None
-        self.warm: OrderedDict[str, None] = OrderedDict()
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def idle(self) -> bool:
         return self.job is None
-
-    def used(self, key: str) -> None:
-        if self._process is None:  # retired after a large job
-            return
-        self.warm[key] = None
-        self.warm.move_to_end(key)
-        while len(self.warm) > _WARM_KEYS:
-            self.warm.popitem(last=False)
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """The running process of this seat. Raises OSError when none can be started."""
-        if self._process is None or self._process.poll() is not None:
-            self.end()
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps(sys.path)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=_environment(),
-            )
-        return self._process
-
-    def run(self, job: Job) -> Any:
-        """Sends a job and waits for its result. Raises EOFError or OSError when the process dies."""
-        process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
-            raise EOFError
-        worker.send(process.stdin, (job.task, job.args))  # type: ignore[arg-type]
-        while True:
-            kind, *rest = worker.receive(process.stdout)  # type: ignore[arg-type]
-            if kind == "progress":
-                job.report(rest[0])
-            elif kind == "done":
-                # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
-                if rest[1] > self._retire_bytes:
-                    self.end()
-                return rest[0]
-            elif kind == "failed":
-                raise rest[0]
-            else:
-                log.error("A bug in %s:\n%s", job.task, rest[0])
-                raise WorkerBug(rest[0].strip().rpartition("\n")[2])
-
-    def bury(self, error: Exception) -> str:
-        """How the process of this seat ended, in words."""
-        process, self._process = self._process, None
-        self.warm.clear()
-        if process is None:
-            return str(error)
-        _close_pipes(process)
-        try:
-            code = process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
-        if code < 0:
-            return f"signal {signal.Signals(-code).name}"
-        return f"exit code {code}"
-
-    def end(self) -> None:
-        process, self._process = self._process, None
-        self.warm.clear()
-        if process is not None:
-            process.kill()
-            _close_pipes(process)
-            process.wait()
 
 
 class WorkerBug(TorchTraceError):
@@ -334,21 +283,6 @@ def default_size() -> int:
         return int(wanted)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _MAX_WORKERS, budget_bytes() // _BYTES_PER_WORKER))
-
-
-def _environment() -> dict[str, str]:
-    # Workers run side by side: each library inside one uses one thread.
-    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **single}
-
-
-def _close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for stream in (process.stdin, process.stdout):
-        try:
-            if stream is not None:
-                stream.close()
-        except OSError:  # what was still buffered for a dead process
-            pass
 
 
 _open_pools: weakref.WeakSet[Pool] = weakref.WeakSet()

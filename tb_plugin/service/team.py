@@ -87,7 +87,9 @@ class Team:
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
                 task = f"{self._tasks}:part"
-                job = self._workers.submit(task, entry.path, analysis.id, params, target, key=entry.path)
+                job = self._workers.submit(
+                    task, entry.path, analysis.id, params, target, key=entry.path, about=entry.found.url
+                )
                 self._jobs[key] = job
         if not wait and not job.future.done():
             return None

@@ -1,8 +1,8 @@
 """The program of a worker process: takes tasks from its standard input, answers on its standard output.
 
 Messages are pickles behind an 8-byte length. To the worker: ``(task, args)``, where task is ``module:function``.
-From it: ``("progress", Progress)``, ``("done", result, resident_bytes)``, ``("failed", UserError)``,
-``("bug", traceback)``.
+From it: ``("started",)`` at first, ``("progress", Progress)``, ``("done", result, resident_bytes)``,
+``("failed", UserError)``, ``("bug", traceback)``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from tb_plugin.errors import UserError
 from tb_plugin.payloads import Figure
@@ -48,7 +48,7 @@ Report = Callable[[Progress], None]
 Task = Callable[..., Any]
 
 
-def send(stream: BinaryIO, message: object) -> None:
+def send(stream: IO[bytes], message: object) -> None:
     """Writes one message. Raises OSError when the other side is gone."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_LENGTH.pack(len(data)))
@@ -56,7 +56,7 @@ def send(stream: BinaryIO, message: object) -> None:
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> Any:
+def receive(stream: IO[bytes]) -> Any:
     """Reads one message. Raises EOFError when the other side is gone."""
     (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
     return pickle.loads(_exactly(stream, length))
@@ -90,6 +90,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     # Whatever a library prints must not land between the messages.
     os.dup2(2, 1)
+    send(answers, ("started",))
     tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...]]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, tasks), daemon=True).start()
     while True:
@@ -97,7 +98,7 @@ def main() -> None:
         _serve(task, args, answers)
 
 
-def _listen(stream: BinaryIO, tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...]]]) -> None:
+def _listen(stream: IO[bytes], tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...]]]) -> None:
     """Queues what the parent sends; ends the process, busy or not, when the parent is gone."""
     try:
         while True:
@@ -106,7 +107,7 @@ def _listen(stream: BinaryIO, tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...
         os._exit(0)
 
 
-def _serve(task: str, args: tuple[Any, ...], answers: BinaryIO) -> None:
+def _serve(task: str, args: tuple[Any, ...], answers: IO[bytes]) -> None:
     last, stage = 0.0, ""
 
     def report(progress: Progress) -> None:
@@ -142,7 +143,7 @@ def _resident_bytes() -> int:
     return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytes:
+def _exactly(stream: IO[bytes], size: int) -> bytes:
     chunks = []
     while size:
         chunk = stream.read(size)

@@ -41,6 +41,8 @@ _CHUNK_BYTES = 1024 * 1024
 _MEASURED = ("copying", "surveying", "reading")
 """Stages whose end is known: so many bytes."""
 _PAUSE_SECONDS = 0.3
+_NAMED = 5
+"""Workers of a run that a message names."""
 
 
 @dataclass(frozen=True)
@@ -290,7 +292,10 @@ class Workspace:
         self, task: str, ready: Sequence[tuple[str, str]], analysis: Analysis, params: Params, steps: str
     ) -> bytes:
         key = "|".join(path for _, path in ready)
-        job = self._workers.submit(f"{self._tasks}:{task}", ready, analysis.id, params, steps, key=key)
+        about = ", ".join(worker for worker, _ in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
+        job = self._workers.submit(
+            f"{self._tasks}:{task}", ready, analysis.id, params, steps, key=key, about=f"{analysis.title} of {about}"
+        )
         answer: bytes = job.future.result()
         return answer
 
@@ -299,7 +304,9 @@ class Workspace:
 
         Raises what the task raised.
         """
-        job = self._workers.submit(f"{self._tasks}:{task}", entry.path, *args, key=entry.path, heavy=heavy)
+        job = self._workers.submit(
+            f"{self._tasks}:{task}", entry.path, *args, key=entry.path, heavy=heavy, about=entry.found.url
+        )
         try:
             return job.future.result()
         except KeptLost:

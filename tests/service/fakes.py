@@ -138,3 +138,20 @@ def view(*args: Any, report: Any) -> bytes:
     from tb_plugin.service import tasks
 
     return tasks.view(*args, report=report)
+
+
+def die(how: str, *, report: Any) -> None:
+    """Ends its process: ``kill`` as the system does, ``memory`` as a failed allocation does, ``exit`` as a library may."""
+    if how == "kill":
+        os.kill(os.getpid(), 9)
+    if how == "memory":
+        raise MemoryError
+    sys.stderr.write("libfoo: cannot go on\n")
+    os._exit(1)
+
+
+def packer(*, report: Any) -> str:
+    """Where the library that unpacks gzip comes from."""
+    import isal
+
+    return str(isal.__file__)
