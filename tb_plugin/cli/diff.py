@@ -20,7 +20,7 @@ from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 VIEW = "diff"
 TABLES = ("operators", "operators_by_shape", "kernels", "modules", "settings")
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}

@@ -18,7 +18,7 @@ from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Entry, Place
 from tb_plugin.service.workspace import DETAIL_VIEWS, PICTURES, Workspace, navigation
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 TABLES = {
     "overview": ("steps",),
     "operators": ("operators", "operators_by_shape"),

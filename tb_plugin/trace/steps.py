@@ -2,7 +2,7 @@
 
 A step lasts on the host from its ProfilerStep annotation's start to its end; its device work may end later, so the
 window is extended to the last device event that the step launched, and starts no earlier than the end of the step
-before (docs/metrics.md, "Step").
+before, the first no earlier than the end of what was launched before it (docs/metrics.md, "Step").
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import Steps
 
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 STEP_NAME = re.compile(r"ProfilerStep#(\d+)")
 WHOLE_TRACE = "0"
@@ -27,12 +28,16 @@ INCOMPLETE_BELOW = 0.8
 
 @dataclass(frozen=True, eq=False)
 class DeviceWork:
-    """Device events by time: their bounds, and the bounds of the call that launched each (-1 = none recorded)."""
+    """Device events: their bounds, and of the call that launched each the bounds (-1 = none recorded) and the number.
+
+    ``correlation`` counts launches in the order in which they were made; 0 or less where an event has none.
+    """
 
     start_ns: Int64
     end_ns: Int64
     launch_start_ns: Int64
     launch_end_ns: Int64
+    correlation: Int64
 
 
 def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: DeviceWork) -> Steps:
@@ -67,19 +72,27 @@ def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64
     count = np.bincount(step[launched], minlength=n)
     if not launched.any():
         return host_start, host_end, count
-    first = np.full(n, np.iinfo(np.int64).max)
-    last = np.full(n, np.iinfo(np.int64).min)
-    np.minimum.at(first, step[launched], work.start_ns[launched])
+    last = host_end.copy()
     np.maximum.at(last, step[launched], work.end_ns[launched])
-    # What was launched before the first step is not the first step's time.
-    earlier = work.end_ns[~launched & (work.end_ns < first[0])] if count[0] else np.empty(0, np.int64)
-    previous = int(max(host_start[0], earlier.max(initial=host_start[0])))
+    earlier = _launched_earlier(int(host_start[0]), launched, work) & (work.start_ns < last[0])
+    previous = min(int(work.end_ns[earlier].max(initial=host_start[0])), int(last[0]))
     start, end = host_start.copy(), host_end.copy()
     for i in range(n):  # steps are few and each depends on the one before
         start[i] = max(previous, host_start[i])
-        end[i] = max(host_end[i], last[i] if count[i] else start[i], start[i])
+        end[i] = max(last[i], start[i])
         previous = int(end[i])
     return start, end, count
+
+
+def _launched_earlier(begin: int, launched: Bool, work: DeviceWork) -> Bool:
+    """Which device events were launched before the first step begins (``launched``: those that some step launched).
+
+    Where the launch was not recorded, the numbers of launches tell: what has none, or a smaller one than anything that
+    the steps launched, was queued before them. A greater one means that the call of a step is missing.
+    """
+    unseen = work.launch_start_ns == MISSING
+    before = work.correlation < work.correlation[launched].min()
+    return ~launched & np.where(unseen, before, work.launch_start_ns < begin)
 
 
 def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int64:

@@ -321,10 +321,17 @@ def step_windows(events: list[Event], work: list[Event]) -> list[tuple[str, int,
         (own[mine] if mine >= 0 else unmatched).append(event)
     if not any(own):
         return host
-    previous = host[0][1]
-    if own[0]:
-        first = min(e.start for e in own[0])
-        previous = max([previous, *(e.end for e in unmatched if e.end < first)])
+
+    def number(e: Event) -> int:
+        return int(e.args.get("correlation", 0))
+
+    first = min(number(e) for mine in own for e in mine)
+    begin, end = host[0][1], max([host[0][2], *(e.end for e in own[0])])
+    previous = begin
+    for e in unmatched:
+        earlier = number(e) < first if e.launch is None else e.launch.start < begin
+        if earlier and e.start < end:
+            previous = max(previous, min(e.end, end))
     found = []
     for (label, start, end), mine in zip(host, own, strict=True):
         start = max(previous, start)

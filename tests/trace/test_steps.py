@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tb_plugin.trace.steps import _complete
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, trace
+from tests.builders import TraceBuilder, Work, kernel, memcpy, trace
 
 
 def windows(table: TraceTable) -> dict[str, tuple[int, int]]:
@@ -54,10 +56,45 @@ def test_work_queued_before_the_first_step_is_not_its_time() -> None:
     assert windows(builder.table()) == {"1": (80, 140)}
 
 
-def test_work_queued_before_counts_only_if_it_ends_before_the_step_s_own() -> None:
-    builder = trace().op("warmup", 0, 10).launches(kernel("old", 70, 30, stream=8))
-    builder.step(1, 40, 100).launches(kernel("new", 10, 100), at=60)
-    assert windows(builder.table()) == {"1": (40, 140)}
+def leftover_and_step(copy_at: int, leftover: Work, **launched: Any) -> TraceTable:
+    """A leftover, and a step on the host from 1000 to 1100 with a kernel from 1091 to 1111 and a copy."""
+    builder = trace().op("warmup", 0, 10)
+    builder = builder.on_device(leftover, **launched) if launched else builder.launches(leftover)
+    builder.step(1, 1000, 100).launches(memcpy(3, copy_at, stream=9), at=1001)
+    return builder.launches(kernel(dur=20, at=1091), at=1002).table()
+
+
+@pytest.mark.parametrize("launched", [{}, {"corr": 5}, {"ext": 99}], ids=["seen", "not seen", "not known"])
+@pytest.mark.parametrize("copy_at", [1095, 1011])
+def test_work_that_was_launched_earlier_is_cut_whatever_the_step_does_meanwhile(
+    copy_at: int, launched: dict[str, int]
+) -> None:
+    table = leftover_and_step(copy_at, kernel("leftover", dur=80, at=1010), **launched)
+    assert windows(table) == {"1": (1090, 1111)}
+
+
+def test_work_that_was_launched_earlier_is_cut_where_it_ends_as_the_step_s_own_begins() -> None:
+    assert windows(leftover_and_step(1095, kernel("leftover", dur=81, at=1010))) == {"1": (1091, 1111)}
+
+
+def test_work_that_was_launched_earlier_and_outlives_the_first_step_leaves_it_empty() -> None:
+    assert windows(leftover_and_step(1011, kernel("leftover", dur=990, at=1010, stream=8))) == {"1": (1111, 1111)}
+
+
+def test_work_queued_before_a_first_step_without_device_work_is_not_its_time() -> None:
+    builder = trace().op("warmup", 0, 10).launches(kernel("leftover", 80, 1010))
+    builder.step(1, 1000, 100).step(2, 1100, 100).launches(kernel(dur=20, at=1150), at=1110)
+    assert windows(builder.table()) == {"1": (1090, 1100), "2": (1100, 1200)}
+
+
+def test_work_of_no_step_that_was_launched_later_moves_no_begin() -> None:
+    """Between the steps, after them, and with a greater number than what the steps launched: that launch is missing."""
+    builder = trace().op("warmup", 0, 10).step(1, 1000, 100).launches(kernel(dur=20, at=1050), at=1002)
+    builder.on_device(kernel("launched by a call that is missing", dur=30, at=1060), corr=2_000_000)
+    builder.op("between", 1101, 5).launches(kernel(dur=20, at=1105), at=1101)
+    builder.step(2, 1200, 100).launches(kernel(dur=20, at=1250), at=1202)
+    builder.op("after", 1301, 5).launches(kernel(dur=20, at=1305), at=1301)
+    assert windows(builder.table()) == {"1": (1000, 1100), "2": (1200, 1300)}
 
 
 def steps_with(*kernels: int) -> TraceTable:

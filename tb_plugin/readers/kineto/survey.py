@@ -147,7 +147,8 @@ class Surveying:
         starts = np.array([start for start, _, _ in steps], np.int64)
         ends = starts - np.array([negative for _, negative, _ in steps], np.int64)
         labels = [label for _, _, label in steps]
-        return find_steps(labels, starts, ends, DeviceWork(work["start"], work["end"], begun, done)), int(lag)
+        device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"])
+        return find_steps(labels, starts, ends, device_work), int(lag)
 
 
 class _Cells:
