@@ -42,7 +42,7 @@ def test_json_of_one_profile(capsys, logs):
     code, document = report(capsys, logs / "a" / "w.1.pt.trace.json.gz")
     assert code == 0
     assert set(document) == {"schema_version", "profiles", "groups", "failed"}
-    assert (document["schema_version"], document["groups"], document["failed"]) == (1, [], [])
+    assert (document["schema_version"], document["groups"], document["failed"]) == (2, [], [])
     (profile,) = document["profiles"]
     assert set(profile) == {"run", "worker", "span", "path", "read", "window", "facts", "tables"}
     assert profile["window"] is None

@@ -56,7 +56,7 @@ def test_json(capsys, pair):
     assert set(found) == {
         "schema_version", "baseline", "experiment", "per", "waterfall", "facts", "call_tree", "tables", "gates",
     }  # fmt: skip
-    assert found["schema_version"] == 1 and found["per"] == "step"
+    assert found["schema_version"] == 2 and found["per"] == "step"
     path = str(pair[0] / "w.1.pt.trace.json")
     assert found["baseline"] == {"run": "", "worker": "w", "span": "1", "path": path, "steps": ""}
     # 100 loading, 10 computing, then 20 on the device; 40, 10 and 50.
