@@ -35,7 +35,7 @@ export function RangeFilter(props: {
         <Button
           size="sm"
           variant={set ? 'light' : 'default'}
-          className="tt-range"
+          className="tt-range-button"
           rightSection={<ChevronDown />}
           aria-label={`${label}: ${set ? said(range, unit) : 'any'}`}
         >
