@@ -19,6 +19,9 @@ SCHEMA := frontend/src/api/payloads.schema.json
 PACKAGE := pyproject.toml setup.py constraints.txt
 SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 2>/dev/null) \
 	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json)
+# As many processes as there are cores, eight at most; tests/conftest.py says which tests stay together and which go first.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+UNITS := tests/trace tests/readers tests/devices tests/analyses tests/property tests/cli/test_format.py
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 NPM_FLAGS := --prefer-offline --no-audit --no-fund --loglevel=error
 
@@ -37,7 +40,7 @@ LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo y
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo build test check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
+.PHONY: help demo build test test-deep quick check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +53,15 @@ build: preflight $(STATIC) ## Build the page into tb_plugin/static
 
 test: preflight $(DEV) $(STATIC) $(AZURITE) chromium ## Install what the tests need and run all of them
 	@cd frontend && npm test --silent
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
+
+test-deep: preflight $(DEV) $(STATIC) $(AZURITE) chromium ## All tests, and in full what make test samples (docs/testing.md); an hour
+	@cd frontend && npm test --silent
+	@TEST_DEPTH=deep $(PYTEST) $(ARGS)
+
+quick: preflight $(DEV) $(MODULES) ## The tests on hand-sized inputs: a minute, while coding (ARGS="tests/trace -k nest" for a part)
+	@cd frontend && npm test --silent
+	@TEST_DEPTH=quick $(PYTEST) $(or $(ARGS),$(UNITS))
 
 check: preflight $(DEV) $(MODULES) ## Style, types, import rules, generated files
 	$(BIN)/ruff check .

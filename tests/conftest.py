@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tb_plugin.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
+from tests.depth import DEPTH
 
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "samples"
@@ -21,27 +23,38 @@ SHARED = REPO.parent / "shared"
 SAMPLE_FILES = sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.pt.trace.json*"))
 """Every trace under samples/, relative to it."""
 
+GROUPS = {
+    "browser": "tests/browser/",
+    "counted": "tests/test_counted_work.py",
+    "memory": "tests/service/test_window_memory.py",
+}
+"""Tests that one process runs after each other: they share a browser, or watch what a process costs."""
+LONGEST = ("browser", "emulators", "counted")
+"""The groups to begin with, so that no process waits for another at the end."""
+
 needs_shared = pytest.mark.skipif(
     not (SHARED / "oracle" / "device_time.json").is_file(),
     reason="no corpus of real traces at ../shared (it is not part of the repository)",
 )
 
 
+def _no_recordings_in_a_hurry() -> None:
+    if DEPTH == "quick":
+        pytest.skip("make quick reads no recordings")
+
+
 @functools.lru_cache(maxsize=12)
 def loaded(path: str) -> TraceTable:
     """The model of a file below the repository's parent folder; the last dozen are kept."""
+    _no_recordings_in_a_hurry()
     return model(REPO.parent / path)
 
 
 @functools.cache
 def sample(name: str) -> TraceTable:
     """The model of a file below samples/."""
+    _no_recordings_in_a_hurry()
     return model(SAMPLES / name)
-
-
-# Machines that run these tests are shared and slow: a deadline would measure them.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +76,40 @@ def object_stores() -> Iterator[Callable[[str], stores.Store]]:
             return started(scheme)
 
         yield get
+
+
+def pytest_report_header() -> str:
+    return f"depth of the tests: {DEPTH}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keeps what tests leave in the cache folder of this process and away from the person's own."""
+    if "TORCH_TRACE_CACHE" not in os.environ or hasattr(config, "workerinput"):
+        folder = tempfile.TemporaryDirectory(prefix="torch-trace-tests-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["TORCH_TRACE_CACHE"] = folder.name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Says which tests stay together when several processes share them (``xdist_group``), and begins with the longest."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
+    if hasattr(config, "workerinput"):
+        items.sort(key=_turn)
+
+
+def _group(item: pytest.Item) -> str:
+    """The group of a test: what it shares or watches, or its file."""
+    path = item.path.relative_to(REPO).as_posix()
+    for name, place in GROUPS.items():
+        if path.startswith(place):
+            return name
+    return "emulators" if "object_stores" in getattr(item, "fixturenames", ()) else path
+
+
+def _turn(item: pytest.Item) -> int:
+    marker = item.get_closest_marker("xdist_group")
+    name = marker.args[0] if marker else ""
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params
@@ -19,6 +19,7 @@ from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable, Whole
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, rows, trace
 from tests.conftest import SAMPLE_FILES, sample
+from tests.depth import examples
 
 
 def view(table: TraceTable, search: str = "", **asked: Any) -> View:
@@ -228,7 +229,7 @@ calls = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 25), st.sampled_fr
 
 
 @given(calls, st.sampled_from(["a", "B", ".", "/[ab]/", "ab", ""]), st.sampled_from(["names", "args", "all"]))
-@settings(max_examples=80)
+@examples(suite=40, deep=500)
 def test_any_search_recounted(drawn: list[tuple[int, int, str]], search: str, place: str) -> None:
     builder = trace().op("first", 0, 70)  # so that a slice is longer than a nanosecond
     for at, dur, text in drawn:

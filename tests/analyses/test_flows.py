@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.timeline.flows import CHAIN, KINDS, arrows_of
@@ -18,6 +18,7 @@ from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, name_of, named, part, trace
 from tests.conftest import SAMPLE_FILES, sample
+from tests.depth import examples
 
 DEVICE = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 
@@ -261,7 +262,7 @@ calls = st.lists(
 
 
 @given(calls, st.integers(0, 60), st.integers(1, 40))
-@settings(max_examples=80)
+@examples(suite=30, deep=500)
 def test_any_arrows_recounted(drawn: list[tuple[int, int, int, str]], start: int, length: int) -> None:
     builder = trace()
     for i, (at, dur, tid, kind) in enumerate(drawn):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.timeline import gaps as module
@@ -19,6 +19,7 @@ from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memset, part, trace
 from tests.conftest import SAMPLE_FILES, sample
+from tests.depth import examples
 
 HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
 
@@ -197,7 +198,7 @@ drawn_host = st.lists(st.tuples(st.integers(0, 80), st.integers(0, 40), st.integ
 
 
 @given(drawn_work, drawn_host, st.integers(0, 90_000), st.integers(1, 90_000), st.integers(0, 9_000))
-@settings(max_examples=150)
+@examples(suite=50, deep=500)
 def test_any_gaps_recounted(
     work: list[tuple[int, int, int, int]], host: list[tuple[int, int, int]], start: int, length: int, shortest: int
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import BadRequest
@@ -15,6 +15,7 @@ from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, part, trace
 from tests.conftest import SAMPLE_FILES, sample
+from tests.depth import examples
 
 TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 PYTHON = (EventKind.PYTHON, EventKind.MODULE)
@@ -93,7 +94,7 @@ def recount(table: TraceTable, start: int, end: int) -> pd.DataFrame:
     )
     data["dur"] = data["end"] - data["start"]
     data["inside"] = data["end"].clip(upper=end) - data["start"].clip(lower=start)
-    data["self"] = data["inside"]
+    own = data["inside"].to_numpy(copy=True)
     for kinds, parents, owners in ((TREE, table.parent, TREE), (PYTHON, table.python_parent, (EventKind.PYTHON,))):
         children: dict[int, list[tuple[int, int]]] = {}
         for row in np.flatnonzero(np.isin(table.kind, kinds) & (parents >= 0)).tolist():
@@ -104,9 +105,10 @@ def recount(table: TraceTable, start: int, end: int) -> pd.DataFrame:
             for begin, stop in sorted(children.get(row, [])):
                 left -= max(0, min(stop, high) - max(begin, reach))
                 reach = max(reach, min(stop, high))
-            data.loc[row, "self"] = left
+            own[row] = left
     around = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN)
-    data.loc[np.isin(table.kind, around), "self"] = 0
+    own[np.isin(table.kind, around)] = 0
+    data["self"] = own
     there = (data["start"] < end) & ((data["end"] > start) | (data["start"] >= start))
     groups = data[there].groupby(["name", "kind"])
     return groups.agg(
@@ -146,7 +148,7 @@ calls = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 25), st.integers(0
 
 
 @given(calls, st.integers(0, 60_000), st.integers(1, 40_000))
-@settings(max_examples=60)
+@examples(suite=20, deep=300)
 def test_any_range_recounted(drawn: list[tuple[int, int, int]], start: int, length: int) -> None:
     builder = trace()
     for i, (at, dur, what) in enumerate(drawn):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.timeline import head_of
@@ -23,6 +23,7 @@ from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, part, trace
 from tests.conftest import SAMPLE_FILES, sample
+from tests.depth import examples
 
 
 def recount(table: TraceTable, cell: int) -> list[tuple[int, int, int, int, int]]:
@@ -117,7 +118,7 @@ def test_wide_events_are_never_merged() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 2**16), st.integers(0, 2)), min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
+@examples(suite=30, deep=300)
 def test_every_level_holds_every_event(drawn: list[tuple[int, int, int]]) -> None:
     builder = trace()
     for at, dur, tid in drawn:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params, Part
@@ -15,6 +15,7 @@ from tb_plugin.analyses.diff.align import Node, align, sequence
 from tb_plugin.payloads import Breakdown, Tree, View
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tests.builders import TraceBuilder, trace, whole_part
+from tests.depth import examples
 from tests.property.test_trace_properties import builders
 
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
@@ -57,7 +58,7 @@ def tree_rows(view: View) -> list[tuple[Any, ...]]:
     return found
 
 
-@settings(deadline=None)
+@examples(suite=30, deep=500)
 @given(builders(), builders(), choices)
 def test_swapping_turns_every_sign(one: TraceBuilder, other: TraceBuilder, how: tuple[str, str]) -> None:
     a, b = whole_part(one.table(), "diff"), whole_part(other.table(), "diff")
@@ -75,7 +76,7 @@ def test_swapping_turns_every_sign(one: TraceBuilder, other: TraceBuilder, how: 
     assert sorted(tree_rows(there)) == sorted(mirrored)
 
 
-@settings(deadline=None)
+@examples(suite=30, deep=500)
 @given(builders(), choices)
 def test_a_trace_against_itself_is_zero(one: TraceBuilder, how: tuple[str, str]) -> None:
     part = whole_part(one.table(), "diff")
@@ -88,7 +89,7 @@ def test_a_trace_against_itself_is_zero(one: TraceBuilder, how: tuple[str, str])
     assert all(change == 0 and presence == "both" for _, presence, _, _, change in tree_rows(view))
 
 
-@settings(deadline=None)
+@examples(suite=30, deep=500)
 @given(builders())
 def test_every_nanosecond_stands_at_one_place(one: TraceBuilder) -> None:
     table = one.table()

@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.payloads.export import to_json
 from tests.builders import model, rows
+from tests.depth import examples
 
 odd_numbers = st.sampled_from(
     [0, 1, -1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63), 1e18, 1e300, 0.0005, -0.5, 1e-9]
@@ -63,7 +64,7 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
 @given(
     st.lists(events(), max_size=12), st.dictionaries(st.sampled_from(["deviceProperties", "distributedInfo", "x"]), odd)
 )
-@settings(max_examples=120)
+@examples(suite=40, deep=500)
 def test_every_view_answers(listed: list[dict[str, Any]], root: dict[str, Any]) -> None:
     table = model(json.dumps({**root, "traceEvents": listed}).encode())
     for analysis in ANALYSES:
@@ -82,7 +83,7 @@ PROPERTY = {"id": odd, "name": odd, "totalGlobalMem": odd, "computeMajor": odd, 
 
 
 @given(st.lists(st.fixed_dictionaries({}, optional=PROPERTY) | odd, max_size=3))
-@settings(max_examples=50)
+@examples(suite=15, deep=200)
 def test_device_properties_of_nonsense(properties: list[Any]) -> None:
     kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 5, "args": {"device": 0}}
     table = model(json.dumps({"deviceProperties": properties, "traceEvents": [kernel]}).encode())

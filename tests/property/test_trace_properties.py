@@ -9,7 +9,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses import ANALYSES
@@ -22,6 +22,7 @@ from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, read, rows, trace
 from tests.conftest import SAMPLES
+from tests.depth import examples
 
 BREAKDOWN = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 NAMES = ("aten::mm", "aten::add", "nccl:all_reduce", "enumerate(DataLoader)#x.__next__", "f")
@@ -100,7 +101,7 @@ def test_self_is_between_zero_and_total_and_sums_to_the_whole(builder: TraceBuil
 
 
 @given(builders(), st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@examples(suite=15, deep=300)
 def test_the_order_of_events_in_the_file_changes_nothing(builder: TraceBuilder, rng: random.Random) -> None:
     shuffled = copy.deepcopy(builder)
     rng.shuffle(shuffled.events)
@@ -108,7 +109,7 @@ def test_the_order_of_events_in_the_file_changes_nothing(builder: TraceBuilder, 
 
 
 @given(builders(), st.data())
-@settings(max_examples=60)
+@examples(suite=15, deep=300)
 def test_a_device_interval_may_be_split(builder: TraceBuilder, data: st.DataObject) -> None:
     work = [
         i for i, e in enumerate(builder.events) if e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset") and e["dur"] > 1
@@ -135,7 +136,7 @@ def test_a_device_interval_may_be_split(builder: TraceBuilder, data: st.DataObje
 
 
 @given(builders(), st.sampled_from([64, 200, 1_000, 4_096, 10_000]))
-@settings(max_examples=30)
+@examples(suite=10, deep=300)
 def test_the_size_of_chunks_changes_nothing(builder: TraceBuilder, chunk_bytes: int) -> None:
     assert numbers(assemble(read(builder.bytes()))) == numbers(assemble(read(builder.bytes(), chunk_bytes)))
 

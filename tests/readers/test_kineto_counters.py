@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.readers.base import ReadOptions, no_progress
@@ -134,7 +134,6 @@ def expected(events: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 @given(drawn_events, st.sampled_from([64, 300, 1 << 20]))
-@settings(max_examples=100)
 def test_any_counters_in_any_chunks(events: list[tuple[Any, ...]], chunk_bytes: int) -> None:
     builder: TraceBuilder = trace()
     for i, (at, name, pid, stated) in enumerate(events):

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 from decimal import ROUND_HALF_EVEN, Decimal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.kineto import times
 from tb_plugin.readers.kineto.times import NeedsDigits, from_digits, from_numbers
+from tests.depth import examples
 
 from .sources import names, op, plain, read, read_events
 
@@ -54,7 +55,7 @@ def outcome(content: bytes, chunk_bytes: int) -> object:
         return error.what
 
 
-@settings(max_examples=150, deadline=None)
+@examples(suite=60, deep=1_000)
 @given(damages, st.integers(64, 3000))
 def test_damage_never_raises_and_never_depends_on_the_chunk(places, chunk_bytes):
     content = bytearray(BASE)
@@ -63,7 +64,7 @@ def test_damage_never_raises_and_never_depends_on_the_chunk(places, chunk_bytes)
     assert outcome(bytes(content), chunk_bytes) == outcome(bytes(content), 1 << 20)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(suite=50, deep=500)
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=20), st.integers(64, 500), st.booleans())
 def test_every_valid_name_survives(texts, chunk_bytes, escaped):
     texts = [text.encode("utf-8", "replace").decode() for text in texts]

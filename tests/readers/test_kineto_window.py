@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import BadRequest, UnreadableTrace
@@ -20,6 +20,7 @@ from tb_plugin.trace.table import TraceTable, Window
 from tb_plugin.trace.window import Asked, Survey, choose, parse_window
 from tests.builders import Bytes, kernel, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES
+from tests.depth import examples
 
 EVERYTHING = 10**15
 STEPPED = next(name for name in SAMPLE_FILES if name.startswith("synthetic_gpu"))
@@ -99,7 +100,7 @@ def test_the_survey_does_not_depend_on_the_chunk_but_for_its_estimate(chunk_byte
     ]
 
 
-@settings(max_examples=40)
+@examples(suite=12, deep=100)
 @given(st.sampled_from(SOME), st.floats(0, 1), st.floats(0, 1), st.sampled_from([700, 20_000, 1 << 20]))
 def test_a_window_is_the_rows_of_the_full_read_that_touch_it(name, one, other, chunk_bytes):
     table, length = full(name), known(name).end_ns

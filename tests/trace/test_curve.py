@@ -7,11 +7,12 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.trace.curve import Curve, binned, edges_of, presence, stacked
 from tb_plugin.trace.intervals import union
+from tests.depth import examples
 
 NAN = math.nan
 
@@ -89,7 +90,7 @@ def recount(of: Curve, left: int, right: int) -> tuple[float, float, float]:
 
 
 @given(points, values, st.lists(st.integers(-5, 70), min_size=2, max_size=8).map(sorted))
-@settings(max_examples=300)
+@examples(suite=100, deep=1_000)
 def test_any_bins_of_any_curve(drawn: list[tuple[int, float]], before: float, edges: list[int]) -> None:
     of = curve(*drawn, before=before)
     expected = [recount(of, a, b) for a, b in itertools.pairwise(edges)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.trace.tree import latest_open
+from tests.depth import examples
 
 
 def found(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -30,7 +31,7 @@ spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=25)
 
 
 @given(spans)
-@settings(max_examples=300)
+@examples(suite=100, deep=1_000)
 def test_any_rows(drawn: list[tuple[int, int]]) -> None:
     rows = sorted((start, start + length) for start, length in drawn)
     for time, row in found(rows):
