@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.metrics import METRICS
 from tb_plugin.payloads import Breakdown, Link, Metric
 from tb_plugin.payloads import Part as Slice
 
@@ -16,7 +15,7 @@ def donut(name: str, title: str, frame: Frame, key: str, view: str) -> Breakdown
     """The ``SLICES`` rows of a frame with most of ``key``, and the rest. A slice leads to its row of the table."""
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)
-    definition = METRICS[key]
+    (definition,) = (column.metric for column in frame.columns if column.metric.key == key)
     slices = []
     for i, row in enumerate(data.slice(0, SLICES).select([frame.name_column, key]).to_pylist()):
         if row[key] > 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_plugin.analyses.metrics import figure
+from tb_plugin.analyses.metrics import SHARED
 from tb_plugin.payloads import Link, Notice, Reference
 from tb_plugin.trace.intervals import Ranges, covered_before, measure
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -71,7 +71,10 @@ def driver_notice(calls: DriverCalls, evidence: Link) -> Notice | None:
         text=f"{where} the driver was called for memory: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
         f"{{free_calls}} ({{free_ns}}), together {{driver_memory_ratio}} {of}.",
         todo=todo,
-        figures=[*(figure(key, getattr(calls, key)) for key in keys), figure("driver_memory_ratio", share)],
+        figures=[
+            *(SHARED.figure(key, getattr(calls, key)) for key in keys),
+            SHARED.figure("driver_memory_ratio", share),
+        ],
         measure="driver_memory_ratio",
         threshold=OFTEN,
         evidence=evidence,

@@ -11,13 +11,34 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analyses.filters import EVENT, event_of, matching, thread_label
-from tb_plugin.analyses.metrics import columns, figure, metric
+from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
+
+METRICS = SHARED.adding(
+    define(
+        "",
+        "code",
+        {
+            "module_path": (
+                "Modules",
+                "Calls of nn.Module that were open when it began, on a device when its launch did, outermost first; "
+                "in the backward pass those of its forward operator.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "launch_delay_ns": ("Launch to start", "From the begin of the launching call to the begin on the device."),
+        },
+    ),
+)
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -68,21 +89,21 @@ def _instances(trace: TraceTable, rows: Int64) -> Frame:
         "operator": trace.strings.take(np.where(operator == MISSING, MISSING, trace.name[operator])),
         "event": pa.array(longest),
     }
-    shown = [*columns("name", "dur_ns", "start_ns", "thread", "operator"), Column(EVENT, hidden=True)]
+    shown = [*METRICS.columns("name", "dur_ns", "start_ns", "thread", "operator"), Column(EVENT, hidden=True)]
     return Frame("instances", "Instances", shown, pa.table(data), ("event",), "name", Sort("dur_ns", True))
 
 
 def _summary(trace: TraceTable, rows: Int64) -> Figures:
     dur = trace.dur_ns[rows]
-    figures = [figure("calls", len(rows)), figure("total_ns", int(dur.sum()))]
+    figures = [METRICS.figure("calls", len(rows)), METRICS.figure("total_ns", int(dur.sum()))]
     if len(rows):
         p50, p99 = np.percentile(dur, (50, 99))
         figures += [
-            figure("min_ns", int(dur.min())),
-            figure("p50_ns", float(p50)),
-            figure("mean_ns", int(dur.sum()) / len(rows)),
-            figure("p99_ns", float(p99)),
-            figure("max_ns", int(dur.max())),
+            METRICS.figure("min_ns", int(dur.min())),
+            METRICS.figure("p50_ns", float(p50)),
+            METRICS.figure("mean_ns", int(dur.sum()) / len(rows)),
+            METRICS.figure("p99_ns", float(p99)),
+            METRICS.figure("max_ns", int(dur.max())),
         ]
     note = f"the {INSTANCES} longest are listed" if len(rows) > INSTANCES else ""
     return Figures("summary", "Calls", note, figures)
@@ -96,9 +117,9 @@ def _distribution(dur: Int64) -> Series:
         name="distribution",
         title="Distribution of durations",
         subtitle=f"{len(dur)} calls",
-        x_metric=metric("dur_ns"),
+        x_metric=METRICS.metric("dur_ns"),
         x=[float(edge) for edge in edges],
-        lines=[Line(metric("calls"), "kernel", [int(c) for c in counts])],
+        lines=[Line(METRICS.metric("calls"), "kernel", [int(c) for c in counts])],
         style="histogram",
     )
 
@@ -130,10 +151,10 @@ def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
     if collective := next(filter(None, (_collective_facts(trace, one) for one in around)), []):
         payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
     if modules := _modules(trace, around):
-        payloads["modules"] = Figures("modules", "Modules", "outermost first", [figure("module_path", modules)])
+        payloads["modules"] = Figures("modules", "Modules", "outermost first", [METRICS.figure("module_path", modules)])
     stack = _stack(trace, row)
     if stack:
-        payloads["stack"] = Figures("stack", "Call stack", "innermost first", [figure("call_stack", stack)])
+        payloads["stack"] = Figures("stack", "Call stack", "innermost first", [METRICS.figure("call_stack", stack)])
     same = np.flatnonzero((trace.name == trace.name[row]) & (trace.kind == trace.kind[row]))
     payloads["same_name"] = _summary(trace, same)
     return payloads
@@ -160,16 +181,16 @@ def _first(column: Int32, row: int) -> int:
 def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
     kind = EventKind(int(trace.kind[row])).name.lower()
     figures = [
-        figure("name", trace.strings[int(trace.name[row])]),
-        figure("kind", kind),
-        figure("category", trace.strings[int(trace.category[row])]),
-        figure("start_ns", int(trace.start_ns[row])),
-        figure("dur_ns", int(trace.dur_ns[row])),
-        figure("thread", thread_label(trace.tracks[int(trace.track[row])])),
+        METRICS.figure("name", trace.strings[int(trace.name[row])]),
+        METRICS.figure("kind", kind),
+        METRICS.figure("category", trace.strings[int(trace.category[row])]),
+        METRICS.figure("start_ns", int(trace.start_ns[row])),
+        METRICS.figure("dur_ns", int(trace.dur_ns[row])),
+        METRICS.figure("thread", thread_label(trace.tracks[int(trace.track[row])])),
         Figure(EVENT, row),
     ]
     if trace.launch[row] != MISSING:
-        figures.append(figure("launch_delay_ns", int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])))
+        figures.append(METRICS.figure("launch_delay_ns", int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])))
     if trace.correlation[row] > 0:
         figures.append(_fact("correlation", "Correlation", "text", str(int(trace.correlation[row]))))
     if trace.external_id[row] > 0:
@@ -191,9 +212,9 @@ def _launch_facts(trace: TraceTable, row: int) -> list[Figure]:
     texts = {"stream": args.stream[at], "grid": args.grid[at], "block": args.block[at]}
     numbers = {"registers": args.registers[at], "shared_memory": args.shared_memory[at], "bytes": args.bytes[at]}
     reals = {"blocks_per_sm": args.blocks_per_sm[at], "occupancy": args.occupancy[at]}
-    figures = [figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
-    figures += [figure(key, int(value)) for key, value in numbers.items() if value != MISSING]
-    return figures + [figure(key, float(value)) for key, value in reals.items() if not np.isnan(value)]
+    figures = [METRICS.figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
+    figures += [METRICS.figure(key, int(value)) for key, value in numbers.items() if value != MISSING]
+    return figures + [METRICS.figure(key, float(value)) for key, value in reals.items() if not np.isnan(value)]
 
 
 def _operator_facts(trace: TraceTable, row: int) -> list[Figure]:
@@ -249,7 +270,7 @@ def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
         "group_description": args.group_description[at],
         "group_ranks": args.group_ranks[at],
     }
-    figures += [figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
+    figures += [METRICS.figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
     sizes = {
         "in_elements": ("Elements in", args.in_elements[at]),
         "out_elements": ("Elements out", args.out_elements[at]),
@@ -257,7 +278,7 @@ def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
     figures += [_fact(key, title, "count", int(n)) for key, (title, n) in sizes.items() if n != MISSING]
     counts = ("group_size", "sequence", "source_rank", "destination_rank")
     values = {key: int(getattr(args, key)[at]) for key in counts}
-    return figures + [figure(key, value) for key, value in values.items() if value != MISSING]
+    return figures + [METRICS.figure(key, value) for key, value in values.items() if value != MISSING]
 
 
 def _around(trace: TraceTable, row: int) -> Iterator[int]:

@@ -12,12 +12,49 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Groups, group, ratio
-from tb_plugin.analyses.metrics import columns, metric
+from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Breakdown, Column, Payload, Sort, Table, View
 from tb_plugin.payloads import Part as Slice
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
+
+METRICS = SHARED.adding(
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "mean_occupancy": (
+                "Occupancy",
+                "Estimated achieved occupancy, mean weighted by duration; kernels without a value count as 0.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "number",
+        {
+            "mean_blocks_per_sm": (
+                "Blocks per SM",
+                "Blocks of a launch per streaming multiprocessor, mean weighted by duration; no value counts as 0.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bool",
+        {
+            "uses_matrix_unit": ("Tensor Cores", "The kernel uses Tensor Cores, MFMA or XMX (by its name)."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bytes_per_second",
+        {
+            "bandwidth": ("Bandwidth", "Bytes over duration."),
+        },
+    ),
+)
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -178,7 +215,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...]) -> Frame:
     hidden = ("matrix_eligible", "p50_ns") if name == "kernels_by_launch" else ()
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
-    shown: list[Column] = columns(*present, hidden=hidden, share=("total_ns",))
+    shown: list[Column] = METRICS.columns(*present, hidden=hidden, share=("total_ns",))
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
     return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
 
@@ -190,9 +227,9 @@ def _always_null(column: pa.ChunkedArray) -> bool:
 def _matrix_unit(trace: TraceTable, kernels: Int64) -> Breakdown:
     dur = trace.dur_ns[kernels]
     total, used = int(dur.sum()), int(dur[trace.uses_matrix_unit[kernels]].sum())
-    definition = metric("uses_matrix_unit")
+    definition = METRICS.metric("uses_matrix_unit")
     slices = [
-        Slice(metric("total_ns", "Using Tensor Cores"), "matrix", used),
-        Slice(metric("total_ns", "Not using Tensor Cores"), "no_matrix", total - used),
+        Slice(METRICS.metric("total_ns", "Using Tensor Cores"), "matrix", used),
+        Slice(METRICS.metric("total_ns", "Not using Tensor Cores"), "no_matrix", total - used),
     ]
     return Breakdown("matrix_unit", "Tensor Cores", definition.definition, "ns", total, slices, "donut")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, preorder, sum_by
-from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
@@ -19,6 +19,23 @@ from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import inherit, innermost, nest
+
+METRICS = SHARED.adding(
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "backward_host_total_ns": (
+                "Backward host",
+                "Host time of the backward operators whose forward operator the module or its children called.",
+            ),
+            "backward_device_self_ns": (
+                "Backward self",
+                "Device time launched by backward operators whose forward operator the module called directly.",
+            ),
+        },
+    ),
+)
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -214,7 +231,7 @@ def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
         {"module": names[node], **{key: int(data[key][node]) for key in keys if key != "module"}} for node in order
     ]
     widths = [key for key in TIMES if key in keys]
-    return Tree("tree", "Module tree", columns(*keys), above_of, sent, "module", widths, len(nodes))
+    return Tree("tree", "Module tree", METRICS.columns(*keys), above_of, sent, "module", widths, len(nodes))
 
 
 def _cut(order: list[int], parent: Int64) -> tuple[list[int], list[int]]:
@@ -239,7 +256,7 @@ def _totals(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Frame:
     return Frame(
         name="modules",
         title="Modules",
-        columns=columns(*keys, share=("device_self_ns", "host_self_ns")),
+        columns=METRICS.columns(*keys, share=("device_self_ns", "host_self_ns")),
         data=table.sort_by([(first, "descending"), ("module", "ascending")]),
         row_key=("module",),
         name_column="module",

@@ -12,12 +12,33 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, ratio, sum_by, with_ancestors
-from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Payload, Sort, Table, View
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
+
+METRICS = SHARED.adding(
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "matrix_self_ratio": (
+                "Tensor Cores self",
+                "Share of the operator's own kernel time that ran in kernels using Tensor Cores (MFMA, XMX).",
+            ),
+            "matrix_total_ratio": ("Tensor Cores total", "The same over the kernels of nested operators as well."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bool",
+        {
+            "has_stack": ("Stack", "A call stack is known for at least one call."),
+        },
+    ),
+)
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -254,7 +275,9 @@ def _frame(
     return Frame(
         name=name,
         title=title,
-        columns=columns(*keys, hidden=hidden, share=tuple(k for k in keys if k in ("device_self_ns", "host_self_ns"))),
+        columns=METRICS.columns(
+            *keys, hidden=hidden, share=tuple(k for k in keys if k in ("device_self_ns", "host_self_ns"))
+        ),
         data=table.sort_by(order),
         row_key=row_key,
         name_column="name",

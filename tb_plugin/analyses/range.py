@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analyses.grouping import group, ratio
-from tb_plugin.analyses.metrics import metric
+from tb_plugin.analyses.metrics import SHARED, WHOLE, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
 from tb_plugin.trace.intervals import measure, union
@@ -20,9 +20,46 @@ from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import self_time
 
+HERE = "the marked range"
+METRICS = SHARED.adding(
+    define(
+        WHOLE,
+        "ns",
+        {
+            "busy_ns": ("Busy", "Length of the union of all kernels, copies and sets."),
+        },
+    ),
+    define(
+        HERE,
+        "ns",
+        {
+            "range_length_ns": ("Length", "From the begin of the range to its end."),
+            "inside_ns": (
+                "Inside",
+                "Of the events what lies in the range, summed up. Concurrent threads and streams add up.",
+            ),
+            "inside_self_ns": (
+                "Self inside",
+                "Inside, less what lies in the calls beneath: of operators and runtime calls those of the operator tree, of "
+                "Python calls other Python calls. Ranges that only lie around others have none.",
+            ),
+        },
+    ),
+    define(
+        HERE,
+        "ratio",
+        {
+            "inside_ratio": (
+                "Of the range",
+                "Inside over the length of the range; above 1 where events ran side by side.",
+            ),
+            "busy_ratio": ("Busy share", "Busy over the length of the range."),
+        },
+    ),
+)
+
 Int64 = npt.NDArray[np.int64]
 
-HERE = "the marked range"
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE)
 _AROUND = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN)
 """Kinds that only lie around others: no time is their own."""
@@ -48,7 +85,10 @@ class Range(Detail):
             "range": _by_name(trace, rows, begins, ends, end - start),
             "range_devices": _by_device(trace, rows, begins, ends, end - start),
         }
-        figures = [Figure(metric("range_length_ns"), end - start), Figure(metric("events", window=HERE), len(rows))]
+        figures = [
+            Figure(METRICS.metric("range_length_ns"), end - start),
+            Figure(METRICS.metric("events", window=HERE), len(rows)),
+        ]
         summary = Figures("summary", "Range", "", figures)
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
 
@@ -135,4 +175,4 @@ def _by_device(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, lengt
 
 
 def _column(key: str, share: bool = False) -> Column:
-    return Column(metric(key, window=HERE), share=share)
+    return Column(METRICS.metric(key, window=HERE), share=share)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.grouping import Forest, group, preorder, sum_by
-from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
@@ -24,6 +24,24 @@ from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable, Track
 from tb_plugin.trace.tree import nest, self_time
+
+METRICS = SHARED.adding(
+    define(
+        "",
+        "text",
+        {
+            "thread_key": ("Thread id", "Process id and thread id, as recorded."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "host_own_ns": ("Host own", "Host time of the place without what stands beneath it."),
+            "device_own_ns": ("Device own", "Device time launched from the place itself, not from beneath it."),
+        },
+    ),
+)
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -224,7 +242,7 @@ def _tree(places: Places, choice: Choice, has_device: bool) -> Tree:
         }
         for i, (name, kind) in enumerate(zip(places.name, places.kind.tolist(), strict=True))
     ]
-    shown = columns("name", "node_kind", *data)
+    shown = METRICS.columns("name", "node_kind", *data)
     return Tree("stacks", "Stacks", shown, places.parent.tolist(), rows, "name", [f"{choice.weight}_ns"], places.found)
 
 
@@ -240,7 +258,9 @@ def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
         "thread_key": pa.array([thread_key(track) for track in tracks], pa.string()),
         "events": pa.array(events[found]),
     }
-    return Frame("threads", "Threads", columns(*data), pa.table(data), ("thread_key",), "thread", Sort("events", True))
+    return Frame(
+        "threads", "Threads", METRICS.columns(*data), pa.table(data), ("thread_key",), "thread", Sort("events", True)
+    )
 
 
 def _frames(trace: TraceTable, selection: Selection, choice: Choice) -> _Frames:

@@ -14,17 +14,17 @@ import pytest
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, page
-from tb_plugin.analyses.metrics import METRICS
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads.export import to_json
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
+from tests.metrics import ALL
 
 EVERYTHING = Params(limit=None)
 CASES = [(analysis, name) for name in SAMPLE_FILES for analysis in ANALYSES if analysis.model == "trace"]
 IDS = [f"{analysis.id}-{name.split('.')[0]}" for analysis, name in CASES]
-OF_ONE_VIEW = {"total_ns", "event", "lane", "row"}
-"""Columns that a view defines itself: the total of a step, the number of an event and its place on the timeline."""
+OF_ONE_VIEW = {"total_ns", "event", "row"}
+"""Columns that a view defines itself: the total of a step, the number of an event and its row on the timeline."""
 
 
 @pytest.fixture(scope="module", params=CASES, ids=IDS)
@@ -94,7 +94,7 @@ def test_every_column_is_a_documented_metric(case: tuple[Analysis, str, Part]) -
     for frame in part.frames.values():
         for column in frame.columns:
             metric = column.metric
-            assert metric.definition and (metric.key in METRICS or metric.key in OF_ONE_VIEW), metric.key
+            assert metric.definition and (metric.key in ALL or metric.key in OF_ONE_VIEW), metric.key
             assert metric.key in frame.data.column_names
         keys = [column.metric.key for column in frame.columns]
         assert len(set(keys)) == len(keys)

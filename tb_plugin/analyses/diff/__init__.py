@@ -23,8 +23,8 @@ from tb_plugin.analyses.diff.joined import (
     compared,
     join,
 )
+from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part, step_time
-from tb_plugin.analyses.metrics import figure, metric
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Breakdown, Column, CoverageInfo, Figures, Metric, Payload, Scalar, Table, Tree, View
@@ -86,7 +86,9 @@ class Diff:
     def part(self, trace: TraceTable, params: Params) -> Part:
         """What one side contributes besides what it borrows: its call tree and its devices. Raises BadRequest."""
         selection = select_rows(trace, params.steps)
-        names = [figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name]
+        names = [
+            METRICS.figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name
+        ]
         return Part(
             coverage=selection.coverage,
             facts={"diff.has_device": int((trace.device != MISSING).any())},
@@ -164,7 +166,7 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         "compared",
         "Compared",
         "",
-        [figure("measure", sides.measure), figure("per", sides.scaling.per)],
+        [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
     )
     payloads["findings"] = findings(sides.base, sides.exp, base, exp)
     payloads["call_tree"] = _tree(sides)
@@ -174,10 +176,10 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
 def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:
     change = exp.total_ns - base.total_ns
     figures = [
-        figure("base_step_ns", base.total_ns, note=_note(sides.base)),
-        figure("exp_step_ns", exp.total_ns, note=_note(sides.exp)),
-        figure("delta_step_ns", change),
-        figure("step_ratio", exp.total_ns / base.total_ns if base.total_ns else None),
+        METRICS.figure("base_step_ns", base.total_ns, note=_note(sides.base)),
+        METRICS.figure("exp_step_ns", exp.total_ns, note=_note(sides.exp)),
+        METRICS.figure("delta_step_ns", change),
+        METRICS.figure("step_ratio", exp.total_ns / base.total_ns if base.total_ns else None),
     ]
     return Figures("headline", "Headline", sides.scaling.window, figures, "headline")
 
@@ -242,7 +244,7 @@ def _tree(sides: _Sides) -> Tree:
     return Tree(
         name="call_tree",
         title="Call tree",
-        columns=[Column(measures.get(key) or metric(key)) for key in _TREE_COLUMNS],
+        columns=[Column(measures.get(key) or METRICS.metric(key)) for key in _TREE_COLUMNS],
         parent=[position.get(pairs[i].parent, MISSING) for i in kept],
         rows=[rows[i] for i in kept],
         label_column="name",

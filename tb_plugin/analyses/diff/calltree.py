@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.grouping import Forest, group
-from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, OPTIMIZER, module_label
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.numbering import places_of
@@ -51,7 +51,7 @@ class _Rows:
 def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     """The nodes of the chosen rows, parents before children, siblings by first occurrence.
 
-    Columns: ``node`` (position), ``parent_node`` (-1 = none), ``node_kind``, ``name``, ``calls``, ``host_ns``,
+    Columns: ``tree_node`` (position), ``parent_node`` (-1 = none), ``node_kind``, ``name``, ``calls``, ``host_ns``,
     ``device_ns``: nanoseconds of it and everything beneath, summed over all calls and threads. ``host_ns`` leaves out
     what belongs to another phase, such as a backward pass inside a module.
     """
@@ -76,7 +76,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     first = nodes.first[order]
     data = pa.table(
         {
-            "node": pa.array(np.arange(len(order))),
+            "tree_node": pa.array(np.arange(len(order))),
             "parent_node": pa.array(position[parent[order]]),
             "node_kind": pa.array([_kind(int(kind)) for kind in rows.kind[first]], pa.string()),
             "name": pa.array(_names(trace, rows, first), pa.string()),
@@ -85,7 +85,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
             "device_ns": pa.array(device[order]),
         }
     )
-    return Frame("call_tree", "Call tree", columns(*data.column_names), data, ("node",), "name")
+    return Frame("call_tree", "Call tree", METRICS.columns(*data.column_names), data, ("tree_node",), "name")
 
 
 def _rows(trace: TraceTable, selection: Selection) -> _Rows:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Part
+from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part
-from tb_plugin.analyses.metrics import columns, figure
 from tb_plugin.payloads import Figures, Notice, Notices, Severity
 
 SAME_BELOW = 0.01
@@ -34,7 +34,7 @@ def settings(base: Part, exp: Part) -> Frame:
     data = pa.Table.from_pylist(
         rows, pa.schema([(key, pa.string()) for key in ("setting", "base_setting", "exp_setting")])
     )
-    return Frame("settings", "Different settings", columns(*data.column_names), data, ("setting",), "setting")
+    return Frame("settings", "Different settings", METRICS.columns(*data.column_names), data, ("setting",), "setting")
 
 
 def _settings(part: Part) -> dict[str, str]:
@@ -54,13 +54,13 @@ def _leading(base: StepTime, exp: StepTime) -> Notice:
     parts = difference(base, exp)
     total = exp.total_ns - base.total_ns
     share = total / base.total_ns if base.total_ns else 0.0
-    change = figure("delta_step_ns", total)
+    change = METRICS.figure("delta_step_ns", total)
     if abs(share) < SAME_BELOW:
         text = "The step times differ by {delta_step_ns}, less than 1 %."
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     titles = {metric.key: metric.title for metric in exp.metrics}
     key = leading_part(base, exp)
-    figures = [figure("leading_part", titles[key]), figure("leading_delta_ns", parts[key]), change]
+    figures = [METRICS.figure("leading_part", titles[key]), METRICS.figure("leading_delta_ns", parts[key]), change]
     severity: Severity = "info" if total < 0 else "high" if share > HIGH_FROM else "medium"
     return Notice(
         "slower" if total > 0 else "faster",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Part
-from tb_plugin.analyses.metrics import METRICS, metric
+from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.payloads import Column, Metric, Sort
 
 BOTH, NEW, GONE = "both", "new", "gone"
@@ -155,10 +155,10 @@ def _suffix(value: str, measure: str) -> str:
 def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
     if measure != ALL_MEASURES:
         of = compared(shown, scaling)
-        plain = of[key] if key in of else metric(key, window=scaling.window if "calls" in key else "")
+        plain = of[key] if key in of else METRICS.metric(key, window=scaling.window if "calls" in key else "")
         return Column(plain, hidden=key == "delta_calls")
     side, _, value = key.partition("_")
     if side in ("base", "exp", "delta") and value != "calls":
         plain = compared(value, scaling)[f"{side}_ns"]
         return Column(Metric(key, f"{plain.title}: {METRICS[value].title}", "ns", plain.definition, plain.window))
-    return Column(metric(key))
+    return Column(METRICS.metric(key))

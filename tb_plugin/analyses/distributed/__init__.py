@@ -7,10 +7,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
-from tb_plugin.analyses.metrics import figure, metric
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.trace.table import TraceTable
@@ -106,20 +106,20 @@ def _payloads(data: Together, rows: list[Row], params: Params) -> dict[str, Payl
 
 
 def _headline(data: Together, rows: list[Row]) -> Figures:
-    figures = [figure("workers", len(data.names)), figure("world_size", data.world_size)]
+    figures = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.world_size)]
     total = _sum(rows, "step_total_ns")
     if not data.alone:
         figures += [
-            figure(
+            METRICS.figure(
                 "wait_share",
                 _sum(rows, "wait_ns") / total if total else None,
                 "Waiting, at least" if _sum(rows, "bounded") else "",
             ),
-            figure("matched", _sum(rows, "matched")),
-            figure("unmatched", _sum(rows, "unmatched")),
+            METRICS.figure("matched", _sum(rows, "matched")),
+            METRICS.figure("unmatched", _sum(rows, "unmatched")),
         ]
     else:
-        figures.append(figure("latency_ns", _sum(rows, "latency_ns"), "Communication, including wait"))
+        figures.append(METRICS.figure("latency_ns", _sum(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
 
 
@@ -139,7 +139,7 @@ def _bars(
     steps = [max(len(mine), 1) for mine in data.steps]
     lines = [
         Line(
-            metric(key, titles.get(key, ""), window="mean of the chosen steps"),
+            METRICS.metric(key, titles.get(key, ""), window="mean of the chosen steps"),
             category,
             [_mean(row[key], n) for row, n in zip(rows, steps, strict=True)],
         )
@@ -148,7 +148,7 @@ def _bars(
     note = "mean step"
     if name == "overlap" and data.alone:
         note += "; communication includes wait"
-    return Series(name, title, note, metric("worker"), list(data.names), lines, "stacked_bars")
+    return Series(name, title, note, METRICS.metric("worker"), list(data.names), lines, "stacked_bars")
 
 
 def _mean(value: object, count: int) -> float | None:
@@ -162,10 +162,16 @@ def _matrix(data: Together, rows: Mapping[tuple[object, str], Row], key: str, ca
     lines = []
     for name in data.names:
         values = [rows.get((name, label), {}).get(key) for label in labels]
-        line = Metric(name, name, "ns", metric(key).definition, "one step")
+        line = Metric(name, name, "ns", METRICS[key].definition, "one step")
         lines.append(Line(line, category, [value if isinstance(value, int) else None for value in values]))
     return Series(
-        f"by_step_{key}", metric(key).title, "by worker and step", metric("step"), list(labels), lines, "lines"
+        f"by_step_{key}",
+        METRICS[key].title,
+        "by worker and step",
+        METRICS.metric("step"),
+        list(labels),
+        lines,
+        "lines",
     )
 
 
@@ -178,9 +184,11 @@ def _findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
         text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
         notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
     bounded, missing = _sum(rows, "bounded"), data.world_size is not None and data.world_size > len(data.names)
-    here = [figure("workers", len(data.names)), figure("world_size", data.world_size)] if missing else []
+    here = (
+        [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.world_size)] if missing else []
+    )
     if bounded:
-        figures = [*here, figure("bounded", bounded), figure("matched", _sum(rows, "matched"))]
+        figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", _sum(rows, "matched"))]
         text = "{workers} of {world_size} ranks are here. " if missing else ""
         text += (
             "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
@@ -195,12 +203,12 @@ def _findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
             "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
             "collective where nobody lacks it."
         )
-        figures = [figure("estimated", estimated)]
+        figures = [METRICS.figure("estimated", estimated)]
         notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
     unmatched = _sum(rows, "unmatched")
     if unmatched and not data.alone:
         text = "{unmatched} calls are on one worker only; they are in no waiting, transfer or bandwidth."
-        figures = [figure("unmatched", unmatched)]
+        figures = [METRICS.figure("unmatched", unmatched)]
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
     if not data.alone and (notice := _straggler(rows)) is not None:
         notices.insert(0, notice)
@@ -219,9 +227,9 @@ def _straggler(rows: list[Row]) -> Notice | None:
     if share <= max(STRAGGLER_SHARE, 1 / len(rows)) or wait / time < STRAGGLER_WAIT:
         return None
     figures = [
-        figure("worker", str(slow["worker"])),
-        figure("last_share", share),
-        figure("caused_wait_ns", wait),
+        METRICS.figure("worker", str(slow["worker"])),
+        METRICS.figure("last_share", share),
+        METRICS.figure("caused_wait_ns", wait),
     ]
     return Notice(
         "straggler",

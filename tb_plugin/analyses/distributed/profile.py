@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
-from tb_plugin.analyses.metrics import columns
+from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.trace.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
@@ -67,7 +67,7 @@ def frame(
     name: str, title: str, data: pa.Table, key: tuple[str, ...], name_column: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
     """A table whose columns are all metrics."""
-    return Frame(name, title, columns(*data.column_names, hidden=hidden), data, key, name_column)
+    return Frame(name, title, METRICS.columns(*data.column_names, hidden=hidden), data, key, name_column)
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.window import Window
-from tb_plugin.analyses.metrics import metric
 from tb_plugin.payloads import Line, Series
 from tb_plugin.trace.intervals import subtract, union
 from tb_plugin.trace.schema import MISSING
@@ -73,12 +73,12 @@ def curve_of(device: Device, window: Window, width: int) -> Series:
     drawn = np.concatenate([np.full(len(times), where is not None) for times, where in groups])
     order = np.argsort(time, kind="stable")
     time, at, drawn = time[order], at[order], drawn[order]
-    level = metric("allocated_bytes" if device.has_totals else "change_bytes")
+    level = METRICS.metric("allocated_bytes" if device.has_totals else "change_bytes")
     lines = [Line(level, "kernel", _values(np.append(device.allocated, device.before)[at], drawn))]
     if (device.reserved > 0).any():
         reserved = device.reserved[np.maximum(at, 0)]  # before the first event as after it: nothing else is known
-        lines.append(Line(metric("reserved_bytes"), "memcpy", _values(reserved, drawn & (reserved != MISSING))))
-    return Series("curve", "Memory over time", device.name, metric("moment_ns"), time.tolist(), lines, "lines")
+        lines.append(Line(METRICS.metric("reserved_bytes"), "memcpy", _values(reserved, drawn & (reserved != MISSING))))
+    return Series("curve", "Memory over time", device.name, METRICS.metric("moment_ns"), time.tolist(), lines, "lines")
 
 
 def _values(values: Int64, known: npt.NDArray[np.bool_]) -> list[int | float | None]:

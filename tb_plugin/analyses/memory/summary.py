@@ -11,10 +11,10 @@ from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.donuts import SLICES
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
 from tb_plugin.analyses.memory.curve import Peak, reserved_peak_of
+from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.tables import BEFORE, LOST, Live, Scene, module_names
 from tb_plugin.analyses.memory.window import Window
-from tb_plugin.analyses.metrics import METRICS, figure
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Part
 from tb_plugin.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.trace.table import TraceTable
@@ -59,22 +59,24 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
     name, module = peak_names(scene, device, peak)
     entering = int(device.each_at(scene.window.begins[:1] - 1)[0])
     figures = [
-        figure("peak_allocated_bytes", facts["peak_allocated_bytes"], note=f"by {name}" if device.has_totals else ""),
-        figure("peak_time_ns", facts["peak_time_ns"]),
+        METRICS.figure(
+            "peak_allocated_bytes", facts["peak_allocated_bytes"], note=f"by {name}" if device.has_totals else ""
+        ),
+        METRICS.figure("peak_time_ns", facts["peak_time_ns"]),
     ]
     reserved = reserved_peak_of(device, scene.window)
     if reserved and (device.reserved > 0).any():
         there = int(device.reserved[peak.at]) if peak.at >= 0 else MISSING
         share = 1 - peak.value / there if there > 0 and device.has_totals else None
         figures += [
-            figure("peak_reserved_bytes", reserved.value),
-            figure("peak_reserved_time_ns", reserved.time_ns),
-            figure("fragmentation", share),
+            METRICS.figure("peak_reserved_bytes", reserved.value),
+            METRICS.figure("peak_reserved_time_ns", reserved.time_ns),
+            METRICS.figure("fragmentation", share),
         ]
     figures += [
-        figure("allocations", facts["allocations"]),
-        figure("unreleased_bytes", facts["unreleased_bytes"]),
-        figure("live_before_bytes", device.level(entering) if device.has_totals else None),
+        METRICS.figure("allocations", facts["allocations"]),
+        METRICS.figure("unreleased_bytes", facts["unreleased_bytes"]),
+        METRICS.figure("live_before_bytes", device.level(entering) if device.has_totals else None),
     ]
     return Figures("summary", device.name, module, figures, "headline")
 
@@ -125,7 +127,7 @@ def driver_figures(calls: DriverCalls) -> Figures:
     """How often the allocator asked the driver."""
     keys = ("malloc_calls", "malloc_ns", "free_calls", "free_ns")
     where = "inside steps" if calls.recorded else "while recording"
-    return Figures("driver_calls", f"Driver calls {where}", "", [figure(k, getattr(calls, k)) for k in keys])
+    return Figures("driver_calls", f"Driver calls {where}", "", [METRICS.figure(k, getattr(calls, k)) for k in keys])
 
 
 def advice_of(trace: TraceTable, device: Device, window: Window, calls: DriverCalls) -> Notices:
@@ -143,7 +145,7 @@ def advice_of(trace: TraceTable, device: Device, window: Window, calls: DriverCa
                 severity="info",
                 text="Steps shown but not chosen: {affected}. The curve is left out there, and no number counts them.",
                 todo="",
-                figures=[figure("affected", apart, "Steps")],
+                figures=[METRICS.figure("affected", apart, "Steps")],
             )
         )
     missing = [

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Forest, Spans, group, outermost, sum_by, with_ancestors
+from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device, Owners
 from tb_plugin.analyses.memory.window import Window
-from tb_plugin.analyses.metrics import columns
 from tb_plugin.analyses.names import MODULE
 from tb_plugin.payloads import Sort
 from tb_plugin.trace.numbering import places_of
@@ -63,7 +63,9 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
     return Frame(
         name="memory_operators",
         title="Memory by operator",
-        columns=columns("name", "device", "calls", *SUMS, hidden=_hidden(devices), share=("self_allocation_bytes",)),
+        columns=METRICS.columns(
+            "name", "device", "calls", *SUMS, hidden=_hidden(devices), share=("self_allocation_bytes",)
+        ),
         data=table.sort_by([*order, ("device", "ascending"), ("name", "ascending")]),
         row_key=("device", "name"),
         name_column="name",
@@ -109,7 +111,7 @@ def every_block(trace: TraceTable, owners: Owners, devices: Sequence[Device]) ->
     """All blocks of some devices, the largest first: what ``block_frame`` chooses from, and ``paired``."""
     found = [_blocks(trace, owners, device) for device in devices]
     empty = pa.table({key: pa.array([], _TYPES.get(key, pa.int64())) for key in (*_STANDING, "paired")})
-    order = [("block_bytes", "descending"), ("device", "ascending"), ("block", "ascending")]
+    order = [("block_bytes", "descending"), ("device", "ascending"), ("block_number", "ascending")]
     return pa.concat_tables([empty, *found]).sort_by(order).combine_chunks()
 
 
@@ -127,9 +129,9 @@ def block_frame(window: Window, blocks: pa.Table, devices: Sequence[Device]) -> 
     return Frame(
         name="memory_events",
         title="Memory blocks",
-        columns=columns(*_BLOCK_KEYS, hidden=("block", "module", *_hidden(devices))),
+        columns=METRICS.columns(*_BLOCK_KEYS, hidden=("block_number", "module", *_hidden(devices))),
         data=table.select(_BLOCK_KEYS),
-        row_key=("device", "block"),
+        row_key=("device", "block_number"),
         name_column="name",
         sort=Sort("block_bytes", True),
     )
@@ -137,7 +139,7 @@ def block_frame(window: Window, blocks: pa.Table, devices: Sequence[Device]) -> 
 
 _BLOCK_KEYS = (
     "name", "caller", "module", "device", "block_bytes", "allocated_at_ns", "released_at_ns", "lifetime_ns",
-    "block_state", "block",
+    "block_state", "block_number",
 )  # fmt: skip
 _STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
 """What a block has whatever the window."""
@@ -166,7 +168,7 @@ def _blocks(trace: TraceTable, owners: Owners, device: Device) -> pa.Table:
         "allocated_at_ns": pa.array(begin, mask=~has_allocation),
         "released_at_ns": pa.array(end, mask=~has_release),
         "lifetime_ns": pa.array(end - begin, mask=~(has_allocation & has_release)),
-        "block": pa.array(np.arange(len(event))),
+        "block_number": pa.array(np.arange(len(event))),
         "paired": pa.array(blocks.paired),
     }
     return pa.table({key: data[key] for key in (*_STANDING, "paired")})
@@ -244,7 +246,7 @@ def live_frame(found: Sequence[Live], when: str) -> Frame:
     return Frame(
         name="memory_peak",
         title=f"Live {when}",
-        columns=columns(
+        columns=METRICS.columns(
             "name", "module", "device", "blocks", "live_bytes", hidden=_hidden(found), share=("live_bytes",)
         ),
         data=table.sort_by([("live_bytes", "descending"), *order]),

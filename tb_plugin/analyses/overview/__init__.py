@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Number, Params, Part, Scope, answer_view
 from tb_plugin.analyses.driver_calls import driver_calls
-from tb_plugin.analyses.metrics import METRICS, columns, figure, metric
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime, device_ratios, device_time
+from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
 from tb_plugin.analyses.overview.steps import CATEGORIES, Breakdown, break_down
 from tb_plugin.analyses.selection import chosen_steps, select_rows
@@ -112,15 +112,17 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _headline(breakdown: Breakdown, recorded: bool, ratios: dict[str, DeviceRatios]) -> Figures:
     total = float(breakdown.total.mean()) if len(breakdown.total) else None
-    figures = [figure("step_time_mean_ns", total, "" if recorded else "Recorded time")]
+    figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time")]
     if len(breakdown.total) > 1:
-        figures.append(figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95))))
+        figures.append(METRICS.figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95))))
     if ratios:
         note = f"mean of {len(ratios)} devices" if len(ratios) > 1 else ""
-        figures.append(figure("utilization", _mean([ratio.utilization for ratio in ratios.values()]), note=note))
-    figures.append(figure("waiting_for_input", _share(breakdown, "dataloader")))
+        figures.append(
+            METRICS.figure("utilization", _mean([ratio.utilization for ratio in ratios.values()]), note=note)
+        )
+    figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader")))
     if ratios or breakdown.parts["communication"].any():
-        figures.append(figure("communication_exposed", _share(breakdown, "communication")))
+        figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication")))
     count = len(breakdown.label)
     subtitle = ("1 step" if count == 1 else f"{count} steps") if recorded else "no steps recorded"
     return Figures("headline", "Headline", subtitle, figures, "headline")
@@ -144,13 +146,14 @@ def _categories(breakdown: Breakdown, has_device: bool) -> list[str]:
 
 def _steps_series(breakdown: Breakdown, has_device: bool) -> Series:
     lines = [
-        Line(metric(f"{c}_ns"), c, [int(v) for v in breakdown.parts[c]]) for c in _categories(breakdown, has_device)
+        Line(METRICS.metric(f"{c}_ns"), c, [int(v) for v in breakdown.parts[c]])
+        for c in _categories(breakdown, has_device)
     ]
     return Series(
         name="steps",
         title="Steps",
         subtitle="host start to last device event",
-        x_metric=metric("step"),
+        x_metric=METRICS.metric("step"),
         x=list(breakdown.label),
         lines=lines,
         style="stacked_bars",
@@ -161,7 +164,7 @@ def _average(breakdown: Breakdown, has_device: bool, title: str) -> BreakdownPay
     count = max(len(breakdown.total), 1)
     parts = [
         BreakdownPart(
-            metric=metric(f"{c}_ns", window="mean of the steps"),
+            metric=METRICS.metric(f"{c}_ns", window="mean of the steps"),
             category=c,
             value=int(breakdown.parts[c].sum()) / count,
             link=Link(EVIDENCE.get(c, "timeline"), {}, "Show evidence"),
@@ -175,7 +178,7 @@ def _average(breakdown: Breakdown, has_device: bool, title: str) -> BreakdownPay
 def _partition(trace: TraceTable, device: str, time: DeviceTime) -> BreakdownPayload:
     values = asdict(time)
     what = "trace" if trace.coverage.whole is None else "window"
-    parts = [BreakdownPart(metric(key), category, values[key]) for category, key in DEVICE_PARTS]
+    parts = [BreakdownPart(METRICS.metric(key), category, values[key]) for category, key in DEVICE_PARTS]
     return BreakdownPayload(
         name=f"device_time_{device}",
         title="Device time",
@@ -194,7 +197,7 @@ def _frame(breakdown: Breakdown) -> Frame:
     return Frame(
         name="steps",
         title="Steps",
-        columns=[*columns("step", *(f"{c}_ns" for c in CATEGORIES)), Column(TOTAL)],
+        columns=[*METRICS.columns("step", *(f"{c}_ns" for c in CATEGORIES)), Column(TOTAL)],
         data=pa.table(data),
         row_key=("step",),
         name_column="step",

@@ -10,8 +10,8 @@ import numpy as np
 
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
 from tb_plugin.analyses.grouping import Forest, sum_by
-from tb_plugin.analyses.metrics import figure
 from tb_plugin.analyses.overview.device_time import DeviceRatios
+from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.steps import Breakdown
 from tb_plugin.payloads import Figure, Link, Notice, Reference, Severity
 from tb_plugin.trace.numbering import places_of
@@ -78,9 +78,9 @@ def _data_loading(s: Situation) -> Notice | None:
         todo="Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready "
         "when the step ends.",
         figures=[
-            figure("waiting_for_input", share),
-            figure("dataloader_mean_ns", part),
-            figure("step_time_mean_ns", total),
+            METRICS.figure("waiting_for_input", share),
+            METRICS.figure("dataloader_mean_ns", part),
+            METRICS.figure("step_time_mean_ns", total),
         ],
         measure="waiting_for_input",
         threshold=DATALOADER_SHARE,
@@ -101,7 +101,7 @@ def _data_parallel(s: Situation) -> Notice | None:
         severity="medium",
         text="DataParallel drives {affected} devices from one process.",
         todo="Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
-        figures=[figure("affected", len(devices), "Devices")],
+        figures=[METRICS.figure("affected", len(devices), "Devices")],
         references=[Reference("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html")],
     )
 
@@ -119,7 +119,7 @@ def _distributed_backend(s: Situation) -> Notice | None:
         severity="medium",
         text="DistributedDataParallel communicates without NCCL on {affected} NVIDIA devices.",
         todo='Initialise the process group with backend="nccl", the fastest backend for this hardware.',
-        figures=[figure("affected", len(capable), "Devices")],
+        figures=[METRICS.figure("affected", len(capable), "Devices")],
         references=[Reference("PyTorch: backends", "https://docs.pytorch.org/docs/stable/distributed.html")],
     )
 
@@ -144,9 +144,9 @@ def _communication(s: Situation) -> Notice | None:
         todo="Accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass "
         "hides the communication. Check convergence after each change.",
         figures=[
-            figure("communication_exposed", share),
-            figure("communication_ns", part),
-            figure("step_time_mean_ns", total),
+            METRICS.figure("communication_exposed", share),
+            METRICS.figure("communication_ns", part),
+            METRICS.figure("step_time_mean_ns", total),
         ],
         measure="communication_exposed",
         threshold=COMMUNICATION_SHARE,
@@ -174,9 +174,9 @@ def _low_utilization(s: Situation) -> Notice | None:
         todo="Look for what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
         "more work per launch; check convergence.",
         figures=[
-            figure("utilization", low[worst]),
-            figure("device", worst),
-            figure("affected", len(low), "Devices"),
+            METRICS.figure("utilization", low[worst]),
+            METRICS.figure("device", worst),
+            METRICS.figure("affected", len(low), "Devices"),
         ],
         measure="utilization",
         threshold=LOW_UTILIZATION,
@@ -200,7 +200,7 @@ def _matrix_units(s: Situation) -> Notice | None:
         severity=_severity(eligible),
         text="{matrix_eligible_ratio} of the kernel time comes from operators that could use Tensor Cores, and none does.",
         todo="Automatic mixed precision runs them in 16 bit; TF32 needs one line (torch.set_float32_matmul_precision).",
-        figures=[figure("matrix_eligible_ratio", eligible), figure("matrix_used_ratio", used / total)],
+        figures=[METRICS.figure("matrix_eligible_ratio", eligible), METRICS.figure("matrix_used_ratio", used / total)],
         measure="matrix_eligible_ratio",
         threshold=0.0,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
@@ -237,10 +237,10 @@ def _memory_limit(s: Situation) -> Notice | None:
     if worst is None:
         return None
     figures: list[Figure] = [
-        figure("memory_peak_ratio", worst[0]),
-        figure("memory_peak_bytes", worst[1]),
-        figure("memory_bytes", worst[2]),
-        figure("device", worst[3]),
+        METRICS.figure("memory_peak_ratio", worst[0]),
+        METRICS.figure("memory_peak_bytes", worst[1]),
+        METRICS.figure("memory_bytes", worst[2]),
+        METRICS.figure("device", worst[3]),
     ]
     return Notice(
         rule="memory_limit",

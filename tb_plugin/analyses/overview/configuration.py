@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from tb_plugin.analyses.metrics import metric
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime
+from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.payloads import Figure, Figures, Metric
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.table import TraceTable
@@ -104,18 +104,18 @@ def _distributed(info: object) -> list[Figure]:
 def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None) -> Figures:
     """One device: what it is, and how well it was used."""
     figures = [
-        Figure(metric("memory_bytes"), device.memory_bytes),
-        Figure(metric("capability"), device.capability),
-        Figure(metric("sm_count"), device.sm_count),
+        Figure(METRICS.metric("memory_bytes"), device.memory_bytes),
+        Figure(METRICS.metric("capability"), device.capability),
+        Figure(METRICS.metric("sm_count"), device.sm_count),
     ]
     if ratios is not None:
         figures += [
-            Figure(metric("utilization", "Utilization"), ratios.utilization),
-            Figure(metric("sm_efficiency"), ratios.sm_efficiency),
-            Figure(metric("achieved_occupancy"), ratios.occupancy),
-            Figure(metric("tensor_core_ratio"), ratios.tensor_core_ratio),
+            Figure(METRICS.metric("utilization", "Utilization"), ratios.utilization),
+            Figure(METRICS.metric("sm_efficiency"), ratios.sm_efficiency),
+            Figure(METRICS.metric("achieved_occupancy"), ratios.occupancy),
+            Figure(METRICS.metric("tensor_core_ratio"), ratios.tensor_core_ratio),
         ]
     if time is not None:
-        figures.append(Figure(metric("no_operator_ns"), time.no_operator_ns))
+        figures.append(Figure(METRICS.metric("no_operator_ns"), time.no_operator_ns))
     known = [f for f in figures if f.value is not None]
     return Figures(f"device_{device.id}", f"Device {device.id}", device.name or "", known)

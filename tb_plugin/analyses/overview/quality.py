@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analyses.metrics import figure
 from tb_plugin.analyses.overview.device_time import without_operator
+from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.report import Issue
@@ -33,7 +33,7 @@ def _notice(rule: str, severity: Severity, text: str, todo: str, *figures: Figur
 
 
 def _count(number: int, title: str = "Affected") -> Figure:
-    return figure("affected", int(number), title)
+    return METRICS.figure("affected", int(number), title)
 
 
 _READING: dict[str, tuple[str, Severity, str]] = {
@@ -69,20 +69,23 @@ def _window(trace: TraceTable) -> list[Notice]:
     if window is None:
         return []
     figures = [
-        figure("window_start_ns", window.start_ns),
-        figure("window_end_ns", window.end_ns),
-        figure("trace_ns", window.trace_ns),
-        figure("window_events", window.events),
-        figure("trace_events", window.trace_events),
+        METRICS.figure("window_start_ns", window.start_ns),
+        METRICS.figure("window_end_ns", window.end_ns),
+        METRICS.figure("trace_ns", window.trace_ns),
+        METRICS.figure("window_events", window.events),
+        METRICS.figure("trace_events", window.trace_events),
     ]
     what, why = "Only a part of the trace was opened", ""
     if window.steps:
         what = "Of {trace_steps} steps only {first_step} to {last_step} were opened"
-        figures += [figure("first_step", window.first_step), figure("last_step", window.last_step)]
-        figures.append(figure("trace_steps", window.trace_steps))
+        figures += [METRICS.figure("first_step", window.first_step), METRICS.figure("last_step", window.last_step)]
+        figures.append(METRICS.figure("trace_steps", window.trace_steps))
     if window.need_bytes > window.budget_bytes:
         why = " All of it would take about {need_bytes} of memory, and {budget_bytes} are allowed."
-        figures += [figure("need_bytes", window.need_bytes), figure("budget_bytes", window.budget_bytes)]
+        figures += [
+            METRICS.figure("need_bytes", window.need_bytes),
+            METRICS.figure("budget_bytes", window.budget_bytes),
+        ]
     times = "from {window_start_ns} to {window_end_ns} of {trace_ns}, {window_events} of {trace_events} events."
     todo = (
         "No number is about anything outside. Choose another window above the view, or raise TORCH_TRACE_MEMORY_MB and "
@@ -125,7 +128,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 "external id names one.",
                 "Usual when the profiler started while work was queued, and in traces without host events. Use "
                 "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well.",
-                figure("unlaunched", int(unlaunched.sum())),
+                METRICS.figure("unlaunched", int(unlaunched.sum())),
             )
         )
     alone = without_operator(trace, np.flatnonzero(work))
@@ -136,7 +139,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 "low",
                 "{no_operator_ns} of device time has no operator around its launch.",
                 "It is counted in the row (no operator): launches from graphs, custom extensions or bare runtime calls.",
-                figure("no_operator_ns", int(trace.dur_ns[alone].sum())),
+                METRICS.figure("no_operator_ns", int(trace.dur_ns[alone].sum())),
                 view="operators",
             )
         )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
 from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
-from tb_plugin.analyses.metrics import EACH_BIN, metric
+from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Counter, Counters, Metric, Table, View
 from tb_plugin.trace.curve import Curve, binned, edges_of, presence, stacked
@@ -26,6 +26,37 @@ from tb_plugin.trace.numbering import numbered, places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import stable_order
+
+EACH_BIN = "each bin of the window"
+METRICS = SHARED.adding(
+    define(
+        EACH_BIN,
+        "count",
+        {
+            "queue_depth": (
+                "Launched, not started",
+                "Kernels, copies and sets whose launching call has begun and which have not begun on the device.",
+            ),
+        },
+    ),
+    define(
+        EACH_BIN,
+        "bytes_per_second",
+        {
+            "copy_bandwidth": (
+                "Copies",
+                "Bytes of the running copies, each spread evenly over its duration. 1 GB = 10^9 bytes.",
+            ),
+        },
+    ),
+    define(
+        EACH_BIN,
+        "number",
+        {
+            "recorded_value": ("Recorded", "Value of a counter event of the trace, until the next one of its series."),
+        },
+    ),
+)
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -152,7 +183,7 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
         device = trace.devices[number]
         place = f"device {device.id}" + (f" · {device.name}" if device.name else "")
         for key, title, what, curve in _of_device(trace, rows, args[rows]):
-            counter = metric(what, title, EACH_BIN)
+            counter = METRICS.metric(what, title, EACH_BIN)
             yield _Known(f"{key}:{device.id}", counter.title, place, counter, curve, device.id)
 
 
@@ -216,12 +247,12 @@ def _of_memory(trace: TraceTable) -> Iterator[_Known]:
         device = str(place) if kind != HOST_TYPE and str(place) in ids else None
         time, total, size = memory.time_ns[rows], memory.total_allocated[rows], memory.bytes[rows]
         level = levels_of(total, size)
-        what = metric("allocated_bytes" if (total != MISSING).any() else "change_bytes", window=EACH_BIN)
+        what = METRICS.metric("allocated_bytes" if (total != MISSING).any() else "change_bytes", window=EACH_BIN)
         curve = Curve(time, level.astype(np.float64), float(level[0] - size[0]))
         yield _Known(f"allocated:{name}", _of_memory_title(what), name, what, curve, device)
         reserved = memory.total_reserved[rows]
         if (reserved > 0).any():
-            what = metric("reserved_bytes", window=EACH_BIN)
+            what = METRICS.metric("reserved_bytes", window=EACH_BIN)
             curve = Curve(time, np.where(reserved == MISSING, np.nan, reserved))
             yield _Known(f"reserved:{name}", _of_memory_title(what), name, what, curve, device)
 
@@ -243,7 +274,7 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
     devices = {track.pid for track in trace.tracks if track.is_device}
     devices -= {track.pid for track in trace.tracks if not track.is_device}
     processes = {track.pid: track.process for track in trace.tracks}
-    what = metric("recorded_value", window=EACH_BIN)
+    what = METRICS.metric("recorded_value", window=EACH_BIN)
     found = []
     for number in np.argsort(-size, kind="stable")[:LONGEST_LIST].tolist():
         rows = order[begin[number] : begin[number] + size[number]]

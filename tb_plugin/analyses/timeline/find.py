@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, holding, whole_number
 from tb_plugin.analyses.filters import EVENT, matching, thread_label
 from tb_plugin.analyses.grouping import ratio, sum_by
-from tb_plugin.analyses.metrics import columns, figure, metric
+from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
 from tb_plugin.errors import BadRequest
@@ -23,11 +23,33 @@ from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import TraceTable
 
+METRICS = SHARED.adding(
+    define(
+        "",
+        "count",
+        {
+            "found_names": ("Names", "Distinct names among the events found."),
+            "hit_position": (
+                "Position",
+                "Of the first event found that starts at this time or later, in order of time from 0; "
+                "their number when all start before.",
+            ),
+        },
+    ),
+    define(
+        "",
+        "ns",
+        {
+            "first_hit_ns": ("First", "Start of the first event found."),
+            "last_hit_ns": ("Last", "Start of the last event found."),
+        },
+    ),
+)
+
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-LANE = Metric("lane", "Lane", "count", "Place of the event's lane among those of the timeline.")
 ROW = Metric("row", "Row", "count", "Row of the lane on which the event stands.")
 BINS = 1200
 MOST_BINS = 10_000
@@ -74,7 +96,7 @@ class Find(Detail):
         if near is not None and isinstance(answer, View):
             starts = parts[0].frames["hits"].data["start_ns"].to_numpy()
             position = int(np.searchsorted(starts, near, side="left"))
-            answer.payloads["near"] = Figures("near", "From here", "", [figure("hit_position", position)])
+            answer.payloads["near"] = Figures("near", "From here", "", [METRICS.figure("hit_position", position)])
         return answer
 
 
@@ -165,12 +187,16 @@ def _hits(trace: TraceTable, rows: Int64) -> _Hits:
 
 def _summary(hits: _Hits) -> Figures:
     total, count = int(hits.dur_ns.sum()), len(hits.rows)
-    figures = [figure("events", count), figure("total_ns", total), figure("found_names", len(hits.ids))]
+    figures = [
+        METRICS.figure("events", count),
+        METRICS.figure("total_ns", total),
+        METRICS.figure("found_names", len(hits.ids)),
+    ]
     if count:
         figures += [
-            figure("mean_ns", total / count),
-            figure("first_hit_ns", int(hits.start_ns[0])),
-            figure("last_hit_ns", int(hits.start_ns[-1])),
+            METRICS.figure("mean_ns", total / count),
+            METRICS.figure("first_hit_ns", int(hits.start_ns[0])),
+            METRICS.figure("last_hit_ns", int(hits.start_ns[-1])),
         ]
     return Figures("summary", "Found", "", figures)
 
@@ -186,9 +212,9 @@ def _marks(trace: TraceTable, hits: _Hits, bins: int) -> Series:
         name="marks",
         title="Where",
         subtitle=f"{len(hits.rows)} events",
-        x_metric=metric("start_ns"),
+        x_metric=METRICS.metric("start_ns"),
         x=list(edges),
-        lines=[Line(metric("events"), "kernel", np.diff(places).tolist())],
+        lines=[Line(METRICS.metric("events"), "kernel", np.diff(places).tolist())],
         style="histogram",
     )
 
@@ -219,8 +245,8 @@ def _in_time(trace: TraceTable, hits: _Hits) -> Frame:
         "dur_ns": pa.array(hits.dur_ns),
     }
     shown = [
-        *(Column(hidden, hidden=True) for hidden in (EVENT, LANE, ROW)),
-        *columns("name", "kind", "thread", "start_ns", "dur_ns"),
+        *(Column(hidden, hidden=True) for hidden in (EVENT, METRICS["lane"], ROW)),
+        *METRICS.columns("name", "kind", "thread", "start_ns", "dur_ns"),
     ]
     return Frame("hits", "Hits", shown, pa.table(data), ("event",), "name", Sort("start_ns", False))
 
@@ -241,7 +267,7 @@ def _by_name(trace: TraceTable, hits: _Hits) -> Frame:
     return Frame(
         name="names",
         title="Found, by name",
-        columns=columns(*data.column_names, share=("total_ns",)),
+        columns=METRICS.columns(*data.column_names, share=("total_ns",)),
         data=data.sort_by([("total_ns", "descending"), ("name", "ascending"), ("kind", "ascending")]),
         row_key=("name", "kind"),
         name_column="name",

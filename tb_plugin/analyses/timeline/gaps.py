@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, whole_number
-from tb_plugin.analyses.metrics import metric
+from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Sort, Table, View
@@ -27,6 +27,65 @@ from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import latest_open, stable_order
 
+HERE = "the window"
+METRICS = SHARED.adding(
+    define(
+        HERE,
+        "count",
+        {
+            "gaps": ("Gaps", "Times between two pieces of work of a device stream, no shorter than asked for."),
+            "gaps_listed": ("Listed", "The longest of them, which are listed."),
+        },
+    ),
+    define(
+        HERE,
+        "ns",
+        {
+            "gap_ns": ("In gaps", "Parts of the gaps that lie in the window, added up over the streams."),
+            "launched_at_ns": ("Launched at", "When the call that launched the work after the gap began."),
+            "host_doing_ns": (
+                "In it",
+                "Time of the gap (until the launch, where it was late) in what the host did most.",
+            ),
+        },
+    ),
+    define(
+        HERE,
+        "ratio",
+        {
+            "gap_ratio": (
+                "Share",
+                "Time in gaps over the length of the window times the number of streams that worked.",
+            ),
+            "other_busy_ratio": ("Others busy", "Share of the gap in which another stream of the device worked."),
+            "host_doing_ratio": ("Of the gap", "Time in what the host did most over the length of the gap."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "why": (
+                "Why",
+                "host busy: the launch came late, its thread did something else. host waits: late, the thread waited for "
+                "a device. launched before: the work was launched in time and waited on the device. nothing recorded: no "
+                "launch, or the thread recorded nothing meanwhile.",
+            ),
+        },
+    ),
+    define(
+        "",
+        "code",
+        {
+            "host_doing": (
+                "Host did",
+                "Name that was innermost longest on the thread that launched the work after the gap: until the launch "
+                "where it was late, else in all of the gap. Empty: no event was open.",
+            ),
+        },
+    ),
+)
+
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
@@ -34,7 +93,6 @@ Bool = npt.NDArray[np.bool_]
 SHORTEST_NS = 10_000
 LISTED = 2_000
 """Longest gaps that are listed; the figures are over all."""
-HERE = "the window"
 
 HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN = "host busy", "host waits", "launched before", "nothing recorded"
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
@@ -131,10 +189,10 @@ def _figures(trace: TraceTable, found: _Found, start: int, end: int) -> list[Fig
     inside = int((np.minimum(found.end_ns, end) - np.maximum(found.start_ns, start)).sum())
     length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns)) * found.streams
     return [
-        Figure(metric("gaps"), len(found.next)),
-        Figure(metric("gap_ns"), inside),
-        Figure(metric("gap_ratio"), inside / length if length else None),
-        Figure(metric("gaps_listed"), min(len(found.next), LISTED)),
+        Figure(METRICS.metric("gaps"), len(found.next)),
+        Figure(METRICS.metric("gap_ns"), inside),
+        Figure(METRICS.metric("gap_ratio"), inside / length if length else None),
+        Figure(METRICS.metric("gaps_listed"), min(len(found.next), LISTED)),
     ]
 
 
@@ -171,7 +229,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
     return Frame(
         name="gaps",
         title="Gaps",
-        columns=[Column(_NEXT if key == "event" else metric(key, window=HERE)) for key in _COLUMNS],
+        columns=[Column(_NEXT if key == "event" else METRICS.metric(key, window=HERE)) for key in _COLUMNS],
         data=data,
         row_key=("lane", "start_ns"),
         name_column="name",

@@ -1,0 +1,119 @@
+"""The metrics of this view alone: what a job waits for and sends."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+
+METRICS = SHARED.adding(
+    define(
+        "",
+        "text",
+        {
+            "worker": ("Worker", "Process or rank of the run, as its file is named."),
+            "node": ("Node", "Host that the process ran on."),
+            "process": ("Process", "Rank where recorded, else the worker."),
+            "timing": (
+                "Timing",
+                "measured: all ranks of the group are here. bound: one is missing, waiting is at least and transfer at most "
+                "this. estimated: a worker lacks the call, transfer is the median of others like it.",
+            ),
+            "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "call": ("Call", "Number of the call in order of time, of its worker."),
+            "elements": ("Elements", "Elements of the larger buffer where the two differ by the group's size."),
+            "bounded": (
+                "Bounds",
+                "Matched calls that a rank of their group is missing from. It may have arrived later than those here, so "
+                "waiting is at least and transfer at most what stands there.",
+            ),
+            "estimated": (
+                "Estimated",
+                "Matched calls that a worker lacks and that are longer than usual elsewhere, as if it had arrived last: "
+                "transfer is the median of the same collective where nobody lacks it.",
+            ),
+            "match": ("Match", "Number of the collective that calls of several workers are."),
+            "matched_workers": ("Workers", "Workers on which the collective was found."),
+            "matched": ("Matched", "Calls that were found on at least one other worker as well."),
+            "unmatched": ("Unmatched", "Calls that no other worker has; they are in no wait, transfer or bandwidth."),
+            "arrived_last": ("Arrived last", "Matched collectives that waited for this worker."),
+            "workers": ("Workers", "Workers whose profile is behind the numbers."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "compute_alone_ns": ("Compute alone", "Compute runs and no communication."),
+            "overlap_ns": ("Overlap", "Compute and communication run at the same time."),
+            "step_other_ns": ("Other", "The rest of the step: neither compute nor communication."),
+            "wait_ns": (
+                "Synchronizing",
+                "Communication less transfer: waiting inside a collective for the worker that arrives last.",
+            ),
+            "transfer_ns": (
+                "Data transfer",
+                "Of a collective the duration on the worker that arrives last, at the end of each call; "
+                "of several the length of the union.",
+            ),
+            "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
+            "mean_latency_ns": ("Mean latency", "Latency over calls."),
+            "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
+            "caused_wait_ns": (
+                "Others waited",
+                "How long the other workers waited for this one: of each worker and step the length of the union, summed up.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bytes",
+        {
+            "comm_bytes": (
+                "Size",
+                "Elements times the bytes of their type: S of nccl-tests (all_gather: output, reduce_scatter: input).",
+            ),
+            "mean_comm_bytes": ("Mean size", "Size over calls."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bytes_per_second",
+        {
+            "algorithm_bandwidth": (
+                "Algorithm bandwidth",
+                "Size over data transfer, of matched calls. 1 GB = 10^9 bytes.",
+            ),
+            "bus_bandwidth": ("Bus bandwidth", "Algorithm bandwidth times the factor of nccl-tests."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "number",
+        {
+            "bus_factor": ("Factor", "Of nccl-tests, by collective and group size."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bool",
+        {
+            "on_device": ("On device", "A kernel on a device; otherwise a call on the host."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "wait_share": ("Waiting", "Synchronizing over the duration of the steps, mean of the workers."),
+            "last_share": (
+                "Arrives last",
+                "Share of the matched collectives it takes part in that waited for this worker.",
+            ),
+        },
+    ),
+)

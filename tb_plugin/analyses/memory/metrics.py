@@ -1,0 +1,78 @@
+"""The metrics of this view alone: blocks, levels and allocations."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.metrics import CHOSEN_WINDOW, SHARED, define
+
+METRICS = SHARED.adding(
+    define(
+        "",
+        "code",
+        {
+            "caller": ("Called by", "Operator around the one that allocated."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "block_state": (
+                "State",
+                "released: allocated and released in the window; released later: after it; never released in the trace; "
+                "allocated before the window (or the trace); unpaired: the other event is not recorded.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN_WINDOW,
+        "count",
+        {
+            "allocation_count": (
+                "Allocations",
+                "Allocations by it and everything nested in it; of nested calls of the same name the outermost counts.",
+            ),
+            "self_allocation_count": ("Self allocations", "Allocations by it directly."),
+            "allocations": ("Allocations", "Events that got memory."),
+            "blocks": ("Blocks", "Blocks that were live; empty where nobody counted them."),
+            "block_number": ("Block", "Number of the block on its device, by its first event."),
+        },
+    ),
+    define(
+        CHOSEN_WINDOW,
+        "bytes",
+        {
+            "size_increase_bytes": (
+                "Size increase",
+                "Bytes allocated less bytes released, by it and everything nested in it.",
+            ),
+            "self_size_increase_bytes": ("Self increase", "Bytes allocated less bytes released, by it directly."),
+            "allocation_bytes": ("Allocation size", "Bytes allocated by it and everything nested in it."),
+            "self_allocation_bytes": ("Self allocation size", "Bytes allocated by it directly."),
+            "block_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
+            "live_bytes": ("Live", "Bytes of the blocks that were live at the peak, or at the chosen moment."),
+            "peak_allocated_bytes": ("Peak allocated", "Most bytes allocated at a time, and the operator that did it."),
+            "peak_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
+            "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and not released before the trace ends."),
+            "live_before_bytes": ("Live before", "Bytes that were allocated when the window began."),
+        },
+    ),
+    define(
+        CHOSEN_WINDOW,
+        "ns",
+        {
+            "moment_ns": ("Time", "Time since the first event of the trace."),
+            "allocated_at_ns": ("Allocated at", "Time of the allocation since the first event of the trace."),
+            "released_at_ns": ("Released at", "Time of the release since the first event of the trace."),
+            "lifetime_ns": ("Lifetime", "Release less allocation."),
+            "peak_time_ns": ("Peak at", "Time of the peak since the first event of the trace."),
+            "peak_reserved_time_ns": ("Peak reserved at", "First time at which most was reserved."),
+        },
+    ),
+    define(
+        CHOSEN_WINDOW,
+        "ratio",
+        {
+            "fragmentation": ("Fragmentation", "1 - allocated / reserved at the peak of allocated."),
+        },
+    ),
+)

@@ -1,0 +1,115 @@
+"""The metrics of this view alone: steps, devices and the trace itself."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.metrics import SHARED, STEP, STEPS, WHOLE, define
+
+METRICS = SHARED.adding(
+    define(
+        STEP,
+        "ns",
+        {
+            "kernel_ns": ("Kernel", "Device kernels other than communication, on any device."),
+            "memcpy_ns": ("Memcpy", "Copies on a device while no kernel runs."),
+            "memset_ns": ("Memset", "Memory sets on a device while none of the above runs."),
+            "communication_ns": (
+                "Communication",
+                "Collective kernels and collective calls on the host while none of the above runs.",
+            ),
+            "runtime_ns": ("Runtime", "Runtime and driver calls on the host while none of the above runs."),
+            "dataloader_ns": ("Data loader", "Waiting for the DataLoader while none of the above runs."),
+            "cpu_ns": ("CPU", "Operators and annotations on the host while none of the above runs."),
+            "other_ns": ("Other", "The rest of the step."),
+        },
+    ),
+    define(
+        WHOLE,
+        "ns",
+        {
+            "exposed_memcpy_ns": ("Exposed memcpy", "Copies run, and neither compute nor communication."),
+            "exposed_memset_ns": ("Exposed memset", "Memory sets run, and nothing else."),
+            "window_ns": ("Window", "From the first device event's start to the last one's end."),
+            "no_operator_ns": ("Without operator", "Device time that no recorded operator launched."),
+            "window_start_ns": ("Window from", "Where the window that was opened begins, from the start of the trace."),
+            "window_end_ns": ("Window to", "Where the window that was opened ends, from the start of the trace."),
+            "trace_ns": (
+                "Length of the trace",
+                "From its first event to the end of its last, also outside the window.",
+            ),
+        },
+    ),
+    define(
+        STEPS,
+        "ns",
+        {
+            "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
+            "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
+            "dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps."),
+        },
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {
+            "achieved_occupancy": (
+                "Est. achieved occupancy",
+                "Estimated occupancy of the kernels, weighted by their time in the window.",
+            ),
+            "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
+            "communication_exposed": (
+                "Communication exposed",
+                "Communication's part of the mean step: not hidden behind kernels or copies.",
+            ),
+        },
+    ),
+    define(
+        WHOLE,
+        "ratio",
+        {
+            "tensor_core_ratio": (
+                "Kernel time on Tensor Cores",
+                "Share of the kernel time launched by operators that ran in kernels using Tensor Cores (MFMA, XMX).",
+            ),
+            "matrix_eligible_ratio": (
+                "Eligible for Tensor Cores",
+                "Share of the kernel time launched by operators that belongs to operators able to use Tensor Cores.",
+            ),
+            "matrix_used_ratio": ("On Tensor Cores", "Share of all kernel time in kernels that use Tensor Cores."),
+            "memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory."),
+        },
+    ),
+    define(
+        WHOLE,
+        "bytes",
+        {
+            "memory_peak_bytes": ("Peak allocated", "Most bytes that PyTorch had allocated at a time."),
+        },
+    ),
+    define(
+        WHOLE,
+        "count",
+        {
+            "sm_count": ("Multiprocessors", "Streaming multiprocessors (compute units on AMD)."),
+            "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
+            "window_events": ("Events opened", "Events of the window that was opened."),
+            "trace_events": ("Events of the trace", "Events of the window and outside it."),
+            "trace_steps": ("Steps of the trace", "Recorded steps, also outside the window that was opened."),
+        },
+    ),
+    define(
+        "",
+        "bytes",
+        {
+            "need_bytes": ("Memory needed", "Estimated from the size of the file: what opening all of it takes."),
+            "budget_bytes": ("Memory allowed", "TORCH_TRACE_MEMORY_MB, by default half of the machine's memory."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "first_step": ("First step", "Of those wholly inside the window that was opened."),
+            "last_step": ("Last step", "Of those wholly inside the window that was opened."),
+        },
+    ),
+)

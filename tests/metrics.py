@@ -1,0 +1,27 @@
+"""All metrics of the product, gathered from the views that define them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+
+from tb_plugin import analyses
+from tb_plugin.analyses.metrics import SHARED, Metrics
+from tb_plugin.payloads import Metric
+
+
+def _by_view() -> dict[str, Mapping[str, Metric]]:
+    """What each module of the analyses defines itself, and what they share."""
+    own: dict[str, Mapping[str, Metric]] = {"shared": SHARED}
+    seen: set[int] = set()
+    for found in pkgutil.walk_packages(analyses.__path__, f"{analyses.__name__}."):
+        metrics = vars(importlib.import_module(found.name)).get("METRICS")
+        if isinstance(metrics, Metrics) and id(metrics) not in seen:
+            seen.add(id(metrics))
+            own[found.name] = {key: metric for key, metric in metrics.items() if SHARED.get(key) is not metric}
+    return own
+
+
+BY_VIEW = _by_view()
+ALL = Metrics(*BY_VIEW.values())
