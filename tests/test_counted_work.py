@@ -24,7 +24,8 @@ from werkzeug.test import Client
 from benchmarks.repeat import repeat
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
-from tb_plugin.readers.kineto import collector, document
+from tb_plugin.readers.kineto import collector
+from tb_plugin.readers.kineto import events as kineto_events
 from tb_plugin.service import tasks
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
@@ -219,7 +220,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             return self.real.decode(data)
 
     for name in ("FLOAT_DECODER", "DIGIT_DECODER"):
-        monkeypatch.setattr(document, name, Counted(getattr(document, name)))
+        monkeypatch.setattr(kineto_events, name, Counted(getattr(kineto_events, name)))
     return sizes
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.kineto import KinetoReader, stream
+from tb_plugin.readers.chrome import stream
+from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.trace.assemble import assemble
 from tests.readers.hostile import CASES, GOOD, MEGABYTE, event
 from tests.readers.sources import Bytes, issues, names, read, trace_text

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.kineto import times
-from tb_plugin.readers.kineto.times import NeedsDigits, from_digits, from_numbers
+from tb_plugin.readers.chrome import times
+from tb_plugin.readers.chrome.times import NeedsDigits, from_digits, from_numbers
 from tests.depth import examples
 
 from .sources import names, op, plain, read, read_events

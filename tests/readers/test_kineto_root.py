@@ -69,7 +69,7 @@ def test_header_larger_than_the_buffer(chunk_bytes):
 
 
 def test_insane_header_is_dropped_and_reported(monkeypatch):
-    monkeypatch.setattr("tb_plugin.readers.kineto.document.MAX_METADATA_BYTES", 10_000)
+    monkeypatch.setattr("tb_plugin.readers.chrome.document.MAX_METADATA_BYTES", 10_000)
     trace = read('{"big": "%s", "traceEvents": [%s], "end": 1}' % ("x" * 100_000, EVENT), 1024)
     assert names(trace) == ["a"]
     assert issues(trace)["metadata_too_large"] >= 1
@@ -138,7 +138,7 @@ def test_sniff_refuses_other_files_of_pytorch(name):
 
 
 def test_an_event_too_large_to_be_one(monkeypatch):
-    monkeypatch.setattr("tb_plugin.readers.kineto.document.MAX_EVENT_BYTES", 10_000)
+    monkeypatch.setattr("tb_plugin.readers.chrome.document.MAX_EVENT_BYTES", 10_000)
     huge = json.dumps(op("huge", text="x" * 100_000))
     trace = read('{"traceEvents": [%s, %s, %s], "end": 1}' % (EVENT, huge, json.dumps(op("b"))), 1024)
     assert names(trace)[0] == "a"

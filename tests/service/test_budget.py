@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tb_plugin.readers.kineto.need import PER_TEXT_BYTE
+from tb_plugin.readers.chrome.need import PER_TEXT_BYTE
 from tb_plugin.service import budget
 from tb_plugin.service.budget import PROCESS_BYTES, budget_bytes
 from tb_plugin.service.catalog import Place

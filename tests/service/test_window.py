@@ -15,8 +15,8 @@ from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.cli import main
 from tb_plugin.errors import BadRequest
 from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.chrome.need import PER_TEXT_BYTE
 from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.readers.kineto.need import PER_TEXT_BYTE
 from tb_plugin.service import loader
 from tb_plugin.service.budget import PROCESS_BYTES
 from tb_plugin.service.catalog import MAX_WINDOWS, Place

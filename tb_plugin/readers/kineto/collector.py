@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.readers.chrome.event_times import Times
+from tb_plugin.readers.chrome.events import COUNTER, ChromeEvent
+from tb_plugin.readers.chrome.extras import Counters, Marks, Names
+from tb_plugin.readers.chrome.interning import Interner
+from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.kineto.cut import Cut
-from tb_plugin.readers.kineto.events import ABSENT, COUNTER, Event
-from tb_plugin.readers.kineto.extras import Arrows, Counters, Marks, Memory, Names
-from tb_plugin.readers.kineto.interning import Interner
-from tb_plugin.readers.kineto.issues import IssueLog
+from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
+from tb_plugin.readers.kineto.extras import Arrows, Memory
 from tb_plugin.readers.kineto.rows import Rows
-from tb_plugin.readers.kineto.times import from_digits, from_numbers, is_time
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import Window
 
@@ -38,7 +40,7 @@ class Collector:
         self.counters = Counters(self.interner, log)
         self.arrows = Arrows(self.interner)
         self.names = Names()
-        self.marks = Marks()
+        self.marks = Marks(detached, merged)
         self.seen = 0
         self.cut = None if window is None else Cut(window)
         self._log = log
@@ -87,13 +89,14 @@ class Collector:
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
         self.rows.add(rows, starts, durations)
         self.memory.add(memory, memory_ns)
-        self.counters.add(counters, counters_ns)
+        self.counters.add(counters, [_series(event) for event in counters], counters_ns)
         self.arrows.add(arrows, arrows_ns)
         self.marks.add(marks, marks_ns)
         if "M" in kinds:
             for event in others:
                 if event.ph == "M":
-                    self.names.add(event)
+                    args = event.args or NO_ARGS
+                    self.names.add(event, args.name, args.labels)
 
     def counts(self) -> dict[str, int]:
         """How many events of each kind came so far; see ReadState."""
@@ -106,7 +109,7 @@ class Collector:
 
     def close_marks(self) -> None:
         """Turn begin and end marks into rows; call once, when all events are in."""
-        events: Sequence[Event]
+        events: Sequence[ChromeEvent]
         events, starts, durations, lonely = self.marks.take()
         if self.cut is not None:
             events, starts, durations = self.cut.rows(events, starts, durations)
@@ -115,55 +118,10 @@ class Collector:
             self._log.add("unmatched_begin", "dropped", count=lonely)
 
 
-class Times:
-    """Reads the times of one chunk and remembers what was wrong with them."""
-
-    def __init__(self, digits: bool) -> None:
-        self._absent = ABSENT if digits else None
-        self._convert = from_digits if digits else from_numbers
-        self._zero: Any = b"0" if digits else 0
-        self._untimed = self._undurated = self._clamped = 0
-
-    def starts(self, events: Sequence[Event]) -> tuple[Sequence[Event], Int64]:
-        """Events that have a start, and their starts."""
-        times = [event.ts for event in events]
-        try:
-            if self._absent in times:
-                raise ValueError
-            starts, clamped = self._convert(times)
-        except (ValueError, TypeError):
-            timed = [event for event in events if event.ts is not self._absent and is_time(event.ts)]
-            self._untimed += len(events) - len(timed)
-            events = timed
-            starts, clamped = self._convert([event.ts for event in events])
-        self._clamped += clamped
-        return events, starts
-
-    def durations(self, events: Sequence[Event]) -> Int64:
-        """Durations, 0 where none is stated."""
-        times = [event.dur for event in events]
-        try:
-            if self._absent in times:
-                raise ValueError
-            durations, clamped = self._convert(times)
-        except (ValueError, TypeError):
-            stated = [time is not self._absent and is_time(time) for time in times]
-            self._undurated += stated.count(False)
-            times = [time if is_stated else self._zero for time, is_stated in zip(times, stated, strict=True)]
-            durations, clamped = self._convert(times)
-        self._clamped += clamped
-        return durations
-
-    def report(self, log: IssueLog) -> None:
-        """Tell the log. Decoded events know no byte offsets."""
-        if self._untimed:
-            log.add("missing_time", "dropped", count=self._untimed)
-        if self._undurated:
-            log.add("missing_duration", "note", count=self._undurated)
-        if self._clamped:
-            log.add("time_out_of_range", "note", count=self._clamped)
-
-
 def is_instant(event: Event) -> bool:
     """Duration events that are none: PyTorch's Python exporter and one release of Kineto wrote instants as X."""
     return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME
+
+
+def _series(event: Event) -> dict[str, Any]:
+    return event.args.series if isinstance(event.args, CounterArgs) else {}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.devices import kind_of
-from tb_plugin.readers.kineto.events import Event
-from tb_plugin.readers.kineto.interning import Ids
+from tb_plugin.readers.chrome.events import ChromeEvent
+from tb_plugin.readers.chrome.interning import Ids
 from tb_plugin.trace.order import FAR, touching
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+Each = TypeVar("Each", bound=ChromeEvent)
 
 
 class Cut:
@@ -32,7 +34,7 @@ class Cut:
         self._lag = window.lag_ns
         self._kinds = kind_ids()
 
-    def rows(self, events: Sequence[Event], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Event], Int64, Int64]:
+    def rows(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Each], Int64, Int64]:
         """The duration events to keep, with their times."""
         end_ns = start_ns + np.clip(dur_ns, 0, FAR)
         keep = touching(start_ns, end_ns, self._begin, self._end)
@@ -45,19 +47,19 @@ class Cut:
         self.outside += int((~keep).sum())
         return _chosen(events, keep), start_ns[keep], dur_ns[keep]
 
-    def moments(self, events: Sequence[Event], time_ns: Int64) -> tuple[Sequence[Event], Int64]:
+    def moments(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
         """The allocator events or counters to keep, with their times."""
         kept, times = self.arrows(events, time_ns)
         self.outside += len(events) - len(kept)
         return kept, times
 
-    def arrows(self, events: Sequence[Event], time_ns: Int64) -> tuple[Sequence[Event], Int64]:
+    def arrows(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
         """The ends of arrows to keep, with their times."""
         keep = (time_ns >= self._begin) & (time_ns < self._end)
         return _chosen(events, keep), time_ns[keep]
 
 
-def _chosen(events: Sequence[Event], keep: Bool) -> Sequence[Event]:
+def _chosen(events: Sequence[Each], keep: Bool) -> Sequence[Each]:
     return events if keep.all() else [events[i] for i in np.flatnonzero(keep).tolist()]
 
 

@@ -1,21 +1,13 @@
-"""The shape of one event as msgspec decodes it.
-
-Fields are lenient (Any) because real traces put strings where numbers belong; converting whole columns is cheaper
-than strict types would be, and a surprise costs a slow column instead of an event. An absent integer is -1, an
-absent float NaN.
-"""
+"""The shape of one event of torch.profiler: the arguments that this package gives columns of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-ABSENT = msgspec.Raw(b"")
-"""Default of raw fields. Compared by identity, which is what makes an absent column cheap to skip."""
-
-
-NAN = float("nan")
+from tb_plugin.readers.chrome.events import ABSENT, COUNTER, NAN, ChromeEvent, decoded_object
 
 
 class Args(msgspec.Struct, gc=False):
@@ -81,17 +73,9 @@ NO_ARGS = Args()
 """Stands for absent or null args. Never written to."""
 
 
-class Event(msgspec.Struct, gc=False):
-    """One event; times as msgspec reads JSON numbers (int, float or str)."""
+class Event(ChromeEvent, gc=False):
+    """One event with the arguments that torch.profiler writes."""
 
-    ph: str = ""
-    cat: str | None = None
-    name: str | None = None
-    pid: Any = None
-    tid: Any = None
-    ts: Any = None
-    dur: Any = None
-    id: Any = None
     args: Args | None = None
 
 
@@ -102,11 +86,8 @@ class DigitEvent(Event, gc=False):
     dur: msgspec.Raw = ABSENT
 
 
-NOT_DECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises on damaged text; brackets nested thousands deep are the last one."""
-
-COUNTER = "C"
-"""Phase of counter events."""
+FLOAT_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
+DIGIT_DECODER: msgspec.json.Decoder[list[DigitEvent]] = msgspec.json.Decoder(list[DigitEvent])
 
 
 class _Arguments(msgspec.Struct, gc=False):
@@ -117,25 +98,39 @@ class _Arguments(msgspec.Struct, gc=False):
 _ARGUMENTS: msgspec.json.Decoder[list[_Arguments]] = msgspec.json.Decoder(list[_Arguments])
 
 
-def with_series(events: list[Any], text: Any) -> list[Any]:
-    """The events of a text, with the series of counters among them: their arguments have any name, so they are read again.
+def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
+    """Returns the events of a JSON list. Raises one of NOT_DECODED.
 
-    Only a text that has counters is read twice.
+    Counters' arguments have any name, so they are read again: only a text that has counters is read twice.
     """
+    events: list[Any] = (DIGIT_DECODER if digits else FLOAT_DECODER).decode(text)
     if COUNTER in {event.ph for event in events}:
         for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
             if again.ph == COUNTER:
-                event.args = CounterArgs(series=_series(again.args))
+                event.args = CounterArgs(series=decoded_object(again.args))
     return events
 
 
-def _series(raw: msgspec.Raw) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(raw)
-    except NOT_DECODED:  # a raw value was skipped over, not looked at
-        return {}
-    return value if isinstance(value, dict) else {}
+def detached(args: Args | None) -> Args | None:
+    """Returns arguments whose raw values are copies: those of a decoded event are views of the chunk's buffer."""
+    if args is None:
+        return None
+    copied = {}
+    for name in Args.__struct_fields__:
+        value = getattr(args, name)
+        if isinstance(value, msgspec.Raw) and value is not ABSENT:
+            value = msgspec.Raw(bytes(value))
+        copied[name] = value
+    return Args(**copied)
 
 
-FLOAT_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
-DIGIT_DECODER: msgspec.json.Decoder[list[DigitEvent]] = msgspec.json.Decoder(list[DigitEvent])
+def merged(begun: Args | None, ended: Args | None) -> Args | None:
+    """Returns the arguments of a begin and an end mark together; the end's win."""
+    if ended is None:
+        return begun
+    stated = {
+        name: getattr(ended, name)
+        for name in Args.__struct_fields__
+        if getattr(ended, name) is not getattr(NO_ARGS, name)
+    }
+    return msgspec.structs.replace(begun or NO_ARGS, **stated)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tb_plugin.devices import describe
-from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.readers.chrome.document import Document
+from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.chrome.need import need_bytes, room_bytes
+from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
+from tb_plugin.readers.chrome.stream import TextStream
 from tb_plugin.readers.kineto.collector import Collector
-from tb_plugin.readers.kineto.document import Document
-from tb_plugin.readers.kineto.events import Event
+from tb_plugin.readers.kineto.events import Event, decode
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
-from tb_plugin.readers.kineto.issues import IssueLog
-from tb_plugin.readers.kineto.need import need_bytes, room_bytes
 from tb_plugin.readers.kineto.rows import name_flags
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
-from tb_plugin.readers.kineto.stream import TextStream
 from tb_plugin.readers.kineto.survey import Surveying
 from tb_plugin.trace.hardware import DeviceInfo
-from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, RawTrace, Window
 from tb_plugin.trace.window import Survey
@@ -50,80 +46,18 @@ class KinetoReader:
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the source's file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading(options.window)
-        with _passed(source, options, reading, progress) as (document, stream):
+        with passed(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the source's one file. Raises what ``read`` raises."""
         surveying = Surveying()
-        with _passed(source, options, surveying, progress):
+        with passed(source, options, surveying, decode, progress):
             return surveying.finish()
 
     def room_bytes(self, memory_bytes: int) -> int:
         """Returns how many bytes of text a read can keep in so much memory."""
         return room_bytes(memory_bytes)
-
-
-class _Pass(Protocol):
-    """What one pass over the events of a file is for."""
-
-    log: IssueLog
-
-    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Sink of the document; ``text_bytes`` were read of the file so far."""
-        ...
-
-    def restart(self) -> None:
-        """Forget everything: a later event list replaces the one read so far."""
-        ...
-
-    def state(self, fraction: float) -> ReadState:
-        """What was read so far, with ``fraction`` of the stored bytes."""
-        ...
-
-    def check(self, is_bare_list: bool) -> None:
-        """Raise UnreadableTrace when what was read is JSON but no trace."""
-        ...
-
-
-@contextmanager
-def _passed(
-    source: Source, options: ReadOptions, reading: _Pass, progress: Progress
-) -> Iterator[tuple[Document, TextStream]]:
-    """The file after one pass over it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-    name = source.names()[0]
-    with source.open(name) as raw, _no_garbage_collection():
-        head: Mapping[str, Any] = {}
-
-        def tell(done: float) -> None:
-            progress(replace(reading.state(done), head=dict(head)))
-
-        stream = TextStream(raw, source.size(name), tell, reading.log)
-
-        def take(events: Sequence[Event], digits: bool) -> None:
-            reading.take(events, digits, stream.text_bytes)
-
-        document = Document(stream, options.chunk_bytes, take, reading.restart, reading.log)
-        head = document.metadata
-        try:
-            document.read()
-            reading.check(document.is_bare_list)
-        except UnreadableTrace as error:
-            raise UnreadableTrace(error.what, name, error.do) from None
-        tell(1.0)
-        yield document, stream
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Events make no cycles; collecting while decoding would triple the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Reading:
@@ -151,7 +85,7 @@ class _Reading:
     def check(self, is_bare_list: bool) -> None:
         """Raise UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self._collector.seen):
-            raise UnreadableTrace("The list holds no trace events.", do="Choose a trace written by torch.profiler.")
+            raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
         """The finished trace."""
@@ -164,6 +98,8 @@ class _Reading:
             self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
         memory = collector.memory.take()
         kept = collector.rows.count + collector.memory.count + collector.counters.count
+        outside = 0 if collector.cut is None else collector.cut.outside
+        tally = Tally(collector.seen, kept, collector.rows.unknown, outside)
         core = collector.rows.take()
         sections = collector.rows.sections
         collectives = CollectiveArgs(**sections.collectives.take())
@@ -173,7 +109,7 @@ class _Reading:
             **name_flags(core, texts, collectives.row),
             strings=StringTable(texts),
             devices=_devices(document.metadata, list(collector.rows.device_ids)),
-            report=self._report(document, stream, kept),
+            report=report_of(READER_ID, document, stream, self.log, tally),
             operators=OperatorArgs(**sections.operators.take()),
             python=PythonArgs(**sections.python.take()),
             device_args=DeviceArgs(**sections.device.take()),
@@ -186,31 +122,6 @@ class _Reading:
             metadata=document.metadata,
             base_time_ns=_base_time_ns(document.metadata),
             window=self._window,
-        )
-
-    def _report(self, document: Document, stream: TextStream, kept: int) -> ReadReport:
-        unknown = self._collector.rows.unknown
-        for category, count in unknown.items():
-            text = f"events of the unknown category '{category}' were kept without a meaning"
-            self.log.add("unknown_category", "unknown", count=count, text=text)
-        issues = self.log.issues()
-        dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
-        outside = 0 if self._collector.cut is None else self._collector.cut.outside
-        undecoded = ("unreadable_event", "truncated_tail", "event_too_large")
-        seen = self._collector.seen + sum(issue.count for issue in issues if issue.code in undecoded)
-        return ReadReport(
-            format=READER_ID,
-            file_bytes=stream.file_bytes,
-            text_bytes=stream.text_bytes,
-            events_seen=seen,
-            events_kept=kept,
-            events_repaired=document.repaired,
-            events_dropped=dropped,
-            events_unknown=sum(unknown.values()),
-            events_other=max(0, seen - kept - dropped - outside),
-            events_outside=outside,
-            complete=document.complete and not any(issue.code.startswith("gzip_") for issue in issues),
-            issues=issues,
         )
 
 

@@ -17,9 +17,10 @@ from tb_plugin.devices import (
     kind_of,
     uses_matrix_unit,
 )
-from tb_plugin.readers.kineto.columns import Column, int64s
-from tb_plugin.readers.kineto.events import NO_ARGS, Event
-from tb_plugin.readers.kineto.interning import Ids, Interner, as_text
+from tb_plugin.readers.chrome.columns import Column, int64s
+from tb_plugin.readers.chrome.events import ChromeEvent
+from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
+from tb_plugin.readers.kineto.events import NO_ARGS
 from tb_plugin.readers.kineto.sections import Sections
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 
@@ -84,7 +85,7 @@ class Rows:
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
 
-    def add(self, events: Sequence[Event], start_ns: Int64, dur_ns: Int64) -> None:
+    def add(self, events: Sequence[ChromeEvent], start_ns: Int64, dur_ns: Int64) -> None:
         """Append duration events whose times have been read already."""
         if not events:
             return
@@ -128,7 +129,7 @@ class Rows:
             kinds = self._kinds[categories]
         return kinds
 
-    def _count_unknown(self, events: Sequence[Event], kinds: npt.NDArray[np.uint8]) -> None:
+    def _count_unknown(self, events: Sequence[ChromeEvent], kinds: npt.NDArray[np.uint8]) -> None:
         """Count events of unknown kind, after giving those of the EventList export, which has no categories, theirs."""
         for position in np.flatnonzero(kinds == EventKind.UNKNOWN).tolist():
             event = events[position]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.kineto.columns import Section, float64s, int64s
-from tb_plugin.readers.kineto.events import ABSENT, Args
-from tb_plugin.readers.kineto.interning import Ids, Interner
+from tb_plugin.readers.chrome.columns import Section, float64s, int64s
+from tb_plugin.readers.chrome.events import ABSENT
+from tb_plugin.readers.chrome.interning import Ids, Interner
+from tb_plugin.readers.kineto.events import Args
 
 Columns = dict[str, npt.NDArray[Any]]
 Int64 = npt.NDArray[np.int64]

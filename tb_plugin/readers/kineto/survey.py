@@ -12,14 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ReadState
-from tb_plugin.readers.kineto.collector import Times, is_instant
-from tb_plugin.readers.kineto.columns import Column, int64s
+from tb_plugin.readers.chrome.columns import Column, int64s
+from tb_plugin.readers.chrome.event_times import Times
+from tb_plugin.readers.chrome.interning import as_text
+from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.chrome.passing import no_events
+from tb_plugin.readers.kineto.collector import is_instant
 from tb_plugin.readers.kineto.cut import kind_ids
 from tb_plugin.readers.kineto.events import NO_ARGS, Event
-from tb_plugin.readers.kineto.interning import as_text
-from tb_plugin.readers.kineto.issues import IssueLog
 from tb_plugin.trace.links import first_with_key
 from tb_plugin.trace.order import FAR, LONG
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -80,7 +81,7 @@ class Surveying:
     def check(self, is_bare_list: bool) -> None:
         """Raise UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self._events):
-            raise UnreadableTrace("The list holds no trace events.", do="Choose a trace written by torch.profiler.")
+            raise no_events()
 
     def finish(self) -> Survey:
         """What was found."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.kineto.columns import int32s
+from tb_plugin.readers.chrome.columns import int32s
 from tb_plugin.trace.schema import MISSING
 
 _SURROGATES = re.compile("[\ud800-\udfff]")

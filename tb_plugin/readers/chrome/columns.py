@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.kineto.times import INT64_MAX
+from tb_plugin.readers.chrome.times import INT64_MAX
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

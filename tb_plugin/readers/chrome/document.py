@@ -1,7 +1,7 @@
 """The root of the file: finds the event list in a stream of text, hands out its events chunk by chunk, keeps the rest.
 
 Chunks are cut where an event seems to end and verify themselves: from the start of an event, a stretch decodes as a
-list only if it ends at an event's end. Kineto's own layout is not assumed; re-indented and minified traces exist.
+list only if it ends at an event's end. No writer's layout is assumed; re-indented and minified traces exist.
 Memory is bounded by the chunk, the largest event and the limits below, never by the file.
 """
 
@@ -14,37 +14,46 @@ from typing import Any
 import msgspec
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.kineto.events import DIGIT_DECODER, FLOAT_DECODER, NOT_DECODED, Event, with_series
-from tb_plugin.readers.kineto.issues import IssueLog
-from tb_plugin.readers.kineto.segments import Segments, Taken, repaired_json
-from tb_plugin.readers.kineto.sniffing import BOM
-from tb_plugin.readers.kineto.stream import TextStream
-from tb_plugin.readers.kineto.times import NeedsDigits
+from tb_plugin.readers.chrome.events import NOT_DECODED, Decode
+from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.chrome.segments import Segments, Taken, repaired_json
+from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST
+from tb_plugin.readers.chrome.stream import TextStream
+from tb_plugin.readers.chrome.times import NeedsDigits
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024
 """Of the text before the event list, and of the text after it; more is dropped and reported."""
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 
-_EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _SEPARATORS = re.compile(rb"[\s,]*")
 _OVERLAP = 256
-_CHOOSE = "Choose a trace written by torch.profiler."
+CHOOSE = "Choose a trace in Chrome's JSON format, as torch.profiler writes it."
+"""What to do about a file that is none."""
 _OPEN, _CLOSE, _COMMA = b"[],"
 
-Sink = Callable[[Sequence[Event], bool], None]
+Sink = Callable[[Sequence[Any], bool], None]
 """Takes decoded events and whether their times are raw digits. Raises NeedsDigits to get them as digits."""
 
 
 class Document:
     """One pass over one file. ``data[0]`` is always a byte already dealt with, so a bracket can be written there."""
 
-    def __init__(self, stream: TextStream, chunk_bytes: int, sink: Sink, restart: Callable[[], None], log: IssueLog):
+    def __init__(
+        self,
+        stream: TextStream,
+        chunk_bytes: int,
+        decode: Decode,
+        sink: Sink,
+        restart: Callable[[], None],
+        log: IssueLog,
+    ) -> None:
         self.metadata: dict[str, Any] = {}
         self.complete = False
         self.is_bare_list = False
         self.repaired = 0
         self._stream = stream
         self._chunk_bytes = max(chunk_bytes, 64)
+        self._decode = decode
         self._sink = sink
         self._restart = restart
         self._log = log
@@ -65,14 +74,14 @@ class Document:
             self.is_bare_list = True
             self._drop(first)
             if bytes(self._data[self._skip(1) :][:1]) not in (b"{", b"]", b""):
-                raise UnreadableTrace("The list holds no trace events.", do=_CHOOSE)
+                raise UnreadableTrace("The list holds no trace events.", do=CHOOSE)
             self._read_list()
             self._read_after_bare_list()
         elif root == b"{":
             self._drop(first)
             self._read_object()
         else:
-            raise UnreadableTrace("The file holds neither a JSON object nor a list.", do=_CHOOSE)
+            raise UnreadableTrace("The file holds neither a JSON object nor a list.", do=CHOOSE)
 
     # the window
 
@@ -116,7 +125,7 @@ class Document:
         """Move ``data[0]`` onto the list's bracket (or behind null) and return the text before its key, None if none."""
         searched = 0
         while True:
-            found = _EVENT_LIST.search(self._data, searched)
+            found = EVENT_LIST.search(self._data, searched)
             if found and (found.end() < len(self._data) or self._at_end):
                 head = bytes(self._data[: found.start()])
                 is_null = found[1] == b"null"
@@ -266,14 +275,11 @@ class Document:
         finally:
             data[first - 1], data[end] = kept
 
-    def _decoder(self) -> msgspec.json.Decoder[Any]:
-        return DIGIT_DECODER if self._digits else FLOAT_DECODER
-
-    def _decoded(self, text: bytes | memoryview) -> Sequence[Event]:
+    def _decoded(self, text: bytes | memoryview) -> Sequence[Any]:
         """Raises one of NOT_DECODED."""
-        return with_series(self._decoder().decode(text), text)
+        return self._decode(text, self._digits)
 
-    def _hand_out(self, events: Sequence[Event], decode_again: Callable[[], Sequence[Event]]) -> None:
+    def _hand_out(self, events: Sequence[Any], decode_again: Callable[[], Sequence[Any]]) -> None:
         try:
             self._sink(events, self._digits)
         except NeedsDigits:
@@ -284,7 +290,7 @@ class Document:
     def _take_apart(self, first: int) -> Taken:
         taken = Taken()
 
-        def decode() -> Sequence[Event]:
+        def decode() -> Sequence[Any]:
             nonlocal taken
             taken = Segments(self._data, first, self._at_end, self._decoded).take()
             return taken.events

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tb_plugin.readers.kineto.events import NOT_DECODED, Event
-from tb_plugin.readers.kineto.repair import MAX_MEND_BYTES, Repaired, decode_text, mend_name_line, mend_tokens, walk
+from tb_plugin.readers.chrome.events import NOT_DECODED
+from tb_plugin.readers.chrome.repair import MAX_MEND_BYTES, Repaired, decode_text, mend_name_line, mend_tokens, walk
 from tb_plugin.trace.report import Outcome
 
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
@@ -30,7 +30,7 @@ JOINED = 64
 """Pieces an event may have been cut into; decisions look ahead this far, whatever the chunk."""
 _MAX_RESTARTS = 8
 
-Decode = Callable[[bytes], Sequence[Event]]
+Decode = Callable[[bytes], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Finding:
 class Taken:
     """What a stretch gave."""
 
-    events: list[Event] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     repaired: int = 0
     end: int = 0
@@ -92,7 +92,7 @@ class Segments:
             position = self._mend(position, taken) or self._join(position, taken) or self._leave_out(position, taken)
         return taken
 
-    def _decoded(self, text: bytes) -> Sequence[Event] | None:
+    def _decoded(self, text: bytes) -> Sequence[Any] | None:
         try:
             return self._decode(b"[" + text.rstrip(b" \t\r\n,") + b"]")
         except NOT_DECODED:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from isal import igzip_lib
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.kineto.issues import IssueLog
+from tb_plugin.readers.chrome.issues import IssueLog
 
 GZIP_MAGIC = b"\x1f\x8b"
 BOMB_RATIO = 200

@@ -1,0 +1,135 @@
+"""Events without a row of their own that every dialect has: counters, names, begin and end marks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.readers.chrome.columns import Column, float64s
+from tb_plugin.readers.chrome.events import ChromeEvent
+from tb_plugin.readers.chrome.interning import Interner, as_text
+from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.trace.table import CounterEvents
+
+Int64 = npt.NDArray[np.int64]
+Key = tuple[str, str]
+
+
+class Counters:
+    """Values of counter events as columns."""
+
+    def __init__(self, interner: Interner, log: IssueLog) -> None:
+        self.count = 0
+        """Events with at least one value."""
+        self._interner = interner
+        self._log = log
+        self._columns = {
+            "time_ns": Column(np.int64),
+            "value": Column(np.float64),
+            **{name: Column(np.int32) for name in ("event", "name", "series", "pid", "tid")},
+        }
+
+    def add(self, events: Sequence[ChromeEvent], stated: Sequence[dict[str, Any]], time_ns: Int64) -> None:
+        """Append counter events of one chunk and the series that each states. What is no finite number is counted."""
+        if not events:
+            return
+        of = np.repeat(np.arange(len(events)), [len(series) for series in stated])
+        values = float64s([value for series in stated for value in series.values()])
+        good = ~np.isnan(values)
+        held = np.bincount(of[good], minlength=len(events)) > 0
+        columns, names, keys = self._columns, self._interner.names, self._interner.keys
+        series = names.of([key for each in stated for key in each])[good]
+        number = self.count + np.cumsum(held) - 1
+        name = names.of([_counter_name(event) for event in events])
+        pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
+        columns["value"].add(values[good])
+        columns["series"].add(series)
+        for key, column in (("time_ns", time_ns), ("event", number), ("name", name), ("pid", pid), ("tid", tid)):
+            columns[key].add(column[of[good]])
+        self.count += int(held.sum())
+        if not held.all():
+            self._log.add("bad_counter", "dropped", count=int((~held).sum()))
+        if (lost := int((~good & held[of]).sum())) > 0:
+            self._log.add("bad_counter_value", "note", count=lost)
+
+    def take(self) -> CounterEvents:
+        """All of them, in file order."""
+        return CounterEvents(**{name: column.take() for name, column in self._columns.items()})
+
+
+def _counter_name(event: ChromeEvent) -> str:
+    """Counters of one name with different ids are different counters."""
+    return (event.name or "") if event.id is None else f"{event.name or ''}[{as_text(event.id)}]"
+
+
+class Names:
+    """Names and labels of processes and threads from metadata events; the last one wins."""
+
+    def __init__(self) -> None:
+        self._processes: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
+        self._threads: dict[Key, str] = {}
+
+    def add(self, event: ChromeEvent, name: Any, labels: Any) -> None:
+        """Take in one metadata event whose arguments state a name or labels."""
+        pid = "" if event.pid is None else as_text(event.pid)
+        if event.name == "process_name" and name is not None:
+            self._processes[pid] = as_text(name)
+        elif event.name == "process_labels" and labels is not None:
+            self._labels[pid] = as_text(labels)
+        elif event.name == "thread_name" and name is not None:
+            self._threads[pid, "" if event.tid is None else as_text(event.tid)] = as_text(name)
+
+    def processes(self) -> dict[str, str]:
+        """pid -> name, with labels in parentheses."""
+        names = dict(self._processes)
+        for pid, label in self._labels.items():
+            names[pid] = f"{names[pid]} ({label})" if pid in names else label
+        return names
+
+    def threads(self) -> dict[Key, str]:
+        """(pid, tid) -> name."""
+        return self._threads
+
+
+class Marks:
+    """Begin and end marks. They match in order of time within a thread, so they wait until all are known.
+
+    ``detached`` copies arguments out of the chunk's buffer, ``merged`` joins those of two marks.
+    """
+
+    def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any]) -> None:
+        self._detached = detached
+        self._merged = merged
+        self._marks: dict[Key, list[tuple[int, int, ChromeEvent]]] = defaultdict(list)
+        self._count = 0
+
+    def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
+        """Append marks."""
+        for event, time in zip(events, time_ns.tolist(), strict=True):
+            self._count += 1
+            args = self._detached(event.args)
+            kept = ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args)
+            self._marks[as_text(event.pid), as_text(event.tid)].append((time, self._count, kept))
+
+    def take(self) -> tuple[list[ChromeEvent], Int64, Int64, int]:
+        """Events made of pairs, their starts and durations, and the number of marks left without partner."""
+        rows: list[tuple[int, int, ChromeEvent]] = []
+        for marks in self._marks.values():
+            open_marks: list[tuple[int, ChromeEvent]] = []
+            for time, _, event in sorted(marks, key=lambda mark: mark[:2]):
+                if event.ph == "B":
+                    open_marks.append((time, event))
+                elif open_marks:
+                    start, begun = open_marks.pop()
+                    args = self._merged(begun.args, event.args)
+                    pair = ChromeEvent("X", begun.cat, begun.name or event.name, begun.pid, begun.tid, args=args)
+                    rows.append((start, time - start, pair))
+        lonely = self._count - 2 * len(rows)
+        starts = np.array([start for start, _, _ in rows], np.int64)
+        durations = np.array([duration for _, duration, _ in rows], np.int64)
+        return [event for _, _, event in rows], starts, durations, lonely

@@ -1,0 +1,123 @@
+"""One pass over the file of a trace, and the report about it: what every dialect does the same way."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers.base import Progress, ReadOptions, ReadState, Source
+from tb_plugin.readers.chrome.document import CHOOSE, Document
+from tb_plugin.readers.chrome.events import Decode
+from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.chrome.stream import TextStream
+from tb_plugin.trace.report import ReadReport
+
+_UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large")
+
+
+class Pass(Protocol):
+    """What one pass over the events of a file is for."""
+
+    log: IssueLog
+
+    def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
+        """Takes decoded events; ``text_bytes`` were read of the file so far. Raises NeedsDigits before any change."""
+        ...
+
+    def restart(self) -> None:
+        """Forgets everything: a later event list replaces the one read so far."""
+        ...
+
+    def state(self, fraction: float) -> ReadState:
+        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        ...
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        ...
+
+
+@contextmanager
+def passed(
+    source: Source, options: ReadOptions, reading: Pass, decode: Decode, progress: Progress
+) -> Iterator[tuple[Document, TextStream]]:
+    """Gives the source's one file after one pass. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+    name = source.names()[0]
+    with source.open(name) as raw, _no_garbage_collection():
+        head: Mapping[str, Any] = {}
+
+        def tell(done: float) -> None:
+            progress(replace(reading.state(done), head=dict(head)))
+
+        stream = TextStream(raw, source.size(name), tell, reading.log)
+
+        def take(events: Sequence[Any], digits: bool) -> None:
+            reading.take(events, digits, stream.text_bytes)
+
+        document = Document(stream, options.chunk_bytes, decode, take, reading.restart, reading.log)
+        head = document.metadata
+        try:
+            document.read()
+            reading.check(document.is_bare_list)
+        except UnreadableTrace as error:
+            raise UnreadableTrace(error.what, name, error.do) from None
+        tell(1.0)
+        yield document, stream
+
+
+def no_events() -> UnreadableTrace:
+    """Returns the error for JSON whose list holds something else than events."""
+    return UnreadableTrace("The list holds no trace events.", do=CHOOSE)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Events make no cycles; collecting while decoding would triple the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many events of a pass became what."""
+
+    seen: int
+    """Events that were decoded."""
+    kept: int
+    unknown: Mapping[str, int]
+    """Kept without a meaning: category -> events."""
+    outside: int = 0
+    """Outside the window that was asked for."""
+
+
+def report_of(reader_id: str, document: Document, stream: TextStream, log: IssueLog, tally: Tally) -> ReadReport:
+    """Returns how the file was read. The unknown categories join the log."""
+    for category, count in tally.unknown.items():
+        text = f"events of the unknown category '{category}' were kept without a meaning"
+        log.add("unknown_category", "unknown", count=count, text=text)
+    issues = log.issues()
+    dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
+    seen = tally.seen + sum(issue.count for issue in issues if issue.code in _UNDECODED)
+    return ReadReport(
+        format=reader_id,
+        file_bytes=stream.file_bytes,
+        text_bytes=stream.text_bytes,
+        events_seen=seen,
+        events_kept=tally.kept,
+        events_repaired=document.repaired,
+        events_dropped=dropped,
+        events_unknown=sum(tally.unknown.values()),
+        events_other=max(0, seen - tally.kept - dropped - tally.outside),
+        events_outside=tally.outside,
+        complete=document.complete and not any(issue.code.startswith("gzip_") for issue in issues),
+        issues=issues,
+    )
