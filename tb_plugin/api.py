@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.base import FLAGS, Params
 from tb_plugin.payloads import ReadInfo, WindowInfo
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers
@@ -128,7 +128,11 @@ class OpenProfile:
         import pyarrow as pa
 
         stream = self._workspace.arrow(self._place, view, Params(table=name, limit=None), steps)
-        frame: pd.DataFrame = pa.ipc.open_stream(stream).read_all().to_pandas()
+        data = pa.ipc.open_stream(stream).read_all()
+        frame: pd.DataFrame = data.to_pandas()
+        for field in data.schema:
+            if pa.types.is_dictionary(field.type):  # flags that may be unknown
+                frame[field.name] = [FLAGS.get(str(value), value) for value in frame[field.name]]
         return frame
 
     def events(self) -> pd.DataFrame:

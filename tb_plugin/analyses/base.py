@@ -28,6 +28,8 @@ Bool = npt.NDArray[np.bool_]
 Number = int | float | None
 Model = Literal["trace", "snapshot"]
 Scope = Literal["profile", "workers", "pair"]
+FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
+"""What texts of a column of flags that may be unknown stand for; another text stands for itself."""
 OWN_ONLY: Mapping[str, Sequence[str]] = MappingProxyType({})
 """``Analysis.borrows`` of a view that needs no numbers of others."""
 
@@ -191,12 +193,11 @@ def page(frame: Frame, params: Params) -> Table:
     rows, sort = matching(frame, params)
     stop = len(rows) if params.limit is None else params.offset + params.limit
     cut = rows[params.offset : max(params.offset, stop)]
-    keys = [column.metric.key for column in frame.columns]
     return Table(
         name=frame.name,
         title=frame.title,
         columns=list(frame.columns),
-        rows=frame.data.select(keys).take(cut).to_pylist(),
+        rows=rows_of(frame.data.take(cut), [column.metric.key for column in frame.columns]),
         row_key=list(frame.row_key),
         name_column=frame.name_column,
         total_rows=frame.data.num_rows,
@@ -207,6 +208,20 @@ def page(frame: Frame, params: Params) -> Table:
         totals=frame.totals,
         extremes=frame.extremes,
     )
+
+
+def rows_of(data: pa.Table, keys: Sequence[str]) -> list[dict[str, Scalar]]:
+    """Rows as they go on the wire, with these columns."""
+    lists = [values_of(data[key]) for key in keys]
+    return [dict(zip(keys, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def values_of(column: pa.ChunkedArray) -> list[Scalar]:
+    """Values as they go on the wire. A dictionary column holds flags that may be unknown: true, false, "unknown"."""
+    values: list[Scalar] = column.to_pylist()
+    if pa.types.is_dictionary(column.type):
+        return [FLAGS.get(str(value), value) for value in values]
+    return values
 
 
 def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:

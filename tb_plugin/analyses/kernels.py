@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Groups, group, ratio
+from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Breakdown, Column, Payload, Sort, Table, View
@@ -44,7 +45,10 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bool",
         {
-            "uses_matrix_unit": ("Tensor Cores", "The kernel uses Tensor Cores, MFMA or XMX (by its name)."),
+            "uses_matrix_unit": (
+                "Matrix units",
+                "The kernel uses matrix units, by its name; unknown where the name does not tell.",
+            ),
         },
     ),
     define(
@@ -89,16 +93,18 @@ class Kernels:
         """All tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         kernels = selection.of(trace, EventKind.KERNEL)
+        units = matrix_units(trace, kernels)
         copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
         frames = {
-            "kernels": _by_name(trace, kernels),
-            "kernels_by_launch": _by_launch(trace, kernels),
+            "kernels": _by_name(trace, kernels, units),
+            "kernels_by_launch": _by_launch(trace, kernels, units),
             "copies": _copies(trace, copies),
         }
         payloads: dict[str, Payload] = {
             "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
-            "matrix_unit": _matrix_unit(trace, kernels),
         }
+        if units:
+            payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)
         facts = {"kernels.calls": len(kernels), "kernels.names": frames["kernels"].data.num_rows}
         return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
 
@@ -148,17 +154,17 @@ def _efficiency(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, 
     }
 
 
-def _by_name(trace: TraceTable, kernels: Int64) -> Frame:
+def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     groups = group(trace.name[kernels])
     data = {"name": trace.strings.take(trace.name[kernels][groups.first])}
     data |= _statistics(groups, trace.dur_ns[kernels])
     data |= _efficiency(trace, kernels, groups)
-    data["uses_matrix_unit"] = pa.array(groups.any(trace.uses_matrix_unit[kernels]))
+    data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
     keys = ["name", *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit"]
-    return _frame("kernels", "Kernels", keys, pa.table(data), ("name",))
+    return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
-def _by_launch(trace: TraceTable, kernels: Int64) -> Frame:
+def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     """By name, operator, grid, block, registers and shared memory; what was not recorded is a group of its own."""
     operator = trace.operator[kernels]
     op_name = np.where(operator == MISSING, MISSING, trace.name[operator])
@@ -175,12 +181,12 @@ def _by_launch(trace: TraceTable, kernels: Int64) -> Frame:
     }
     data |= _statistics(groups, trace.dur_ns[kernels])
     data |= _efficiency(trace, kernels, groups)
-    data["uses_matrix_unit"] = pa.array(groups.any(trace.uses_matrix_unit[kernels]))
+    data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
     eligible = np.where(operator == MISSING, False, trace.matrix_eligible[operator])
     data["matrix_eligible"] = pa.array(groups.any(eligible))
     keys = ["name", "operator", *LAUNCH, *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit"]
     row_key = ("name", "operator", *LAUNCH)
-    return _frame("kernels_by_launch", "Kernels by launch", [*keys, "matrix_eligible"], pa.table(data), row_key)
+    return _frame("kernels_by_launch", "Kernels by launch", [*keys, "matrix_eligible"], pa.table(data), row_key, units)
 
 
 def _known(values: Int64) -> pa.Array:
@@ -212,10 +218,14 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
     )
 
 
-def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...]) -> Frame:
+def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
+    if not units:  # no device has any: a column of them would say nothing
+        keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
     hidden = ("matrix_eligible", "p50_ns") if name == "kernels_by_launch" else ()
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
-    shown: list[Column] = METRICS.columns(*present, hidden=hidden, share=("total_ns",))
+    shown: list[Column] = METRICS.columns(
+        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": units}
+    )
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
     return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
 
@@ -224,12 +234,17 @@ def _always_null(column: pa.ChunkedArray) -> bool:
     return len(column) > 0 and column.null_count == len(column)
 
 
-def _matrix_unit(trace: TraceTable, kernels: Int64) -> Breakdown:
-    dur = trace.dur_ns[kernels]
-    total, used = int(dur.sum()), int(dur[trace.uses_matrix_unit[kernels]].sum())
-    definition = METRICS.metric("uses_matrix_unit")
-    slices = [
-        Slice(METRICS.metric("total_ns", "Using Tensor Cores"), "matrix", used),
-        Slice(METRICS.metric("total_ns", "Not using Tensor Cores"), "no_matrix", total - used),
+def _matrix_unit(trace: TraceTable, kernels: Int64, units: str) -> Breakdown:
+    time = matrix_time(trace, kernels)
+    parts = [
+        (f"Using {units}", "matrix", time.used_ns),
+        (f"Not using {units}", "no_matrix", time.total_ns - time.used_ns - time.unknown_ns),
+        ("Unknown", "rest", time.unknown_ns),
     ]
-    return Breakdown("matrix_unit", "Tensor Cores", definition.definition, "ns", total, slices, "donut")
+    slices = [
+        Slice(METRICS.metric("total_ns", title), category, ns)
+        for title, category, ns in parts
+        if ns or category != "rest"
+    ]
+    subtitle = METRICS.metric("uses_matrix_unit").definition
+    return Breakdown("matrix_unit", units, subtitle, "ns", time.total_ns, slices, "donut")

@@ -50,9 +50,18 @@ class Metrics(Mapping[str, Metric]):
         found = self[key]
         return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
 
-    def columns(self, *keys: str, hidden: tuple[str, ...] = (), share: tuple[str, ...] = ()) -> list[Column]:
-        """Returns columns of a table, in order."""
-        return [Column(self[key], hidden=key in hidden, share=key in share) for key in keys]
+    def columns(
+        self,
+        *keys: str,
+        hidden: tuple[str, ...] = (),
+        share: tuple[str, ...] = (),
+        titles: Mapping[str, str] | None = None,
+    ) -> list[Column]:
+        """Returns columns of a table, in order; ``titles`` replaces titles by key."""
+        renamed = titles or {}
+        return [
+            Column(self.metric(key, renamed.get(key, "")), hidden=key in hidden, share=key in share) for key in keys
+        ]
 
     def figure(self, key: str, value: Scalar, title: str = "", note: str = "") -> Figure:
         """Returns a figure of a metric."""
@@ -166,7 +175,7 @@ SHARED = Metrics(
         CHOSEN,
         "bool",
         {
-            "matrix_eligible": ("Tensor Core eligible", "The operator can use Tensor Cores (by its name)."),
+            "matrix_eligible": ("Matrix unit eligible", "The operator can use matrix units (by its name)."),
         },
     ),
     define(

@@ -12,11 +12,12 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, ratio, sum_by, with_ancestors
+from tb_plugin.analyses.matrix_unit import matrix_units
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Payload, Sort, Table, View
 from tb_plugin.trace.numbering import places_of
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, MatrixUse, of_kind
 from tb_plugin.trace.table import TraceTable
 
 METRICS = SHARED.adding(
@@ -25,10 +26,10 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "matrix_self_ratio": (
-                "Tensor Cores self",
-                "Share of the operator's own kernel time that ran in kernels using Tensor Cores (MFMA, XMX).",
+                "On matrix units, self",
+                "Share of the operator's own kernel time that ran in kernels known (by name) to use matrix units.",
             ),
-            "matrix_total_ratio": ("Tensor Cores total", "The same over the kernels of nested operators as well."),
+            "matrix_total_ratio": ("On matrix units, total", "The same over the kernels of nested operators as well."),
         },
     ),
     define(
@@ -72,6 +73,15 @@ class Calls:
     """Device time of chosen device events without an operator."""
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """Which columns say something about a trace."""
+
+    device: bool
+    units: str
+    """What the matrix units of its devices are called, "" when they have none."""
+
+
 class Operators:
     """The operator tables."""
 
@@ -96,10 +106,11 @@ class Operators:
         selection = select_rows(trace, params.steps)
         calls = operator_calls(trace, selection)
         has_device = bool(calls.device_self_ns.any() or calls.no_operator_ns)
+        shown = _Shown(has_device, matrix_units(trace, selection.of(trace, EventKind.KERNEL)))
         frames = {
-            "operators": _by_name(trace, calls, has_device),
-            "operators_by_shape": _by_shape(trace, calls, has_device),
-            "stacks": _by_stack(trace, calls, has_device),
+            "operators": _by_name(trace, calls, shown),
+            "operators_by_shape": _by_shape(trace, calls, shown),
+            "stacks": _by_stack(trace, calls, shown),
         }
         payloads = _donuts(frames["operators"], has_device)
         return Part(
@@ -125,7 +136,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     kernel = trace.kind[work] == EventKind.KERNEL
     device_self = sum_by(owner, trace.dur_ns[work], len(rows))
     kernel_self = sum_by(owner[kernel], trace.dur_ns[work[kernel]], len(rows))
-    matrix = kernel & trace.uses_matrix_unit[work]
+    matrix = kernel & (trace.uses_matrix_unit[work] == MatrixUse.YES)
     matrix_self = sum_by(owner[matrix], trace.dur_ns[work[matrix]], len(rows))
     shape = np.full(len(trace), MISSING, np.int32)
     shape[trace.operators.row] = trace.operators.shapes
@@ -189,28 +200,28 @@ def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
     return which.ravel(), texts
 
 
-def _by_name(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
+def _by_name(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
     groups = group(calls.name)
     data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent))
     data["name"] = trace.strings.take(calls.name[groups.first])
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
     table = _with_rest(data, calls.no_operator_ns)
-    keys = _columns("name", has_device=has_device)
-    return _frame("operators", "Operators", keys, table, ("name",), has_device)
+    keys = _columns("name", shown=shown)
+    return _frame("operators", "Operators", keys, table, ("name",), shown)
 
 
-def _by_shape(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
+def _by_shape(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
     groups = group(calls.name, calls.shape)
     data = _sums(calls, groups, outermost_of(groups.of, calls.spans, calls.parent))
     data["name"] = trace.strings.take(calls.name[groups.first])
     data["input_shape"] = trace.strings.take(calls.shape[groups.first])
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
     table = _with_rest(data, calls.no_operator_ns)
-    keys = _columns("name", "input_shape", has_device=has_device)
-    return _frame("operators_by_shape", "Operators by input shapes", keys, table, ("name", "input_shape"), has_device)
+    keys = _columns("name", "input_shape", shown=shown)
+    return _frame("operators_by_shape", "Operators by input shapes", keys, table, ("name", "input_shape"), shown)
 
 
-def _by_stack(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
+def _by_stack(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
     """Calls with a known stack, by name, shapes and stack; totals leave out calls nested in one of the same name."""
     known = calls.stack != MISSING
     groups = group(calls.name[known], calls.shape[known], calls.stack[known])
@@ -219,14 +230,14 @@ def _by_stack(trace: TraceTable, calls: Calls, has_device: bool) -> Frame:
     data["input_shape"] = trace.strings.take(calls.shape[known][groups.first])
     texts = pa.array(calls.stacks, pa.large_string())
     data["call_stack"] = texts.take(pa.array(calls.stack[known][groups.first]))
-    keys = ["name", "input_shape", "call_stack", *_columns(has_device=has_device)]
+    keys = ["name", "input_shape", "call_stack", *_columns(shown=shown)]
     keys.remove("has_stack")
-    return _frame("stacks", "Call stacks", keys, pa.table(data), ("name", "input_shape", "call_stack"), has_device)
+    return _frame("stacks", "Call stacks", keys, pa.table(data), ("name", "input_shape", "call_stack"), shown)
 
 
-def _columns(*names: str, has_device: bool) -> list[str]:
-    device = ["device_self_ns", "device_total_ns"] if has_device else []
-    matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if has_device else []
+def _columns(*names: str, shown: _Shown) -> list[str]:
+    device = ["device_self_ns", "device_total_ns"] if shown.device else []
+    matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if shown.units else []
     return [*names, "calls", *device, "host_self_ns", "host_total_ns", *matrix, "has_stack"]
 
 
@@ -266,18 +277,21 @@ def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
     return pa.concat_tables([table, row])
 
 
-def _frame(
-    name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], has_device: bool
-) -> Frame:
-    first = "device_self_ns" if has_device else "host_self_ns"
+def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], shown: _Shown) -> Frame:
+    first = "device_self_ns" if shown.device else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in row_key)]
     hidden = ("matrix_eligible", "matrix_total_ratio", "has_stack")
+    share = tuple(key for key in keys if key in ("device_self_ns", "host_self_ns"))
+    units = shown.units
+    titles = {
+        "matrix_eligible": f"{units} eligible",
+        "matrix_self_ratio": f"{units} self",
+        "matrix_total_ratio": f"{units} total",
+    }
     return Frame(
         name=name,
         title=title,
-        columns=METRICS.columns(
-            *keys, hidden=hidden, share=tuple(k for k in keys if k in ("device_self_ns", "host_self_ns"))
-        ),
+        columns=METRICS.columns(*keys, hidden=hidden, share=share, titles=titles),
         data=table.sort_by(order),
         row_key=row_key,
         name_column="name",

@@ -14,7 +14,7 @@ from tb_plugin.devices.npu import NPU
 from tb_plugin.devices.rocm import ROCM
 from tb_plugin.devices.xpu import XPU
 from tb_plugin.trace.hardware import DeviceInfo
-from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.schema import EventKind, MatrixUse
 
 DEVICES: tuple[DeviceFamily, ...] = (CPU, CUDA, ROCM, XPU, NPU, MTIA)
 
@@ -29,6 +29,9 @@ def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
 _COLLECTIVE_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.collective_kernels)
 _COLLECTIVE_OPERATOR = _any_of(pattern for family in DEVICES for pattern in family.collective_operators)
 _MATRIX_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.matrix_kernels)
+_PLAIN_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.plain_kernels)
+_LONGEST = 8192
+"""Characters of a name that are looked at: patterns may take quadratic time, and a trace may hold any text."""
 _OVERLOAD = re.compile(r"\.\w+$")
 
 
@@ -39,17 +42,20 @@ def kind_of(category: str) -> EventKind:
 
 def is_collective_kernel(name: str) -> bool:
     """True for the name of a device kernel that communicates."""
-    return _COLLECTIVE_KERNEL.search(name) is not None
+    return _COLLECTIVE_KERNEL.search(name[:_LONGEST]) is not None
 
 
 def is_collective_operator(name: str) -> bool:
     """True for the name of a host operator or annotation that is a collective."""
-    return _COLLECTIVE_OPERATOR.search(name) is not None
+    return _COLLECTIVE_OPERATOR.search(name[:_LONGEST]) is not None
 
 
-def uses_matrix_unit(name: str) -> bool:
-    """True for the name of a kernel that computes on Tensor Cores, MFMA, XMX or the like."""
-    return _MATRIX_KERNEL.search(name) is not None
+def matrix_use(name: str) -> MatrixUse:
+    """Whether a kernel of this name computes on a matrix unit; UNKNOWN where the name tells nothing."""
+    name = name[:_LONGEST]
+    if _MATRIX_KERNEL.search(name):
+        return MatrixUse.YES
+    return MatrixUse.NO if _PLAIN_KERNEL.search(name) or _COLLECTIVE_KERNEL.search(name) else MatrixUse.UNKNOWN
 
 
 def is_matrix_eligible(name: str) -> bool:
@@ -79,6 +85,9 @@ def describe(device_id: str, properties: Properties, metadata_keys: frozenset[st
         max_threads_per_sm=_whole(properties, "maxThreadsPerMultiprocessor"),
         warp_size=_whole(properties, "warpSize"),
         has_matrix_unit=family.has_matrix_unit(properties) if family and properties else None,
+        precisions=family.precisions(properties) if family and properties else (),
+        matrix_unit=family.matrix_unit if family else "",
+        multiprocessor=family.multiprocessor if family else "",
     )
 
 

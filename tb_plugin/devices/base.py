@@ -18,6 +18,11 @@ def says_nothing(properties: Properties) -> bool | None:
     return None
 
 
+def no_precisions(properties: Properties) -> tuple[str, ...]:
+    """The number formats of matrix units of a family whose traces do not tell."""
+    return ()
+
+
 @dataclass(frozen=True)
 class DeviceFamily:
     """One vendor's vocabulary. Patterns are searched (not anchored) in names, with the case they are written in."""
@@ -30,7 +35,9 @@ class DeviceFamily:
     collective_operators: tuple[str, ...] = ()
     """Regular expressions for host operators and annotations that are collectives."""
     matrix_kernels: tuple[str, ...] = ()
-    """Regular expressions for kernels that compute on a matrix unit."""
+    """Regular expressions for kernels that compute on a matrix unit. They win over ``plain_kernels``."""
+    plain_kernels: tuple[str, ...] = ()
+    """Regular expressions for kernels that do not. Of a kernel that neither list knows nothing is said."""
     matrix_operators: frozenset[str] = frozenset()
     """Names of host operators whose work may run on a matrix unit."""
     device_names: str = ""
@@ -40,6 +47,12 @@ class DeviceFamily:
     metadata_keys: tuple[str, ...] = ()
     """Beginnings of top-level trace keys only this family writes."""
     has_matrix_unit: Callable[[Properties], bool | None] = says_nothing
+    precisions: Callable[[Properties], tuple[str, ...]] = no_precisions
+    """Which of fp16, bf16, tf32, fp8 the matrix units of a device compute in."""
+    matrix_unit: str = ""
+    """The vendor's word for its matrix units, plural."""
+    multiprocessor: str = ""
+    """The vendor's word for what runs a block of threads."""
     has_capability: bool = False
     """True when computeMajor and computeMinor are a compute capability in NVIDIA's sense."""
 

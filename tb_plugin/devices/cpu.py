@@ -39,6 +39,27 @@ COLLECTIVE_OPERATORS = (
     r"^_C_custom_ar::(?:qr_)?all_reduce$",
 )
 
+# Kernels without a matrix unit on any vendor's device: PyTorch's own, Inductor's fused point-wise and reduction kernels,
+# what libraries call such work, looked for in the function's own name: a word of a product or of attention beside it
+# leaves the question open.
+_FUNCTION = r"(?:\(anonymous namespace\)|[^<(])*?"
+_PRODUCT = (
+    r"(?<!fb)gemm|matmul|einsum|(?<![a-z])(?:b?mm|mma|dot|moe|mlp|linear)(?![a-z])"
+    r"|mfma|attention|attn|mha|mla|conv(?!ert)"
+)
+_PLAIN_WORDS = (
+    r"elementwise|pointwise|vectorized|softmax|norm(?:_|\b|aliz|K|k)|(?:layer|batch|rms|group)_?norm|transpose|permute|rotary|rope"
+    r"|gelu|silu|relu|sigmoid|tanh|dropout|act_and_mul|activation|reduce|reduction|argmax|cumsum|prefix_sum|scan|sort|topk|top_k"
+    r"|histogram|embedding|gather|scatter|index|indices|position|clamp|bounds|copy|fill|memset|memcpy|concat|padding|pool(?:ing)?"
+    r"|upsample|interpolate|quantize|dequant|convert|sampl(?:e|ing)|random|philox|distribution|nonzero|masked|multi_tensor"
+    r"|optimizer|adam|sgd|(?:store|write|save)_\w*cache"
+)
+PLAIN_KERNELS = (
+    r"\bat::native::|\bat_cuda_detail::|\bat::cuda::|_ZN2at6native",
+    r"^triton_(?:poi|red|per|for|split_scan)_",
+    rf"^(?!{_FUNCTION}(?i:{_PRODUCT})){_FUNCTION}(?i:{_PLAIN_WORDS})",
+)
+
 # Operators that may be computed on a matrix unit: the list torch-tb-profiler used (PyTorch 1.x names) ...
 _ATEN_CLASSIC = """
 _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution
@@ -83,4 +104,5 @@ CPU = DeviceFamily(
     categories=CATEGORIES,
     collective_operators=COLLECTIVE_OPERATORS,
     matrix_operators=MATRIX_OPERATORS,
+    plain_kernels=PLAIN_KERNELS,
 )

@@ -42,7 +42,23 @@ _HOPPER_BLACKWELL = (
     r"cutlass3x_sm\d+_tensorop",  # CUTLASS 3 operator class
     r"nvjet_",  # cuBLAS 12.x's generated Hopper and Blackwell products: nvjet_tst_..., nvjet_sm100_...
     r"tcgen05", r"umma", r"UMMA",  # Blackwell's instruction and its CUTLASS name
+    # TensorRT-LLM's generated products: bmm_E4m3_E4m3E4m3_Fp32_t128x8x128_s3_et64x8_..._sm100a
+    r"(?:^|\W)(?:bmm|gemm)_\w*(?:E4m3|E5m2|E2m1|Bfloat16|Fp16)\w*_(?:t|m)\d+x\d+x\d+\w*sm(?:90|1\d\d)",
     r"deep_gemm::", r"fp8_gemm_kernel",  # DeepGEMM exists for wgmma and tcgen05 alone
+)  # fmt: skip
+_TRITON = (
+    # Triton's dot is a matrix instruction for 16 and 8 bit, and these exist for nothing else.
+    r"(?:^|\W)_?(?:p_)?matmul_ogs",  # products of experts: _matmul_ogs_NNT_bf16xbf16xmxfp4_64x256x128x1_swiglu
+    r"^kernel_unified_attention",  # vLLM and SGLang: kernel_unified_attention_2d, _3d
+    r"^triton_tem_fused_\w*(?:mm|convolution|attention)",  # Inductor's templates of products and attention
+    r"^_?(?:fused_moe_kernel|w8a8_(?:triton_)?block_(?:fp8|int8)_matmul|_?scaled_mm_kernel)",
+    r"^(?:_?sage_?(?:attn)?_?fwd|_attn_fwd|_attn_bwd)",  # SageAttention, the tutorials' flash attention
+)  # fmt: skip
+_MANGLED = (
+    # cuDNN built on CUTLASS, as a symbol: the implicit product exists for the tensor operator class alone.
+    r"cutlass\w*cudnn\w*6Kernel\w*(?:ImplicitGemm|TensorOp)",
+    r"_ZN\d*cutlass\w*(?:TensorOp|OpClassTensorOp|SM\d+_\d+x\d+x\d+)",
+    r"m16n8k\d+",  # the instruction's shape, in names of PyTorch's own 4 bit products
 )  # fmt: skip
 _ATTENTION = (
     # flash_fwd_kernel, flash_bwd_dq_dk_dv_loop_...; not its pre- and postprocessing
@@ -54,12 +70,36 @@ _ATTENTION = (
 )  # fmt: skip
 
 
+PLAIN_KERNELS = (
+    # Single precision on CUDA cores: cuBLAS's and cuDNN's prefix letters, CUTLASS's operator class.
+    r"(?:volta|maxwell|pascal|turing|ampere|hopper|kepler|gk\d+|sm\d+)_(?:[sdcz]gemm|scudnn|dcudnn|gcgemm)",
+    r"^(?:\w*_)?[sdcz]gemm(?:_|\b)|(?:im|ex)plicit_convolve_[sd]gemm|simt_[sdcz]",
+    r"cudnn\w*_scudnn",
+    r"(?:dgrad|wgrad_alg\d)_engine|cudnn::(?:\w+::)*(?:dgrad2d|wgrad2d|winograd|bn_|ops::|pooling|kern_precompute)",
+    r"epilogue::impl::globalKernel|computeOffsetsKernel",
+    r"winograd_nonfused|winograd\w*tile|gemv\w*|gemmk1|dot_kernel|splitK\w*[rR]educe|nchwToNhwc|nhwcToNchw|im2col|col2im",
+    r"fft\dd_|conv_depthwise|cub::|thrust::|CatArrayBatchedCopy|flash_\w*(?:dot_do_o|convert|combine)",
+)
+
+
 def _has_tensor_cores(properties: Properties) -> bool | None:
     # Volta (7.0) introduced them. The GTX 16 series (7.5) has none; its names say so.
     major = properties.get("computeMajor")
     if not isinstance(major, int) or isinstance(major, bool):
         return None
     return major >= 7 and "GTX 16" not in str(properties.get("name", ""))
+
+
+_SINCE = {"fp16": (7, 0), "bf16": (8, 0), "tf32": (8, 0), "fp8": (8, 9)}
+"""Compute capability from which Tensor Cores know a format."""
+
+
+def _precisions(properties: Properties) -> tuple[str, ...]:
+    if not _has_tensor_cores(properties):
+        return ()
+    minor = properties.get("computeMinor")
+    has = (properties["computeMajor"], minor if isinstance(minor, int) else 0)
+    return tuple(name for name, since in _SINCE.items() if has >= since)
 
 
 CUDA = DeviceFamily(
@@ -72,10 +112,14 @@ CUDA = DeviceFamily(
     },
     collective_kernels=COLLECTIVE_KERNELS,
     collective_operators=(r"^nccl:\w",),
-    matrix_kernels=_VOLTA_TURING + _AMPERE + _HOPPER_BLACKWELL + _ATTENTION,
+    matrix_kernels=_VOLTA_TURING + _AMPERE + _HOPPER_BLACKWELL + _TRITON + _MANGLED + _ATTENTION,
+    plain_kernels=PLAIN_KERNELS,
     device_names=r"nvidia|tesla|geforce|quadro|\brtx\b|titan|jetson|\b[vahb]\d{2,3}\b",
     property_keys=frozenset({"sharedMemPerBlockOptin", "regsPerMultiprocessor"}),
     metadata_keys=("cuda_runtime_version", "cuda_driver_version", "cupti_version"),
     has_matrix_unit=_has_tensor_cores,
+    precisions=_precisions,
+    matrix_unit="Tensor Cores",
+    multiprocessor="SM",
     has_capability=True,
 )

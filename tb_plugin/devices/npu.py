@@ -16,4 +16,5 @@ NPU = DeviceFamily(
     device_names=r"ascend|\bnpu\b|gaudi|habana",
     property_keys=frozenset({"npuName"}),
     metadata_keys=("ascend", "npu", "torch_npu"),
+    multiprocessor="AI core",
 )

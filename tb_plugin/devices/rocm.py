@@ -28,6 +28,12 @@ MATRIX_KERNELS = (
     r"^attn_fwd$|^attn_bwd|^bwd_kernel_d[kq]",  # the Triton attention PyTorch ships for ROCm (AOTriton)
 )
 
+PLAIN_KERNELS = (
+    r"^Cijk_",  # Tensile without a matrix instruction
+    r"igemm_(?:fwd|bwd|wrw)_gtc_",  # MIOpen without the x
+    r"SubTensorOp|batched_transpose_|MIOpenBatchNorm|miopenSp3Asm|naive_conv|paged_attention_ll4mi_reduce|rocprim::",
+)
+
 # gfx908 (MI100) brought MFMA. Radeon names say nothing: WMMA exists from RDNA 3 on, yet "AMD Radeon Graphics" is
 # also what an MI250 calls itself without its identity tables.
 _WITH_MFMA = re.compile(r"\bMI\s?-?(?:1[0-9]{2}|2[0-9]{2}|3[0-9]{2}|4[0-9]{2})[A-Z]?\b|gfx(?:908|90a|94\w|95\w)")
@@ -45,14 +51,29 @@ def _has_mfma(properties: Properties) -> bool | None:
     return True if major == 9 and minor in (4, 5) else None
 
 
+_WITH_FP8 = re.compile(r"\bMI\s?-?3[0-9]{2}[A-Z]?\b|gfx9(?:4|5)\w")
+
+
+def _precisions(properties: Properties) -> tuple[str, ...]:
+    # TF32 exists on MI300 alone, and PyTorch does not offer it there by default.
+    if not _has_mfma(properties):
+        return ()
+    name = f"{properties.get('name', '')} {properties.get('gcnArchName', '')}"
+    return ("fp16", "bf16", "fp8") if _WITH_FP8.search(name) else ("fp16", "bf16")
+
+
 ROCM = DeviceFamily(
     id="rocm",
     categories={"hip_runtime": Kind.RUNTIME, "hip_driver": Kind.RUNTIME},
     collective_kernels=COLLECTIVE_KERNELS,
     collective_operators=(r"^rccl:\w",),
     matrix_kernels=MATRIX_KERNELS,
+    plain_kernels=PLAIN_KERNELS,
     device_names=r"\bamd\b|radeon|instinct|gfx\d",
     property_keys=frozenset({"maxSharedMemoryPerMultiProcessor", "gcnArchName"}),
     metadata_keys=("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler"),
     has_matrix_unit=_has_mfma,
+    precisions=_precisions,
+    matrix_unit="Matrix Cores",
+    multiprocessor="CU",
 )

@@ -37,4 +37,7 @@ XPU = DeviceFamily(
     property_keys=frozenset({"maxComputeUnits", "maxWorkGroupSize"}),
     metadata_keys=("level_zero", "xpu"),
     has_matrix_unit=_has_xmx,
+    precisions=lambda properties: ("fp16", "bf16") if _has_xmx(properties) else (),
+    matrix_unit="XMX",
+    multiprocessor="Xe core",
 )

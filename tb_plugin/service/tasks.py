@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching
+from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, rows_of, values_of
 from tb_plugin.analyses.overview.configuration import head_settings
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.analyses.timeline.pyramid import Pyramid, pyramid_of
@@ -189,7 +189,7 @@ def view(path: str, analysis_id: str, params: Params, *, report: Report) -> byte
 def table_csv(path: str, analysis_id: str, params: Params, *, report: Report) -> bytes:
     """All matching rows of a table as CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
     frame, data = _found(path, analysis_id, params)
-    return as_csv(frame.columns, zip(*(data[column.metric.key].to_pylist() for column in frame.columns), strict=True))
+    return as_csv(frame.columns, zip(*(values_of(data[column.metric.key]) for column in frame.columns), strict=True))
 
 
 def tiles(path: str, level: int, wanted: Sequence[Tile], *, report: Report) -> bytes:
@@ -291,7 +291,7 @@ def report_numbers(path: str, view_ids: Sequence[str], params: Params, *, report
             # All columns, also those that a page leaves out because they say nothing for this trace.
             shown = [column.metric.key for column in frame.columns]
             others = [key for key in frame.data.column_names if key not in shown]
-            tables[name] = frame.data.select([*shown, *others]).to_pylist()
+            tables[name] = rows_of(frame.data, [*shown, *others])
     return to_json({"facts": facts, "tables": tables})
 
 

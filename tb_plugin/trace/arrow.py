@@ -30,7 +30,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -116,7 +116,7 @@ def _read(path: str) -> TraceTable:
         steps=steps,
         strings=StringTable(table["strings"].chunk(0).values),
         tracks=tuple(Track(**track) for track in header["tracks"]),
-        devices=tuple(DeviceInfo(**device) for device in header["devices"]),
+        devices=tuple(_device(device) for device in header["devices"]),
         metadata=header["metadata"],
         report=_report(header["report"]),
         coverage=_coverage(header["coverage"]),
@@ -129,6 +129,10 @@ def _read(path: str) -> TraceTable:
 def _bools(values: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Arrow packs booleans into bits, so these few columns are unpacked."""
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _device(header: dict[str, Any]) -> DeviceInfo:
+    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"])})
 
 
 def _coverage(header: dict[str, Any]) -> Coverage:

@@ -15,10 +15,16 @@ class DeviceInfo:
     name: str | None = None
     memory_bytes: int | None = None
     sm_count: int | None = None
-    """Streaming multiprocessors (compute units on AMD)."""
+    """Number of multiprocessors."""
     capability: str | None = None
     """Compute capability ``major.minor`` (NVIDIA), None elsewhere."""
     max_threads_per_sm: int | None = None
     warp_size: int | None = None
     has_matrix_unit: bool | None = None
-    """True when the device has Tensor Cores, MFMA or an equivalent; None when unknown."""
+    """True when the device has one; None when unknown."""
+    matrix_unit: str = ""
+    """The vendor's word for its matrix units (Tensor Cores, Matrix Cores, XMX), "" when it has none."""
+    precisions: tuple[str, ...] = ()
+    """Number formats below 32 bit (and tf32) that its matrix units compute in: fp16, bf16, tf32, fp8; () = unknown."""
+    multiprocessor: str = ""
+    """The vendor's word for what runs a block of threads (SM, CU, Xe core), "" when it has none."""

@@ -44,6 +44,14 @@ class EventKind(IntEnum):
     """The profiler's record window (category Trace)."""
 
 
+class MatrixUse(IntEnum):
+    """Whether a kernel computes on a matrix unit (Tensor Cores, Matrix Cores, XMX), as far as its name tells."""
+
+    NO = 0
+    YES = 1
+    UNKNOWN = 2
+
+
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 """Kinds that keep a device busy."""
 

@@ -173,7 +173,8 @@ class RawTrace:
     external_id: Int64
     device: Int16
     is_collective: Bool
-    uses_matrix_unit: Bool
+    uses_matrix_unit: UInt8
+    """MatrixUse of each row; NO for all that is no kernel."""
     matrix_eligible: Bool
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
@@ -291,7 +292,8 @@ class TraceTable:
     correlation: Int64
     external_id: Int64
     is_collective: Bool
-    uses_matrix_unit: Bool
+    uses_matrix_unit: UInt8
+    """MatrixUse of each row; NO for all that is no kernel."""
     matrix_eligible: Bool
     parent: Int32
     operator: Int32

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.overview.advice import matrix_eligible_share
+from tb_plugin.analyses.overview.advice import matrix_eligible
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, named, part, row, rows, trace
 
@@ -308,7 +308,7 @@ def test_tensor_cores() -> None:
 def test_share_of_eligible_operators() -> None:
     builder = trace().op("aten::conv2d", 200, 100).op("op_no_tc", 205, 10).launches(K("kernel_no_tc", 10, 300))
     builder.op("aten::cudnn_convolution", 215, 10).launches(K("volta_fp16_s884", 15, 320))
-    assert matrix_eligible_share(builder.table()) == 0.6
+    assert matrix_eligible(builder.table()).ratio == 0.6
 
 
 def nccl(broadcast: Any, add: Any, all_reduce: Any) -> TraceTable:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tb_plugin.analyses.base import rows_of
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, part, trace
 
 
@@ -69,12 +70,92 @@ def test_another_backend_than_nccl_must_have_been_seen(collective: str | None, f
         (6, "aten::mm", "sgemm", False),
         (7, "aten::add", "add", False),
         (7, "aten::mm", "volta_fp16_s884gemm", False),
+        (7, "aten::mm", "my_kernel", False),
     ],
-    ids=["Volta", "Pascal has none", "nothing eligible", "already used"],
+    ids=["Volta", "Pascal has none", "nothing eligible", "already used", "nobody knows"],
 )
 def test_tensor_cores_that_nobody_uses(major: int, op: str, name: str, fires: bool) -> None:
     builder = trace().device(0, computeMajor=major).step(1, 0, 1000).op(op, 0, 20).launches(kernel(name, 900, 50))
     assert ("matrix_units" in rules(builder)) is fires
+
+
+@pytest.mark.parametrize(("dur", "fires"), [(99, False), (100, True)])
+def test_unused_tensor_cores_from_a_tenth_of_the_kernel_time(dur: int, fires: bool) -> None:
+    builder = trace().device(0).step(1, 0, 1000).op("aten::mm", 0, 20).launches(kernel("sgemm", dur, 0))
+    builder.op("aten::add", 30, 20).launches(kernel("vectorized_elementwise_kernel", 1000 - dur, dur))
+    assert ("matrix_units" in rules(builder)) is fires
+
+
+@pytest.mark.parametrize(
+    ("properties", "words", "not_words"),
+    [
+        ({"computeMajor": 7, "computeMinor": 0}, ["float16"], ["TF32", "bfloat16"]),
+        ({"computeMajor": 7, "computeMinor": 5}, ["float16"], ["TF32", "bfloat16"]),
+        ({"name": "NVIDIA A100", "computeMajor": 8, "computeMinor": 0}, ["bfloat16", "TF32"], []),
+        ({"name": "AMD Instinct MI250X", "computeMajor": 9, "computeMinor": 0}, ["bfloat16"], ["TF32"]),
+    ],
+    ids=["V100", "T4", "A100", "MI250X"],
+)
+def test_advice_names_only_formats_that_the_device_has(
+    properties: dict[str, Any], words: list[str], not_words: list[str]
+) -> None:
+    builder = trace().device(0, **properties).step(1, 0, 1000).op("aten::mm", 0, 20).launches(kernel("sgemm", 900, 50))
+    notices: Any = part(builder.table(), "overview").payloads["recommendations"]
+    todo = next(notice.todo for notice in notices.notices if notice.rule == "matrix_units")
+    assert all(word in todo for word in words) and not any(word in todo for word in not_words)
+
+
+def of_matrix_units(builder: TraceBuilder) -> tuple[Any, ...]:
+    """The share of the Overview's card, of the facts and of the Kernels page, and the page's rows."""
+    table = builder.table()
+    found = facts(table)
+    page = part(table, "kernels")
+    donut: Any = page.payloads.get("matrix_unit")
+    parts = {slice.metric.title: slice.value for slice in donut.parts} if donut else {}
+    rows = {
+        row["name"]: row["uses_matrix_unit"]
+        for row in rows_of(page.frames["kernels"].data, ["name", "uses_matrix_unit"])
+    }
+    return found["device.0.tensor_core_ratio"], found["device.0.matrix_unknown_ratio"], parts, rows
+
+
+def test_time_on_matrix_units_is_one_number_over_all_kernels() -> None:
+    """N1: 50 us of a graph replay on Tensor Cores, 30 us of an operator without, 20 us of which nobody knows."""
+    builder = trace().device(0).on_device(kernel("volta_h884gemm", 50, 0)).on_device(kernel("mystery", 20, 80))
+    builder.op("aten::mm", 0, 9).launches(kernel("volta_sgemm_128x64_nn", 30, 50))
+    used, unknown, parts, rows = of_matrix_units(builder)
+    assert (used, unknown) == (0.5, 0.2)
+    assert parts == {"Using Tensor Cores": 50_000, "Not using Tensor Cores": 30_000, "Unknown": 20_000}
+    assert rows == {"volta_h884gemm": True, "volta_sgemm_128x64_nn": False, "mystery": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "name", "ratio", "title"),
+    [
+        (
+            {"name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4},
+            "Cijk_MT64x64_MI16x16x1",
+            1,
+            "Matrix Cores",
+        ),
+        ({"name": "Intel(R) Data Center GPU Max 1550"}, "gemm_kernel", 1, "XMX"),
+        ({"name": "Tesla P100", "computeMajor": 6}, "sgemm", None, None),
+        ({"name": "MTIA"}, "sgemm", None, None),
+    ],
+)
+def test_matrix_units_have_the_vendor_s_name_and_are_absent_where_there_are_none(
+    properties: dict[str, Any], name: str, ratio: float | None, title: str | None
+) -> None:
+    builder = trace().device(0, **properties).op("aten::mm", 0, 9).launches(kernel(name, 30, 50))
+    used, unknown, parts, _ = of_matrix_units(builder)
+    assert (used, unknown) == (ratio, None if ratio is None else 0)
+    assert list(parts) == ([f"Using {title}", f"Not using {title}"] if title else [])
+    assert titles(builder, "kernels").get("uses_matrix_unit") == title
+    assert ("matrix_self_ratio" in titles(builder, "operators")) is bool(title)
+
+
+def titles(builder: TraceBuilder, view: str) -> dict[str, str]:
+    return {column.metric.key: column.metric.title for column in part(builder.table(), view).frames[view].columns}
 
 
 @pytest.mark.parametrize(

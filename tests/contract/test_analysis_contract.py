@@ -14,6 +14,7 @@ import pytest
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, page
+from tb_plugin.analyses.base import rows_of as on_the_wire
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads.export import to_json
 from tests.builders import kernel, trace
@@ -119,7 +120,7 @@ def test_frames_stand_in_the_order_they_claim(case: tuple[Analysis, str, Part]) 
 
 def rows_of(frame: Frame) -> list[dict[str, Any]]:
     keys = [column.metric.key for column in frame.columns]
-    return frame.data.select(keys).to_pylist()  # type: ignore[no-any-return]
+    return on_the_wire(frame.data, keys)
 
 
 def ordered(rows: list[dict[str, Any]], key: str, descending: bool) -> list[dict[str, Any]]:
@@ -128,8 +129,8 @@ def ordered(rows: list[dict[str, Any]], key: str, descending: bool) -> list[dict
     def compare(a: dict[str, Any], b: dict[str, Any]) -> int:
         if a[key] is None or b[key] is None:
             return (a[key] is None) - (b[key] is None)
-        one = a[key].encode() if isinstance(a[key], str) else a[key]
-        other = b[key].encode() if isinstance(b[key], str) else b[key]
+        # A flag may be "unknown", which comes after true.
+        one, other = (str(v).encode() if isinstance(v, (str, bool)) else v for v in (a[key], b[key]))
         return ((one > other) - (one < other)) * (-1 if descending else 1)
 
     return sorted(rows, key=cmp_to_key(compare))

@@ -3,6 +3,8 @@
 # ruff: noqa: E501  raw events and kernel names stay on one line, and JSON is full of braces
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from tb_plugin.devices import (
@@ -12,9 +14,9 @@ from tb_plugin.devices import (
     is_collective_operator,
     is_matrix_eligible,
     kind_of,
-    uses_matrix_unit,
+    matrix_use,
 )
-from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.schema import EventKind, MatrixUse
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_no_two_families_disagree_about_a_category():
 ])  # fmt: skip
 def test_collective_kernels(name):
     assert is_collective_kernel(name)
-    assert not uses_matrix_unit(name)
+    assert matrix_use(name) is MatrixUse.NO
 
 
 @pytest.mark.parametrize(
@@ -99,9 +101,14 @@ def test_other_operators(name):
     "Cijk_Alik_Bljk_SB_Bias_AS_SAV_UserArgs_MT64x16x32_MI16x16x1_SN_LDSB0", "Cijk_Ailk_Bljk_BBS_BH_MT64x64x64_MI16x16x16x1_SN_1LDSB0",
     "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt128x128x32_wt32x32x8_ws1x1",
     "_ZN2ck16tensor_operation6device12_GLOBAL__N_139kernel_grouped_conv_fwd_xdl_cshuffle_v3INS", "attn_fwd",
+    "_matmul_ogs_NNT_bf16xbf16xmxfp4_64x256x128x1_swiglu", "_p_matmul_ogs_TNT_fp8e5xfp8e5xmxfp4_128x256x128x1",
+    "bmm_MxE4m3_MxE2m1MxE4m3_Fp32_t128x8x512u2_s4_et128x8_m128x8x32_cga1x1x1_16dp256b_TN_transOut_schedS_bN_dynBatch_sm100f",
+    "kernel_unified_attention_2d", "kernel_unified_attention_3d", "sage_fwd", "triton_tem_fused_mm_3",
+    "_ZN19cutlass_cudnn_train6KernelINS_4conv6kernel23ImplicitGemmConvolutionINS1_11threadblock22ImplicitGemmMultistageINS_4gemm9GemmShapeILi64E",
+    "void at::native::tinygemm_m16n8k16_chunk_kernel<at::native::ALayout_RM<(at::native::KReductionType)0>>()",
 ])  # fmt: skip
 def test_matrix_kernels(name):
-    assert uses_matrix_unit(name)
+    assert matrix_use(name) is MatrixUse.YES
 
 
 @pytest.mark.parametrize("name", [
@@ -111,9 +118,29 @@ def test_matrix_kernels(name):
     "cudnn_infer_volta_scudnn_128x64_3dconv_fprop_medium_nn_v1", "igemm_fwd_gtc_nchw_fp32",
     "void flash_bwd_dot_do_o_kernel<true, Flash_bwd_kernel_traits<64>>(Flash_bwd_params)",
     "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256ELi16ELb0ELb0ELb1ELi1EEEvPT0_",
+    "triton_poi_fused__unsafe_view_mul_silu_2", "triton_red_fused_add_mean_mul_pow_rsqrt_0", "triton_per_fused_native_layer_norm_1",
+    "void fbgemm_gpu::permute_2D_data_kernel<false, int, int, decltype(nullptr)>(int)", "void (anonymous namespace)::clamp_position_kernel<long>(long*)",
+    "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*)", "void epilogue::impl::globalKernel<float, float, float, true, true>(int)",
+    "void wgrad_alg0_engine<float, 128, 6, 7, 3, 3, 5, false, 512>(int)",
 ])  # fmt: skip
 def test_kernels_without_matrix_unit(name):
-    assert not uses_matrix_unit(name)
+    assert matrix_use(name) is MatrixUse.NO
+
+
+@pytest.mark.parametrize("name", [
+    "", "my_kernel", "_fwd_kernel", "triton_", "fused_recurrent_gated_delta_rule_fwd_kernel", "void gemm<float>(float const*)", "rmsnorm_gemm_fused",
+    "void flashinfer::BatchDecodeWithPagedKVCacheKernel<...>", "void my::fused_attention_softmax<4>()", "paged_attention_v1_kernel",
+])  # fmt: skip
+def test_kernels_whose_names_tell_nothing_about_a_matrix_unit(name):
+    assert matrix_use(name) is MatrixUse.UNKNOWN
+
+
+def test_a_hostile_name_takes_no_time():
+    begun = process_time()
+    for text in ("_ZN7cutlass", "Cijk_a_", "flash_fwd", "void (anonymous namespace)::", "cudnn::", "fb"):
+        matrix_use(text * 100_000)
+        is_collective_kernel(text * 100_000)
+    assert process_time() - begun < 5
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.base import Params, rows_of
 from tests.conftest import SAMPLE_FILES, sample
 
 FOLDER = Path(__file__).resolve().parent
@@ -35,7 +35,7 @@ def _text(part: Any) -> str:
     tables = []
     for frame in part.frames.values():
         keys = [column.metric.key for column in frame.columns]
-        first = frame.data.select(keys).slice(0, ROWS).to_pylist()
+        first = rows_of(frame.data.slice(0, ROWS), keys)
         lines = [json.dumps([_short(row[key]) for key in keys], ensure_ascii=False) for row in first]
         body = "".join(f",\n      {line}" for line in lines)
         tables.append(

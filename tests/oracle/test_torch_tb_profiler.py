@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.overview.advice import matrix_eligible_share
+from tb_plugin.analyses.overview.advice import matrix_eligible
 from tb_plugin.trace.table import TraceTable
 from tests.builders import facts, part, row, rows
 from tests.conftest import SHARED, loaded, needs_shared
@@ -90,7 +90,7 @@ def test_ratios(name: str) -> None:
     assert found["device.0.sm_efficiency"] == pytest.approx(sm_efficiency, rel=1e-9)
     assert found["device.0.occupancy"] * 100 == pytest.approx(occupancy, rel=1e-9)
     assert found["device.0.tensor_core_ratio"] == 0
-    assert matrix_eligible_share(table(name)) == pytest.approx(eligible, rel=1e-9)
+    assert matrix_eligible(table(name)).ratio == pytest.approx(eligible, rel=1e-9)
 
 
 @pytest.mark.parametrize(

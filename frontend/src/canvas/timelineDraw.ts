@@ -164,7 +164,7 @@ function labelOf(model: TimelineModel, tile: Tile, i: number, isDevice: boolean)
   return label
 }
 
-/** A corner that says: this kernel uses Tensor Cores. */
+/** A corner that says: this kernel uses matrix units. */
 function badge(context: CanvasRenderingContext2D, right: number, y: number): void {
   context.fillStyle = MATRIX
   context.beginPath()

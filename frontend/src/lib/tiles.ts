@@ -19,7 +19,7 @@ export interface TileColumns {
   /** Row of the event in the trace table; of several events the longest, which the columns below are about. */
   event: Int32Array
   category: Uint8Array
-  /** 1 = uses Tensor Cores or their like. */
+  /** Use of matrix units (Tensor Cores or their like) by the name of the kernel: 0 = no, 1 = yes, 2 = unknown. */
   matrix: Uint8Array
   name: Int32Array
   names: string[]

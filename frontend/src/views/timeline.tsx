@@ -244,7 +244,7 @@ function Legend() {
           <Swatch color={categoryColor(kind)} /> {label}
         </span>
       ))}
-      <span title="The corner of kernels that use Tensor Cores or their like">◥ Tensor Cores</span>
+      <span title="The corner of kernels that use matrix units (Tensor Cores, Matrix Cores, XMX), by their name">◥ matrix units</span>
     </span>
   )
 }

@@ -127,7 +127,7 @@ function HoverTip({ hover, width, height }: { hover: Hover; width: number; heigh
         ['Start', format(item.start, 'ns')],
       ]
   if (item.module) lines.push(['Module', item.module])
-  if (item.matrix && !merged) lines.push(['Tensor Cores', 'used'])
+  if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
   const style = {
     left: Math.min(hover.x + 14, Math.max(0, width - 340)),
     ...(hover.y > height / 2 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),

@@ -62,10 +62,12 @@ class Overview:
         breakdown = break_down(trace, steps)
         window = (int(steps.start_ns[0]), int(steps.end_ns[-1])) if len(steps.label) else None
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
-        ratios = {d.id: device_ratios(trace, i, window) for i, d in enumerate(trace.devices) if d.id in times}
+        selection = select_rows(trace, params.steps)
+        kernels = selection.of(trace, EventKind.KERNEL)
+        ratios = {d.id: device_ratios(trace, i, window, kernels) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
         driver = driver_calls(trace, union(steps.host_start_ns, steps.host_end_ns))
-        advice = recommendations(Situation(trace, breakdown, with_kernels, driver))
+        advice = recommendations(Situation(trace, breakdown, with_kernels, driver, kernels))
         payloads: dict[str, Payload] = {
             "headline": _headline(breakdown, steps.recorded, with_kernels),
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
@@ -81,7 +83,7 @@ class Overview:
             "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
         }
         return Part(
-            coverage=select_rows(trace, params.steps).coverage,
+            coverage=selection.coverage,
             facts=_facts(trace, breakdown, times, ratios),
             frames={"steps": _frame(breakdown)},
             payloads=payloads,

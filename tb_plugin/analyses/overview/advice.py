@@ -7,21 +7,27 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
 from tb_plugin.analyses.grouping import Forest, sum_by
+from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analyses.overview.device_time import DeviceRatios
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.steps import Breakdown
 from tb_plugin.payloads import Figure, Link, Notice, Reference, Severity
 from tb_plugin.trace.numbering import places_of
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
 
 DATALOADER_SHARE = 0.05
 COMMUNICATION_SHARE = 0.1
 LOW_UTILIZATION = 0.5
 MEMORY_SHARE = 0.9
+MATRIX_SHARE = 0.1
+"""Below this share of the kernel time even kernels that took no time at all would hardly change a step."""
 NCCL_CAPABILITY = 3.5
 SEVERE_SHARE = 0.2
 """From here on a finding is marked high: fixing it changes the step visibly."""
@@ -39,6 +45,8 @@ class Situation:
     """By device id, devices with kernels only."""
     driver: DriverCalls
     """Inside the chosen steps."""
+    kernels: Int64
+    """Rows of the kernels of the chosen steps."""
 
 
 def recommendations(situation: Situation) -> list[Notice]:
@@ -186,40 +194,69 @@ def _low_utilization(s: Situation) -> Notice | None:
 
 
 def _matrix_units(s: Situation) -> Notice | None:
-    trace = s.trace
-    if not any(device.has_matrix_unit for device in trace.devices):
+    units, time = matrix_units(s.trace, s.kernels), matrix_time(s.trace, s.kernels)
+    eligible = matrix_eligible(s.trace)
+    if not units or time.used_ns or eligible.unused_ratio < MATRIX_SHARE:
         return None
-    kernels = trace.kind == EventKind.KERNEL
-    total = int(trace.dur_ns[kernels].sum())
-    used = int(trace.dur_ns[kernels & trace.uses_matrix_unit].sum())
-    eligible = matrix_eligible_share(trace)
-    if not total or used or eligible <= 0:
-        return None
+    figures = [
+        METRICS.figure("matrix_eligible_ratio", eligible.ratio, f"Eligible for {units}"),
+        METRICS.figure("matrix_used_ratio", time.used_ratio, f"On {units}"),
+    ]
+    if time.unknown_ns:
+        figures.append(METRICS.figure("matrix_unknown_ratio", time.unknown_ratio, f"Unknown use of {units}"))
     return Notice(
         rule="matrix_units",
-        severity=_severity(eligible),
-        text="{matrix_eligible_ratio} of the kernel time comes from operators that could use Tensor Cores, and none does.",
-        todo="Automatic mixed precision runs them in 16 bit; TF32 needs one line (torch.set_float32_matmul_precision).",
-        figures=[METRICS.figure("matrix_eligible_ratio", eligible), METRICS.figure("matrix_used_ratio", used / total)],
+        severity=_severity(eligible.ratio),
+        text=f"{{matrix_eligible_ratio}} of the kernel time comes from operators that could use {units}, and no kernel "
+        "is known to.",
+        todo=_lower_precision(s),
+        figures=figures,
         measure="matrix_eligible_ratio",
-        threshold=0.0,
+        threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
         references=[Reference("PyTorch: AMP", "https://docs.pytorch.org/docs/stable/amp.html")],
     )
 
 
+def _lower_precision(s: Situation) -> str:
+    """What to do so that matrix units are used: formats that all devices that ran kernels have."""
+    used = [
+        set(s.trace.devices[int(device)].precisions) for device in np.unique(s.trace.device[s.kernels]) if device >= 0
+    ]
+    has = set.intersection(*used) if used else set()
+    todo = "Automatic mixed precision runs them in 16 bit"
+    if "bf16" in has:
+        todo += " (bfloat16 needs no loss scaling)"
+    elif "fp16" in has:
+        todo += " (float16, with a gradient scaler)"
+    return f"{todo}; TF32 needs one line (torch.set_float32_matmul_precision)." if "tf32" in has else f"{todo}."
+
+
+@dataclass(frozen=True)
+class MatrixEligible:
+    """Shares of the kernel time that operators launched, 0..1 (0 without kernels)."""
+
+    ratio: float
+    """Of the innermost operators that could use matrix units."""
+    unused_ratio: float
+    """Of these, in kernels that are known to use none."""
+
+
 @lru_cache(maxsize=2)
-def matrix_eligible_share(trace: TraceTable) -> float:
-    """Kernel time of the innermost eligible operators over that of all operators, 0..1 (0 without kernels)."""
+def matrix_eligible(trace: TraceTable) -> MatrixEligible:
+    """Kernel time of the innermost eligible operators over that of all operators, of the whole trace."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
-    own = sum_by(position[trace.operator[kernels]], trace.dur_ns[kernels], len(operators))
-    if not own.sum():
-        return 0.0
+    plain = np.where(trace.uses_matrix_unit[kernels] == MatrixUse.NO, trace.dur_ns[kernels], 0)
+    owner = position[trace.operator[kernels]]
+    own, without = (sum_by(owner, dur, len(operators)) for dur in (trace.dur_ns[kernels], plain))
+    total = own.sum()
+    if not total:
+        return MatrixEligible(0.0, 0.0)
     eligible = trace.matrix_eligible[operators]
-    holds_eligible = Forest(position[trace.operator[operators]]).any_below(eligible)
-    return float(own[eligible & ~holds_eligible].sum() / own.sum())
+    innermost = eligible & ~Forest(position[trace.operator[operators]]).any_below(eligible)
+    return MatrixEligible(float(own[innermost].sum() / total), float(without[innermost].sum() / total))
 
 
 def _memory_limit(s: Situation) -> Notice | None:

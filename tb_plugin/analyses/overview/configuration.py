@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from tb_plugin.analyses.matrix_unit import NEUTRAL
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.payloads import Figure, Figures, Metric
@@ -101,6 +102,15 @@ def _distributed(info: object) -> list[Figure]:
     return [_setting(f"distributedInfo.{key}", title, info[key]) for key, title in titles.items() if key in info]
 
 
+def _matrix(device: DeviceInfo, ratios: DeviceRatios) -> list[Figure]:
+    units = device.matrix_unit or NEUTRAL
+    figures = [Figure(METRICS.metric("tensor_core_ratio", f"Kernel time on {units}"), ratios.tensor_core_ratio)]
+    if ratios.matrix_unknown_ratio:
+        title = f"Kernel time that may be on {units}"
+        figures.append(Figure(METRICS.metric("matrix_unknown_ratio", title), ratios.matrix_unknown_ratio))
+    return figures
+
+
 def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None) -> Figures:
     """One device: what it is, and how well it was used."""
     figures = [
@@ -113,7 +123,7 @@ def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTim
             Figure(METRICS.metric("utilization", "Utilization"), ratios.utilization),
             Figure(METRICS.metric("sm_efficiency"), ratios.sm_efficiency),
             Figure(METRICS.metric("achieved_occupancy"), ratios.occupancy),
-            Figure(METRICS.metric("tensor_core_ratio"), ratios.tensor_core_ratio),
+            *_matrix(device, ratios),
         ]
     if time is not None:
         figures.append(Figure(METRICS.metric("no_operator_ns"), time.no_operator_ns))

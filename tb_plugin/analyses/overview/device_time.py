@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -97,14 +98,18 @@ class DeviceRatios:
     sm_efficiency: float | None
     occupancy: float | None
     tensor_core_ratio: float | None
+    matrix_unknown_ratio: float | None
 
 
-def device_ratios(trace: TraceTable, device: int, window: tuple[int, int] | None) -> DeviceRatios:
-    """Ratios over the step window; the Tensor-Core share is over the whole trace, kernels launched by operators only."""
+def device_ratios(trace: TraceTable, device: int, window: tuple[int, int] | None, chosen: Int64) -> DeviceRatios:
+    """Ratios over the step window; those about matrix units are over the device's kernels among the ``chosen`` rows."""
     kernels = np.flatnonzero((trace.device == device) & (trace.kind == EventKind.KERNEL))
-    tensor = _tensor_core_ratio(trace, kernels)
+    matrix = matrix_time(trace, chosen[trace.device[chosen] == device])
+    on_matrix, unknown = matrix.used_ratio, matrix.unknown_ratio
+    if not has_matrix_unit(trace, device):
+        on_matrix = unknown = None
     if not len(kernels) or window is None or window[1] <= window[0]:
-        return DeviceRatios(None, None, None, tensor)
+        return DeviceRatios(None, None, None, on_matrix, unknown)
     low, high = np.array([window[0]]), np.array([window[1]])
     start, end = trace.start_ns[kernels], trace.end_ns[kernels]
     length = window[1] - window[0]
@@ -114,7 +119,8 @@ def device_ratios(trace: TraceTable, device: int, window: tuple[int, int] | None
         utilization=int(measure_within(union(start, end), low, high)[0]) / length,
         sm_efficiency=_sm_efficiency(start, end, blocks, window),
         occupancy=_weighted_mean(occupancy, clipped),
-        tensor_core_ratio=tensor,
+        tensor_core_ratio=on_matrix,
+        matrix_unknown_ratio=unknown,
     )
 
 
@@ -150,13 +156,3 @@ def _weighted_mean(values: Float64, weight: Int64) -> float | None:
     known = ~np.isnan(values)
     total = int(weight[known].sum())
     return float((values[known] * weight[known]).sum() / total) if total else None
-
-
-def _tensor_core_ratio(trace: TraceTable, kernels: Int64) -> float | None:
-    """Share of kernel time on matrix units, of kernels that an operator launched; None when no device has any."""
-    all_kernels = trace.kind == EventKind.KERNEL
-    if not (trace.operator[all_kernels] != MISSING).any():
-        return None
-    launched = kernels[trace.operator[kernels] != MISSING]
-    total = int(trace.dur_ns[launched].sum())
-    return int(trace.dur_ns[launched][trace.uses_matrix_unit[launched]].sum()) / total if total else 0.0

@@ -67,14 +67,21 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "tensor_core_ratio": (
-                "Kernel time on Tensor Cores",
-                "Share of the kernel time launched by operators that ran in kernels using Tensor Cores (MFMA, XMX).",
+                "Kernel time on matrix units",
+                "Share of all kernel time in kernels that are known (by name) to use matrix units.",
+            ),
+            "matrix_unknown_ratio": (
+                "Unknown use of matrix units",
+                "Share of all kernel time in kernels whose names do not tell whether they use matrix units.",
             ),
             "matrix_eligible_ratio": (
-                "Eligible for Tensor Cores",
-                "Share of the kernel time launched by operators that belongs to operators able to use Tensor Cores.",
+                "Eligible for matrix units",
+                "Share of the kernel time launched by operators that belongs to operators able to use matrix units.",
             ),
-            "matrix_used_ratio": ("On Tensor Cores", "Share of all kernel time in kernels that use Tensor Cores."),
+            "matrix_used_ratio": (
+                "On matrix units",
+                "Share of all kernel time in kernels that are known (by name) to use matrix units.",
+            ),
             "memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory."),
         },
     ),
@@ -89,7 +96,7 @@ METRICS = SHARED.adding(
         WHOLE,
         "count",
         {
-            "sm_count": ("Multiprocessors", "Streaming multiprocessors (compute units on AMD)."),
+            "sm_count": ("Multiprocessors", "Multiprocessors of the device, which run blocks of threads."),
             "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
             "window_events": ("Events opened", "Events of the window that was opened."),
             "trace_events": ("Events of the trace", "Events of the window and outside it."),

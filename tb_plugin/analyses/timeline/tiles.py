@@ -46,7 +46,7 @@ def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
 
     Columns: ``tile`` (which of those asked for), ``lane``, ``row``, ``start`` and ``dur`` (ns, exact below 2**53),
     ``idle`` (ns of ``dur`` that no event covers), ``count``, ``event`` (row of the trace table; of several the longest),
-    and of that event ``name``, ``category``, ``matrix`` (it uses Tensor Cores or their like) and ``module`` (the
+    and of that event ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (the
     innermost nn.Module around it or its launch). Sorted by tile, lane, row, start. Raises BadRequest.
     """
     if not 0 <= level < len(pyramid.levels):
@@ -86,7 +86,7 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
         "event": shown,
         "name": _texts(pyramid, trace.name[shown]),
         "category": category_of(trace, shown),
-        "matrix": trace.uses_matrix_unit[shown].astype(np.uint8),
+        "matrix": trace.uses_matrix_unit[shown],
         "module": _texts(pyramid, pyramid.modules(shown)),
     }
     return pa.RecordBatch.from_pydict({key: pa.array(values) for key, values in columns.items()})

@@ -15,14 +15,14 @@ from tb_plugin.devices import (
     is_collective_operator,
     is_matrix_eligible,
     kind_of,
-    uses_matrix_unit,
+    matrix_use,
 )
 from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.events import ChromeEvent
 from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
 from tb_plugin.readers.kineto.events import NO_ARGS
 from tb_plugin.readers.kineto.sections import Sections
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, MatrixUse
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -208,9 +208,17 @@ def name_flags(core: Core, texts: Sequence[str], collective_rows: npt.NDArray[np
     collective[collective_rows] = True
     return {
         "is_collective": collective,
-        "uses_matrix_unit": _matches(core.name, core.kind == EventKind.KERNEL, texts, uses_matrix_unit) & ~collective,
+        "uses_matrix_unit": _matrix_use(core, texts, (core.kind == EventKind.KERNEL) & ~collective),
         "matrix_eligible": _matches(core.name, operators, texts, is_matrix_eligible),
     }
+
+
+def _matrix_use(core: Core, texts: Sequence[str], kernels: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    """The MatrixUse of every row; NO for what is none of these kernels."""
+    table = np.full(len(texts) + 1, MatrixUse.NO, np.uint8)
+    for name in np.unique(core.name[kernels]).tolist():
+        table[name] = matrix_use(texts[name])
+    return np.where(kernels, table[core.name], np.uint8(MatrixUse.NO))
 
 
 def _matches(
