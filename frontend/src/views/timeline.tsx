@@ -244,7 +244,9 @@ function Legend() {
           <Swatch color={categoryColor(kind)} /> {label}
         </span>
       ))}
-      <span title="The corner of kernels that use matrix units (Tensor Cores, Matrix Cores, XMX), by their name">◥ matrix units</span>
+      <span title="The corner of kernels that use matrix units (Tensor Cores, Matrix Cores, XMX), by their name">
+        ◥ matrix units
+      </span>
     </span>
   )
 }
