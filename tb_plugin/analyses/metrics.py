@@ -243,6 +243,11 @@ SHARED = Metrics(
                 "Driver releases",
                 "Calls inside steps that give memory back: cudaFree, hipFree and the like.",
             ),
+            "setup_calls": (
+                "Driver set-up",
+                "Calls for memory that take more than 20 times their median and more than 1 ms, or more than 500 ms: the "
+                "driver is set up, once.",
+            ),
         },
     ),
     define(
@@ -263,13 +268,17 @@ SHARED = Metrics(
         {
             "malloc_ns": ("Time in them", "Time on the host in driver allocations inside steps."),
             "free_ns": ("Time in releases", "Time on the host in driver releases inside steps."),
+            "setup_ns": ("Time in set-up", "Time on the host of the calls that set the driver up."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "ratio",
         {
-            "driver_memory_ratio": ("Time in the driver", "Driver allocations and releases over the steps' host time."),
+            "driver_memory_ratio": (
+                "Time in the driver",
+                "Driver allocations and releases over the steps' host time, without calls that set the driver up.",
+            ),
         },
     ),
     define(

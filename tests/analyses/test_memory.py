@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.driver_calls import sets_up
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, analysis, kernel, part, row, rows, trace
@@ -308,6 +310,43 @@ def test_the_overview_says_the_same_of_driver_calls(steps: tuple[str, ...] | Non
         "driver_memory_ratio": (5 * gets + 7 * gives) / (200 if steps is None else 100),
     }  # fmt: skip
     assert (there.evidence.view, here.evidence.view) == ("memory", "timeline")
+
+
+def test_setting_the_driver_up_is_not_churn() -> None:
+    """N16: a first release of 6 s beside five allocations of 10 us each, in a step of 10 s."""
+    builder = trace().step(1, 0, 10_000_000).memory(1, 10, 1, 0, **{"Total Allocated": 10})
+    builder.call(100, 6_000_000, name="cudaFree")
+    for i in range(5):
+        builder.call(7_000_000 + 100 * i, 10, name="cudaMalloc")
+    for view, payload in (("overview", "recommendations"), ("memory", "advice")):
+        (notice,) = driver_notices(builder.table(), view, payload, None)
+        assert {figure.metric.key: figure.value for figure in notice.figures} == {
+            "malloc_calls": 5, "malloc_ns": 50_000, "free_calls": 1, "free_ns": 6_000_000_000,
+            "setup_calls": 1, "setup_ns": 6_000_000_000, "driver_memory_ratio": 0.000_005,
+        }  # fmt: skip
+        assert notice.severity == "low"
+
+
+def test_one_long_call_alone_is_no_churn() -> None:
+    builder = trace().step(1, 0, 10_000_000).call(100, 6_000_000, name="cudaFree")
+    assert not driver_notices(builder.table(), "overview", "recommendations", None)
+
+
+@pytest.mark.parametrize(
+    ("durations", "apart"),
+    [
+        ([], []),
+        ([40_000, 2_000, 2_000], [False, False, False]),  # far longer, but no more than 1 ms
+        ([1_000_001, 2_000, 2_000], [True, False, False]),
+        ([1_300_000, 65_000, 65_000], [False, False, False]),  # 20 times
+        ([1_300_001, 65_000, 65_000], [True, False, False]),
+        ([9_000_000, 2_000], [True, False]),
+        ([500_000_001], [True]),
+        ([500_000_000], [False]),
+    ],
+)
+def test_which_calls_set_the_driver_up(durations: list[int], apart: list[bool]) -> None:
+    assert sets_up(np.array(durations, np.int64)).tolist() == apart
 
 
 def test_driver_calls_without_allocator_events_or_steps() -> None:

@@ -46,6 +46,13 @@ def test_low_utilization_below_half(dur: int, fires: bool) -> None:
         assert found["low_utilization"]["utilization"] == 0.499
 
 
+@pytest.mark.parametrize(("dur", "fires"), [(500, True), (899, True), (900, False)])
+def test_no_finding_is_no_praise_while_a_device_idles(dur: int, fires: bool) -> None:
+    """U3: idle for a tenth of the time or more."""
+    builder = trace().step(1, 0, 1000).op("aten::add", 0, 20).launches(kernel("add", dur, 50))
+    assert rules(builder).keys() == ({"idle_device"} if fires else set())
+
+
 def test_data_parallel_needs_two_devices() -> None:
     one = busy_step().annotation("DataParallel.forward", 100, 5)
     assert "data_parallel" not in rules(one)

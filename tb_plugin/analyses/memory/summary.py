@@ -125,7 +125,9 @@ def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
 
 def driver_figures(calls: DriverCalls) -> Figures:
     """How often the allocator asked the driver."""
-    keys = ("malloc_calls", "malloc_ns", "free_calls", "free_ns")
+    keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
+    if calls.setup_calls:
+        keys += ["setup_calls", "setup_ns"]
     where = "inside steps" if calls.recorded else "while recording"
     return Figures("driver_calls", f"Driver calls {where}", "", [METRICS.figure(k, getattr(calls, k)) for k in keys])
 

@@ -25,6 +25,8 @@ Int64 = npt.NDArray[np.int64]
 DATALOADER_SHARE = 0.05
 COMMUNICATION_SHARE = 0.1
 LOW_UTILIZATION = 0.5
+BUSY = 0.9
+"""From here on a device that no rule complains of is well used."""
 MEMORY_SHARE = 0.9
 MATRIX_SHARE = 0.1
 """Below this share of the kernel time even kernels that took no time at all would hardly change a step."""
@@ -61,7 +63,8 @@ def recommendations(situation: Situation) -> list[Notice]:
         _memory_limit,
         _driver_calls,
     )
-    return [notice for rule in rules if (notice := rule(situation)) is not None]
+    found = [notice for rule in rules if (notice := rule(situation)) is not None]
+    return found or [notice for notice in (_idle_device(situation),) if notice is not None]
 
 
 def _share(breakdown: Breakdown, category: str) -> tuple[float, float, float]:
@@ -190,6 +193,24 @@ def _low_utilization(s: Situation) -> Notice | None:
         threshold=LOW_UTILIZATION,
         evidence=Link("timeline", {}, "Show in timeline"),
         references=[Reference("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")],
+    )
+
+
+def _idle_device(s: Situation) -> Notice | None:
+    """Where no rule knows a cause, yet a device idles: silence would read as praise."""
+    known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
+    if not known:
+        return None
+    worst = min(known, key=lambda device: known[device])
+    return Notice(
+        rule="idle_device",
+        severity="low",
+        text="No rule found a cause, yet device {device} runs kernels only {utilization} of the step window.",
+        todo="Look at the gaps of its streams on the timeline: they say what the host did meanwhile.",
+        figures=[METRICS.figure("utilization", known[worst]), METRICS.figure("device", worst)],
+        measure="utilization",
+        threshold=BUSY,
+        evidence=Link("timeline", {}, "Show in timeline"),
     )
 
 
