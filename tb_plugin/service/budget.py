@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
 from tb_plugin.readers.base import FileSize, Reader, Windowed
+from tb_plugin.storage.opening import Located, open_regular
 
 log = logging.getLogger("torch_trace")
 
@@ -60,9 +61,9 @@ def refused_whole(reader_id: str, where: str, asked: str, need: int, budget: int
     return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
 
 
-def seen_sizes(paths: Mapping[str, str]) -> dict[str, FileSize]:
-    """Returns the sizes of local files, given name -> path."""
-    return {name: _seen_size(Path(path)) for name, path in paths.items()}
+def seen_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
+    """Returns the sizes of local files by name."""
+    return {name: _seen_size(file) for name, file in files.items()}
 
 
 def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
@@ -70,10 +71,10 @@ def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
     return {name: FileSize(size, name.endswith(".gz")) for name, size in sizes.items()}
 
 
-def _seen_size(path: Path) -> FileSize:
+def _seen_size(file: str | Located) -> FileSize:
     """The size of a local file; 0 when it cannot be read, which the read itself will say."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(file) as stream:
             packed = stream.read(2) == _GZIP_MAGIC
             size = stream.seek(0, os.SEEK_END)
             if not packed or size < _LEAST_ARCHIVE:

@@ -165,9 +165,9 @@ def _list(root: Root) -> Listing | UserError:
         return error
 
 
-def read_head(folder: Folder, path: str) -> bytes:
+def read_head(folder: Folder, file: StoredFile) -> bytes:
     """The first 64 KiB of a file's text, unpacked when its magic bytes say gzip. Raises StorageError, zlib.error."""
-    head = folder.head(path, HEAD_BYTES)
+    head = folder.head(file, HEAD_BYTES)
     if head[:2] == _GZIP_MAGIC:
         # A cut or growing archive gives what it has.
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
@@ -208,7 +208,7 @@ def _look(draft: _Draft) -> str | UserError:
     if draft.files[0].size == 0:
         return "The file is empty."
     try:
-        head = read_head(draft.root.folder, draft.files[0].path)
+        head = read_head(draft.root.folder, draft.files[0])
     except zlib.error:
         return "The gzip archive is damaged."
     except UserError as error:

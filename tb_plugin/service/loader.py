@@ -27,6 +27,7 @@ from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
+from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import seal_of, unsealed
 from tb_plugin.trace.arrow import SCHEMA_VERSION
 
@@ -143,7 +144,7 @@ class Loader:
     def _read(self, entry: Entry) -> None:
         """Begins to read the source of an entry that is loading."""
         if entry.found.root.folder.is_local:
-            paths = {name: entry.found.root.folder.locate(name) for name in entry.found.names}
+            paths = {file.path: entry.found.root.folder.located(file) for file in entry.found.files}
             self._parse(entry, paths, ExitStack())
         else:
             threading.Thread(target=self._fetch, args=(entry, entry.load), daemon=True).start()
@@ -171,7 +172,7 @@ class Loader:
 
     def _fetch(self, entry: Entry, load: object) -> None:
         """Copies remote files into the cache, because workers open local paths only; then parses."""
-        found, local, before = entry.found, {}, 0
+        found, local, before = entry.found, dict[str, Located](), 0
         entry.copy = Progress(WAITING, since=time.monotonic())
         with ExitStack() as held:
             try:
@@ -180,7 +181,7 @@ class Loader:
                     for file in found.files:
                         # Until it is parsed: the copies of other workers must not push it out meanwhile.
                         held.enter_context(self._store.held(*_copy_key(found, file)))
-                        local[file.path] = str(self._copy(entry, load, file, before, entry.copy))
+                        local[file.path] = Located(str(self._copy(entry, load, file, before, entry.copy)))
                         before += file.size
                 entry.copy = entry.copy._replace(fraction=1.0)
             except Cancelled:
@@ -215,7 +216,7 @@ class Loader:
         """The local copy of a remote file, where the cache has it."""
         return self._store.get(*_copy_key(found, file))
 
-    def _parse(self, entry: Entry, paths: dict[str, str], held: ExitStack) -> None:
+    def _parse(self, entry: Entry, paths: dict[str, Located], held: ExitStack) -> None:
         """Has a worker parse local files; ``held`` is closed when it is done with them."""
         key, need, limits = self.key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
@@ -253,7 +254,7 @@ class Loader:
         found, folder = entry.found, entry.found.root.folder
         if not entry.need_bytes:
             if folder.is_local:
-                sizes = seen_sizes({name: folder.locate(name) for name in found.names})
+                sizes = seen_sizes({file.path: folder.located(file) for file in found.files})
             else:
                 sizes = unseen_sizes({file.path: file.size for file in found.files})
             entry.need_bytes = need_bytes(found.reader, sizes)
@@ -261,7 +262,8 @@ class Loader:
 
     def _finish(self, entry: Entry, load: object, future: Future[Any]) -> None:
         error = future.exception()
-        replaced = error is None and _was_replaced(entry.found)
+        # Also after a failure: what was swapped or half written is another file now.
+        replaced = _was_replaced(entry.found)
         with self._lock:
             if entry.load is not load:
                 return

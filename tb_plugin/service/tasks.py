@@ -38,6 +38,7 @@ from tb_plugin.service.summary import Limits, Summary
 from tb_plugin.service.worker import Progress, Report
 from tb_plugin.storage.cache import refused, write_whole
 from tb_plugin.storage.files import FileSource
+from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import Seal, seal_of, sealed, unsealed
 from tb_plugin.trace import arrow
 from tb_plugin.trace.assemble import assemble
@@ -68,7 +69,7 @@ def opened(path: str, *, report: Report) -> None:
 
 def parse(
     reader_id: str,
-    paths: Mapping[str, str],
+    paths: Mapping[str, str | Located],
     target: str,
     summary_target: str,
     limits: Limits | None = None,
@@ -92,7 +93,7 @@ def parse(
 
 
 def _write_columns(
-    reader_id: str, paths: Mapping[str, str], target: str, limits: Limits | None, report: Report
+    reader_id: str, paths: Mapping[str, str | Located], target: str, limits: Limits | None, report: Report
 ) -> tuple[Seal, Progress]:
     """The seal of the column file, and how much was read. Raises UserError."""
     reader = next(reader for reader in READERS if reader.id == reader_id)
@@ -136,7 +137,7 @@ class _Telling:
         self._report(self.progress)
 
 
-def _window(reader: Reader, paths: Mapping[str, str], limits: Limits, report: Report) -> Window:
+def _window(reader: Reader, paths: Mapping[str, str | Located], limits: Limits, report: Report) -> Window:
     """The window that was asked for, as much of it as fits. Raises UserError, also when the reader opens no windows."""
     asked = parse_window(limits.window)
     able = windowed(reader)

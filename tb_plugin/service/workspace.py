@@ -202,12 +202,18 @@ class Workspace:
         self._store.evict(keep=path)
         return path
 
-    def original(self, place: Place) -> Download:
-        """The stored (first) file, unchanged. Raises NotFound, StorageError."""
-        found = self.catalog.find(place).found
+    def original(self, place: Place) -> Download | Profile:
+        """The stored file of a loaded profile, unchanged; the Profile when it is not loaded yet. Raises UserError.
+
+        Nothing is handed out that was not read as a profile: any file may be given a trace's name.
+        """
+        entry = self._loader.ready(self.catalog.find(place))
+        if entry.summary is None:
+            return _payload(entry)
+        found, file = entry.found, entry.found.files[0]
         # What was loaded stays usable while its store is away.
-        copy = None if found.root.folder.is_local else self._loader.copied(found, found.files[0])
-        stream = copy.open("rb") if copy is not None else found.root.folder.open(found.names[0])
+        copy = None if found.root.folder.is_local else self._loader.copied(found, file)
+        stream = copy.open("rb") if copy is not None else found.root.folder.open(file)
 
         def chunks() -> Iterator[bytes]:
             with stream:

@@ -7,6 +7,7 @@ plugin at every start, whether or not anybody opens the tab.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import random
 import re
@@ -22,7 +23,11 @@ from typing import Any, BinaryIO, cast
 from tb_plugin.errors import NotFound, StorageError, TorchTraceError
 from tb_plugin.storage import clouds, local
 from tb_plugin.storage.listing import Listing, StoredFile
+from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
+from tb_plugin.storage.opening import Located, open_regular
 from tb_plugin.storage.secrets import clean_logs, redact
+
+log = logging.getLogger("torch_trace")
 
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]*)://")
 _VERSIONS = ("generation", "ETag", "etag", "md5Hash", "content_md5")
@@ -60,6 +65,8 @@ class Folder:
         self._answered = False
         """Whether a listing ever came; its credentials are good."""
         self._listing: Future[dict[str, dict[str, Any]]] | None = None
+        self._told = False
+        """Whether the log says that links are refused."""
 
     @property
     def name(self) -> str:
@@ -87,21 +94,30 @@ class Folder:
             return self.url
         return f"{self.url.rstrip('/')}/{path}"
 
-    def open(self, path: str) -> BinaryIO:
-        """The stored bytes of a listed file. Raises StorageError."""
+    def located(self, file: StoredFile) -> Located:
+        """A listed file of a local directory, such that nothing else is opened in its place."""
+        path = self.locate(file.path)
+        is_root = path == self.url or follows_links()
+        return Located(path, "" if is_root else os.path.realpath(self.url), file.fingerprint)
+
+    def open(self, file: StoredFile) -> BinaryIO:
+        """The stored bytes of a listed file. Raises StorageError, also when it is not the listed one any more."""
         if self.is_local:
-            return open_local(self.locate(path))
-        fs, place = self._place(path)
+            return open_local(self.located(file))
+        if not self._is_still(file):
+            raise StorageError("The file changed since it was listed.", self.locate(file.path), "It is listed anew.")
+        fs, place = self._place(file.path)
         try:
             return cast(BinaryIO, fs.open(place, "rb", block_size=_BLOCK_BYTES))
         except Exception as error:  # every backend raises its own
-            raise self._refused(error, path) from error
+            raise self._refused(error, file.path) from error
 
-    def head(self, path: str, size_bytes: int) -> bytes:
+    def head(self, file: StoredFile, size_bytes: int) -> bytes:
         """The first bytes of a listed file that is not empty. Raises StorageError."""
         if self.is_local:
-            with self.open(path) as stream:
+            with self.open(file) as stream:
                 return stream.read(size_bytes)
+        path = file.path
         fs, place = self._place(path)
         try:
             return cast(bytes, fs.cat_file(place, start=0, end=size_bytes))
@@ -199,6 +215,15 @@ class Folder:
         except OSError as error:
             raise StorageError(f"The path cannot be read: {error.strerror}.", self.url) from error
         listing = local.walk(self.url)
+        refused = sum(each.reason == local.LEADS_OUT for each in listing.unlisted)
+        if refused and not self._told:
+            self._told = True
+            log.warning(
+                "%d symbolic links lead out of %s and are not followed; %s=1 allows it.",
+                refused,
+                self.url,
+                LINKS_VARIABLE,
+            )
         if not listing.files and any(u.path == "." for u in listing.unlisted):
             reason = listing.unlisted[0].reason
             raise StorageError(f"The directory cannot be read: {reason}.", self.url, "Check its permissions.")
@@ -247,9 +272,9 @@ class Folder:
 
 
 class FileSource:
-    """The bytes of one profile whose files have been located: name -> local path (a ``readers.Source``)."""
+    """The bytes of one profile whose files have been located: name -> local file (a ``readers.Source``)."""
 
-    def __init__(self, paths: Mapping[str, str]) -> None:
+    def __init__(self, paths: Mapping[str, str | Located]) -> None:
         self._paths = dict(paths)
 
     def names(self) -> Sequence[str]:
@@ -292,12 +317,12 @@ def parse_spec(spec: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def open_local(path: str) -> BinaryIO:
-    """The stored bytes of a local path. Raises StorageError."""
+def open_local(path: str | Located) -> BinaryIO:
+    """The stored bytes of a local file. Raises StorageError, also for what is no regular file or not the listed one."""
     try:
-        return Path(path).open("rb")
+        return open_regular(path)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise _refused(os.fspath(path), error) from error
 
 
 def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is_first: bool) -> None:

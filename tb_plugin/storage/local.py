@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tb_plugin.storage.listing import Listing, StoredFile, Unlisted
+
+LINKS_VARIABLE = "TORCH_TRACE_FOLLOW_LINKS"
+"""Environment variable: ``1`` lists and reads what symbolic links outside of the log directory's real path lead to."""
+LEADS_OUT = f"A symbolic link that leads out of the log directory. {LINKS_VARIABLE}=1 allows it."
 
 
 def fingerprint(status: os.stat_result) -> str:
@@ -19,19 +24,21 @@ def fingerprint(status: os.stat_result) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
+def follows_links() -> bool:
+    """Whether the environment allows links that lead out of the log directory."""
+    return os.environ.get(LINKS_VARIABLE, "").strip().lower() in ("1", "true", "yes", "on")
+
+
 def walk(root: str) -> Listing:
-    """All regular files under ``root``. Directories that cannot be read are reported in the listing.
+    """All regular files under ``root``. What cannot be read, and links that lead out of it, are told in the listing.
 
     Links to directories are followed after all plain directories, so that a directory is listed under its own name
     and not under a link's; each is entered once, which also ends loops.
     """
-    files: list[StoredFile] = []
-    unlisted: list[Unlisted] = []
+    walk = _Walk("" if follows_links() else os.path.realpath(root))
     entered: set[tuple[int, int]] = set()
-    plain: deque[str] = deque([""])
-    links: deque[str] = deque()
-    while plain or links:
-        relative = plain.popleft() if plain else links.popleft()
+    while walk.plain or walk.links:
+        relative = walk.plain.popleft() if walk.plain else walk.links.popleft()
         path = os.path.join(root, relative) if relative else root  # noqa: PTH118 (text in, text out: a hot loop)
         try:
             status = os.stat(path)  # noqa: PTH116
@@ -40,10 +47,10 @@ def walk(root: str) -> Listing:
             entered.add((status.st_dev, status.st_ino))
             with os.scandir(path) as entries:
                 for entry in sorted(entries, key=lambda e: e.name):
-                    _place(entry, relative, files, unlisted, plain, links)
+                    walk.place(entry, relative)
         except OSError as error:
-            unlisted.append(Unlisted(relative or ".", _reason(error)))
-    return Listing(tuple(sorted(files, key=lambda f: f.path)), tuple(unlisted))
+            walk.unlisted.append(Unlisted(relative or ".", _reason(error)))
+    return Listing(tuple(sorted(walk.files, key=lambda f: f.path)), tuple(walk.unlisted))
 
 
 def stat_file(path: str) -> StoredFile:
@@ -52,30 +59,42 @@ def stat_file(path: str) -> StoredFile:
     return StoredFile(Path(path).name, status.st_size, fingerprint(status))
 
 
-def _place(
-    entry: os.DirEntry[str],
-    parent: str,
-    files: list[StoredFile],
-    unlisted: list[Unlisted],
-    plain: deque[str],
-    links: deque[str],
-) -> None:
-    """Sorts one directory entry into files, directories to enter, and links to enter last."""
-    relative = f"{parent}/{entry.name}" if parent else entry.name
-    if (shown := _shown(relative)) != relative:
-        unlisted.append(Unlisted(shown, "The name is not valid UTF-8."))
-        return
-    try:
-        if entry.is_dir():
-            (links if entry.is_symlink() else plain).append(relative)
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or lies in it; both as ``os.path.realpath`` gives them."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+@dataclass
+class _Walk:
+    """A walk under way: what was found, and what is still to be entered. ``inside`` is empty where links may lead out."""
+
+    inside: str
+    files: list[StoredFile] = field(default_factory=list)
+    unlisted: list[Unlisted] = field(default_factory=list)
+    plain: deque[str] = field(default_factory=lambda: deque([""]))
+    links: deque[str] = field(default_factory=deque)
+
+    def place(self, entry: os.DirEntry[str], parent: str) -> None:
+        """Sorts one directory entry into files, directories to enter, and links to enter last."""
+        relative = f"{parent}/{entry.name}" if parent else entry.name
+        if (shown := _shown(relative)) != relative:
+            self.unlisted.append(Unlisted(shown, "The name is not valid UTF-8."))
             return
-        status = entry.stat()
-    except OSError as error:
-        unlisted.append(Unlisted(relative, _reason(error)))
-        return
-    # Pipes and sockets would block whoever opens them.
-    if stat.S_ISREG(status.st_mode):
-        files.append(StoredFile(relative, status.st_size, fingerprint(status)))
+        try:
+            is_link = entry.is_symlink()
+            if is_link and self.inside and not is_inside(os.path.realpath(entry.path), self.inside):
+                self.unlisted.append(Unlisted(relative, LEADS_OUT))
+                return
+            if entry.is_dir():
+                (self.links if is_link else self.plain).append(relative)
+                return
+            status = entry.stat()
+        except OSError as error:
+            self.unlisted.append(Unlisted(relative, _reason(error)))
+            return
+        # Pipes and sockets would block whoever opens them.
+        if stat.S_ISREG(status.st_mode):
+            self.files.append(StoredFile(relative, status.st_size, fingerprint(status)))
 
 
 def _shown(name: str) -> str:

@@ -114,7 +114,10 @@ class Routes:
     def _download(self, request: Request, what: str) -> Response:
         place = _place(request)
         if what == "original":
-            return _stream(request, self._workspace().original(place), "application/octet-stream")
+            stored = self._workspace().original(place)
+            if isinstance(stored, Profile):
+                return _profile(request, stored)
+            return _stream(request, stored, "application/octet-stream")
         if what == "stacks":
             return self._stacks(request, place)
         start_ns, end_ns = (_number(request, name, None, -_MAX_ROW, _MAX_ROW) for name in ("start_ns", "end_ns"))

@@ -406,13 +406,44 @@ def test_the_original_of_what_was_loaded_outlives_its_store(remote, opened, monk
     workspace = inline(opened, url)
     workspace.load(Place("run", "w0"))
 
-    def refuse(self, path):
-        raise StorageError("The storage refused.", path)
+    def refuse(self, *args):
+        raise StorageError("The storage refused.", str(args))
 
     monkeypatch.setattr(Folder, "open", refuse)
+    monkeypatch.setattr(Folder, "copy", refuse)
     assert b"".join(workspace.original(Place("run", "w0")).chunks) == trace_text().encode()
+    workspace.original(Place("run", "w1"))
+    assert until(
+        lambda: state(workspace, start=False) == "ready" and workspace.profile(Place("run", "w1")).state == "failed"
+    )
     with pytest.raises(StorageError):
         workspace.original(Place("run", "w1"))
+
+
+def test_the_original_is_handed_out_only_when_it_was_read_as_a_profile(tmp_path, opened):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "key.1.pt.trace.json").write_text("-----BEGIN KEY")
+    workspace = inline(opened, tmp_path / "logs")
+    workspace.profile(Place())
+    with pytest.raises(UnreadableTrace):
+        workspace.original(Place())
+    path = write_trace(tmp_path / "logs" / "a.1.pt.trace.json")
+    workspace.catalog.scan()
+    workspace.load(Place(worker="a"))
+    assert b"".join(workspace.original(Place(worker="a")).chunks) == path.read_bytes()
+    path.unlink()
+    path.symlink_to(tmp_path / "logs" / "key.1.pt.trace.json")  # before the next scan
+    with pytest.raises(StorageError, match="not the file that was listed"):
+        workspace.original(Place(worker="a"))
+
+
+def test_a_pipe_in_place_of_a_file_holds_nothing_up(tmp_path, opened):
+    path = write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    workspace = opened(tmp_path / "logs")
+    path.unlink()
+    os.mkfifo(path)
+    workspace.profile(Place())
+    assert until(lambda: workspace.catalog.entries() == [], 10), "the scan that the failure asks for finds no file"
 
 
 def test_one_of_several_directories_that_fails_hides_no_other(tmp_path):

@@ -97,7 +97,7 @@ function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item component="a" href={originalUrl(base)} download>
+        <Menu.Item component="a" href={originalUrl(base)} download disabled={!ready}>
           Original file
           <small className="tt-menu-note">as it lies in the log directory</small>
         </Menu.Item>

@@ -1,0 +1,69 @@
+"""Opening local files that somebody else may swap meanwhile: what is read is the file that was listed, or nothing.
+
+A log directory may be writable for others. Between its listing and the reading, a file may become a link to another
+place, a pipe that blocks whoever opens it, or another file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from tb_plugin.storage.local import LEADS_OUT, fingerprint, is_inside
+
+# A pipe without a writer answers at once instead of never. Windows has neither flag.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
+
+
+class Located(NamedTuple):
+    """A local file as it was listed: where, in which real directory, and which content. Empty: whichever it is."""
+
+    path: str
+    inside: str = ""
+    fingerprint: str = ""
+
+    def __fspath__(self) -> str:
+        """Returns the path."""
+        return self.path
+
+
+def open_regular(file: str | Located) -> BinaryIO:
+    """Opens a regular file for reading, the listed one where that is known. Raises OSError with a reason for people."""
+    wanted = file if isinstance(file, Located) else Located(file)
+    descriptor = _open_beneath(wanted.path, wanted.inside) if wanted.inside else os.open(wanted.path, _READ)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(None, "It is no regular file", wanted.path)
+        if wanted.fingerprint and fingerprint(status) != wanted.fingerprint:
+            raise OSError(None, "It is not the file that was listed", wanted.path)
+        return os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def _open_beneath(path: str, inside: str) -> int:
+    """Opens what a path leads to when that lies in the directory ``inside``. Raises OSError.
+
+    The directories on the way are opened one from the other and no link is followed, so that no swap leads out.
+    """
+    real = os.path.realpath(path)
+    if not is_inside(real, inside):
+        raise OSError(None, LEADS_OUT.rstrip("."), path)
+    if os.open not in os.supports_dir_fd:
+        return os.open(real, _READ | _NO_LINK)
+    *folders, name = Path(real).relative_to(inside).parts
+    at = os.open(inside, _STEP & ~_NO_LINK)
+    try:
+        for folder in folders:
+            below = os.open(folder, _STEP, dir_fd=at)
+            os.close(at)
+            at = below
+        return os.open(name, _READ | _NO_LINK, dir_fd=at)
+    finally:
+        os.close(at)
