@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tb_plugin.devices.base import DeviceFamily, Properties
@@ -32,6 +32,7 @@ _MATRIX_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.mat
 _PLAIN_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.plain_kernels)
 _LONGEST = 8192
 """Characters of a name that are looked at: patterns may take quadratic time, and a trace may hold any text."""
+_IDENTITY = frozenset({"id", "uuid", "pciBusId", "pciDeviceId", "pciDomainId"})
 _OVERLOAD = re.compile(r"\.\w+$")
 
 
@@ -69,7 +70,46 @@ def family_of(properties: Properties, metadata_keys: frozenset[str]) -> DeviceFa
     return family if claim else None
 
 
-def describe(device_id: str, properties: Properties, metadata_keys: frozenset[str]) -> DeviceInfo:
+def describe_all(
+    seen: Sequence[str], listed: Mapping[str, Properties], allocating: Collection[int], metadata_keys: frozenset[str]
+) -> tuple[DeviceInfo, ...]:
+    """Returns the devices that rows name (``seen``, in this order), then those that the trace only lists.
+
+    ``listed`` holds ``deviceProperties`` by id, ``allocating`` the numbers of the accelerators in allocator events. Where
+    rows number devices otherwise than these do, they are matched in order when there are as many, else not at all.
+    """
+    families = [family_of(properties, metadata_keys) for properties in (*listed.values(), {})]
+    by_node = any(family is not None and family.rows_by_node for family in families)
+    if not by_node:
+        ids = [*seen, *(device for device in listed if device not in seen)]
+        return tuple(describe(i, listed.get(i, {}), metadata_keys, int(i) if i.isdecimal() else None) for i in ids)
+    ordinals = _by_order(seen, sorted(allocating) or sorted(int(i) for i in listed if i.isdecimal()))
+    common = _common(listed)
+    matched = {str(ordinal) for ordinal in ordinals.values()}
+    found = [
+        describe(i, listed.get(str(ordinals[i]), {}) if i in ordinals else common, metadata_keys, ordinals.get(i))
+        for i in seen
+    ]
+    others = [i for i in listed if i not in seen and i not in matched]
+    return (*found, *(describe(i, listed[i], metadata_keys, int(i) if i.isdecimal() else None) for i in others))
+
+
+def _by_order(seen: Sequence[str], ordinals: Sequence[int]) -> dict[str, int]:
+    """The number in the framework of each device that rows name; nothing when there are not as many of both."""
+    if len(seen) != len(ordinals) or not all(device.isdecimal() for device in seen):
+        return {}
+    return dict(zip(sorted(seen, key=int), ordinals, strict=True))
+
+
+def _common(listed: Mapping[str, Properties]) -> Properties:
+    """What is true of whichever listed device: all of it where they differ in nothing but their identity."""
+    plain = [{key: value for key, value in item.items() if key not in _IDENTITY} for item in listed.values()]
+    return plain[0] if plain and all(item == plain[0] for item in plain) else {}
+
+
+def describe(
+    device_id: str, properties: Properties, metadata_keys: frozenset[str], ordinal: int | None = None
+) -> DeviceInfo:
     """What a trace says about one device. ``properties`` is empty when the trace lists none for it."""
     family = family_of(properties, metadata_keys)
     major, minor = _whole(properties, "computeMajor"), _whole(properties, "computeMinor")
@@ -77,6 +117,7 @@ def describe(device_id: str, properties: Properties, metadata_keys: frozenset[st
     name = properties.get("name")
     return DeviceInfo(
         id=device_id,
+        ordinal=ordinal,
         vendor=family.id if family else "",
         name=str(name) if name is not None else None,
         memory_bytes=_whole(properties, "totalGlobalMem"),

@@ -53,6 +53,8 @@ class DeviceFamily:
     """The vendor's word for its matrix units, plural."""
     multiprocessor: str = ""
     """The vendor's word for what runs a block of threads."""
+    rows_by_node: bool = False
+    """True when rows number devices among all agents of the machine, processors included, not as the framework does."""
     has_capability: bool = False
     """True when computeMajor and computeMinor are a compute capability in NVIDIA's sense."""
 

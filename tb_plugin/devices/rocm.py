@@ -74,6 +74,7 @@ ROCM = DeviceFamily(
     metadata_keys=("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler"),
     has_matrix_unit=_has_mfma,
     precisions=_precisions,
+    rows_by_node=True,
     matrix_unit="Matrix Cores",
     multiprocessor="CU",
 )

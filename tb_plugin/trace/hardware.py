@@ -10,6 +10,8 @@ class DeviceInfo:
     """One device. ``id`` is the text of ``args.device``; what the trace does not say is None."""
 
     id: str
+    ordinal: int | None = None
+    """Its number in the framework (cuda:0, hip:0), which allocator events record; None where the trace does not tell."""
     vendor: str = ""
     """Id of the device family that produced it: cuda, rocm, xpu, mtia, ..."""
     name: str | None = None

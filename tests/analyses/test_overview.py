@@ -187,6 +187,46 @@ def test_memory_at_its_limit_is_the_device_s_own() -> None:
     }  # fmt: skip
 
 
+def on_rocm(*rows: int, listed: int = 1, allocating: int = 1) -> TraceBuilder:
+    """Devices that rows name, devices that the file lists (1,000 bytes each), devices that allocate 950 bytes each."""
+    builder = trace()
+    for number in range(listed):
+        builder.device(number, name="AMD Instinct MI300X", computeMajor=9, computeMinor=4, totalGlobalMem=1000)
+    builder.step(1, 0, 1000)
+    for i, number in enumerate(rows):
+        builder.op("aten::add", 10 * i, 5).launches(kernel("add", 950, 50, device=number))
+    for number in range(allocating):
+        builder.memory(5, 10, 6, number, **{"Total Allocated": 950 if number == 0 else 10})
+    return builder
+
+
+def test_devices_of_rows_and_of_memory_are_matched() -> None:
+    """N20: the first device of ROCm may be 2 in rows and hip:0 in memory."""
+    one = on_rocm(2)
+    assert rules(one)["memory_limit"]["device"] == "2"
+    assert rules(one, "data_quality")["device_numbers"] == {"device": "2", "ordinal": 0}
+    assert [(d.id, d.ordinal, d.name) for d in one.table().devices] == [("2", 0, "AMD Instinct MI300X")]
+    two = on_rocm(2, 3, listed=8, allocating=2)
+    assert rules(two)["memory_limit"]["device"] == "2"
+    assert [(d.id, d.ordinal) for d in two.table().devices][:2] == [("2", 0), ("3", 1)]
+
+
+def test_devices_that_cannot_be_matched_are_not_compared() -> None:
+    builder = on_rocm(4, 5, listed=8, allocating=1)
+    assert rules(builder)["memory_limit"]["device"] == "0", "the list numbers devices as memory does"
+    assert "memory_limit" not in rules(on_rocm(0, 1, listed=8, allocating=1)), "0 of the rows may be another one"
+    assert rules(builder, "data_quality")["device_numbers_unmatched"] == {"affected": 2}
+    known = {d.id: (d.ordinal, d.name) for d in builder.table().devices}
+    assert known["4"] == known["5"] == (None, "AMD Instinct MI300X"), "all that are listed are alike"
+
+
+def test_devices_with_one_number_need_no_note() -> None:
+    assert (
+        not {"device_numbers", "device_numbers_unmatched"}
+        & rules(busy_step().memory(5, 10, 1, 0, **{"Total Allocated": 9}), "data_quality").keys()
+    )
+
+
 def test_notices_about_the_data() -> None:
     bare = rules(trace().op("a", 0, 10).op("crossing", 5, 10), "data_quality")
     assert bare.keys() == {"steps_missing", "shapes_missing", "stacks_missing", "memory_missing", "partial_overlaps"}

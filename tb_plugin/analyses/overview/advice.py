@@ -284,10 +284,10 @@ def _memory_limit(s: Situation) -> Notice | None:
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:
-        if not device.memory_bytes or not device.id.isdecimal():
+        if not device.memory_bytes or device.ordinal is None:
             continue
         # Device type 0 is the host, whose allocations say nothing about a device.
-        own = (memory.device_type != 0) & (memory.device_id == int(device.id))
+        own = (memory.device_type != 0) & (memory.device_id == device.ordinal)
         peak = int(memory.total_allocated[own].max(initial=0))
         share = peak / device.memory_bytes
         if share > MEMORY_SHARE and (worst is None or share > worst[0]):

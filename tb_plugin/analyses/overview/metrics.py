@@ -96,6 +96,7 @@ METRICS = SHARED.adding(
         WHOLE,
         "count",
         {
+            "ordinal": ("Number", "Number of the device in the framework, which allocator events record."),
             "sm_count": ("Multiprocessors", "Multiprocessors of the device, which run blocks of threads."),
             "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
             "window_events": ("Events opened", "Events of the window that was opened."),

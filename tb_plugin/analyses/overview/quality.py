@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.overview.device_time import without_operator
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
@@ -20,6 +21,7 @@ def data_notices(trace: TraceTable) -> list[Notice]:
         *_reading(trace),
         *_device_events(trace),
         *_steps(trace),
+        *_device_numbers(trace),
         *_options(trace),
         *_structure(trace),
     ]
@@ -151,6 +153,38 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 "The external id of {affected} device events names another operator than the one around the launch.",
                 "The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids.",
                 _count(trace.external_disagreements),
+            )
+        )
+    return notices
+
+
+def _device_numbers(trace: TraceTable) -> list[Notice]:
+    """Where rows and allocator events call one device by different numbers."""
+    used = [device for i, device in enumerate(trace.devices) if (trace.device == i).any()]
+    memory = trace.memory
+    allocating = np.unique(memory.device_id[(memory.device_type != HOST_TYPE) & (memory.device_id >= 0)])
+    other = [d for d in used if d.ordinal is not None and d.id != str(d.ordinal)]
+    unknown = [d for d in used if d.ordinal is None]
+    notices = [
+        _notice(
+            "device_numbers",
+            "info",
+            "Kernels and copies name device {device} what allocator events and the list of devices name {ordinal}.",
+            "Both are shown as recorded; rules about memory compare the two as one device.",
+            METRICS.figure("device", device.id),
+            METRICS.figure("ordinal", device.ordinal),
+        )
+        for device in other
+    ]
+    if unknown and len(allocating):
+        notices.append(
+            _notice(
+                "device_numbers_unmatched",
+                "info",
+                "Kernels and copies number {affected} devices otherwise than allocator events do, and the file does not say "
+                "which is which.",
+                "Both are shown as recorded; no rule compares the memory of a device with its size.",
+                _count(len(unknown), "Devices"),
             )
         )
     return notices

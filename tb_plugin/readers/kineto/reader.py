@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tb_plugin.devices import describe
+from tb_plugin.devices import describe_all
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.document import Document
 from tb_plugin.readers.chrome.issues import IssueLog
@@ -22,7 +22,7 @@ from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import Surveying
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.strings import StringTable
-from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, RawTrace, Window
+from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, MemoryEvents, OperatorArgs, PythonArgs, RawTrace, Window
 from tb_plugin.trace.window import Survey
 
 
@@ -108,7 +108,7 @@ class _Reading:
             **vars(core),
             **name_flags(core, texts, collectives.row),
             strings=StringTable(texts),
-            devices=_devices(document.metadata, list(collector.rows.device_ids)),
+            devices=_devices(document.metadata, list(collector.rows.device_ids), memory),
             report=report_of(READER_ID, document, stream, self.log, tally),
             operators=OperatorArgs(**sections.operators.take()),
             python=PythonArgs(**sections.python.take()),
@@ -125,16 +125,16 @@ class _Reading:
         )
 
 
-def _devices(metadata: Mapping[str, Any], seen: list[str]) -> tuple[DeviceInfo, ...]:
+def _devices(metadata: Mapping[str, Any], seen: list[str], memory: MemoryEvents) -> tuple[DeviceInfo, ...]:
     """Devices in the order of their positions: those of the rows first, then those only ``deviceProperties`` lists."""
     listed: dict[str, Mapping[str, Any]] = {}
     properties = metadata.get("deviceProperties")
     for item in properties if isinstance(properties, list) else ():
         if isinstance(item, dict) and "id" in item:
             listed.setdefault(str(item["id"]), item)
-    keys = frozenset(metadata)
-    ids = [*seen, *(device for device in listed if device not in seen)]
-    return tuple(describe(device, listed.get(device, {}), keys) for device in ids)
+    # Device type 0 is the host.
+    allocating = np.unique(memory.device_id[(memory.device_type != 0) & (memory.device_id >= 0)]).tolist()
+    return describe_all(seen, listed, allocating, frozenset(metadata))
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
