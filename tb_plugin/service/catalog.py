@@ -14,8 +14,8 @@ from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, Sta
 from tb_plugin.service.discovery import Discovery, Found, Root, Scanner
 from tb_plugin.service.perfetto import perfetto_url
 from tb_plugin.service.pool import WAITING, Job
+from tb_plugin.service.question import Progress
 from tb_plugin.service.summary import Summary
-from tb_plugin.service.worker import Progress
 from tb_plugin.trace.window import parse_window
 
 log = logging.getLogger("torch_trace")
@@ -46,7 +46,7 @@ class Entry:
         self.summary: Summary | None = None
         self.path = ""
         """Of the column file, once ready."""
-        self.job: Job | None = None
+        self.job: Job[Summary] | None = None
         self.copy: Progress | None = None
         """How far a remote profile is copied into the local cache; None when nothing has to be copied."""
         self.need_bytes = 0

@@ -12,7 +12,6 @@ from concurrent.futures import Future, wait
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -21,9 +20,10 @@ from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError,
 from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
+from tb_plugin.service.parse import Open, Parse
 from tb_plugin.service.pool import WAITING, Job, Workers
+from tb_plugin.service.question import Progress
 from tb_plugin.service.summary import Limits, Summary
-from tb_plugin.service.worker import Progress
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
@@ -35,7 +35,6 @@ log = logging.getLogger("torch_trace")
 
 LEASE_SECONDS = 15.0
 """A parse that nobody asked about for so long is stopped."""
-TASKS = "tb_plugin.service.tasks"
 _COPIES = 4
 """How many profiles are copied at a time: the 64 workers of a run would share the line, and none would get ahead."""
 _CHECK_SECONDS = 0.5
@@ -49,11 +48,10 @@ _LARGE_BYTES = 1024**3
 class Loader:
     """Drives the states of entries. One lock guards them all: every change is short."""
 
-    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore, tasks: str = TASKS) -> None:
+    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
         self._catalog = catalog
         self._workers = workers
         self._store = store
-        self._tasks = tasks
         self._lock = threading.RLock()
         self._copying = threading.Semaphore(_COPIES)
         catalog.dropped = self.drop
@@ -133,7 +131,7 @@ class Loader:
         for job in filter(None, jobs):
             self._workers.cancel(job)
 
-    def _abandon(self, entry: Entry) -> Job | None:
+    def _abandon(self, entry: Entry) -> Job[Summary] | None:
         """Forgets the load under way; the job that has to be stopped, if it had begun."""
         job, entry.job, entry.load = entry.job, None, None
         if entry.state == "loading":
@@ -221,12 +219,7 @@ class Loader:
         key, need, limits = self.key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
-            f"{self._tasks}:parse",
-            entry.found.reader.id,
-            paths,
-            target,
-            summary,
-            limits,
+            Parse(entry.found.reader.id, tuple(paths.items()), target, summary, limits),
             key=target,
             heavy=True,
             need_bytes=need if limits is None else min(need, limits.budget_bytes),
@@ -260,7 +253,7 @@ class Loader:
             entry.need_bytes = need_bytes(found.reader, sizes)
         return entry.need_bytes
 
-    def _finish(self, entry: Entry, load: object, future: Future[Any]) -> None:
+    def _finish(self, entry: Entry, load: object, future: Future[Summary]) -> None:
         error = future.exception()
         # Also after a failure: what was swapped or half written is another file now.
         replaced = _was_replaced(entry.found)
@@ -276,7 +269,7 @@ class Loader:
                 _settle(entry, future.result())
                 if entry.need_bytes > _LARGE_BYTES:
                     # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
-                    self._workers.submit(f"{self._tasks}:opened", entry.path, key=entry.path, about=entry.found.url)
+                    self._workers.submit(Open(entry.path), key=entry.path, about=entry.found.url)
             elif isinstance(error, Cancelled | KeptLost):
                 entry.state = "found"  # lost: another process evicted what was just written; whoever asks begins again
             elif isinstance(error, CacheRefused) and self._store.leave(error):

@@ -15,12 +15,15 @@ import threading
 import time
 import weakref
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from tb_plugin.errors import Cancelled, TorchTraceError
 from tb_plugin.service import worker
 from tb_plugin.service.budget import budget_bytes
+from tb_plugin.service.opened import OpenModels
+from tb_plugin.service.question import Progress, Question, Report
 from tb_plugin.service.seat import Death, Process, Seat
+from tb_plugin.service.worker import Bug, Done, Failed
 
 log = logging.getLogger("torch_trace")
 
@@ -35,22 +38,29 @@ WAITING = "waiting"
 """Stage of a job before its task reports one: in the queue, or in a worker that is starting."""
 
 
-class Job:
-    """One task on its way. ``progress`` is what it reported last; ``future`` carries its result."""
+Answer = TypeVar("Answer")
+
+
+class Job(Generic[Answer]):
+    """One question on its way. ``progress`` is what its worker reported last; ``future`` carries the answer."""
 
     def __init__(
-        self, task: str, args: tuple[Any, ...], key: str, heavy: bool, need_bytes: int = 0, about: str = ""
+        self, question: Question[Answer], key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
     ) -> None:
-        self.task = task
-        self.args = args
+        self.question = question
         self.key = key
         self.heavy = heavy
         self.need_bytes = need_bytes
         self.about = about or key
         self.cancelled = False
         self.process: Process | None = None
-        self.future: Future[Any] = Future()
+        self.future: Future[Answer] = Future()
         self.restart()
+
+    @property
+    def name(self) -> str:
+        """The kind of question."""
+        return type(self.question).__name__
 
     @property
     def fraction(self) -> float:
@@ -59,31 +69,31 @@ class Job:
 
     def restart(self) -> None:
         """Nothing is done yet, or no longer."""
-        self.progress = worker.Progress(WAITING, since=time.monotonic())
+        self.progress = Progress(WAITING, since=time.monotonic())
 
-    def report(self, progress: worker.Progress) -> None:
-        """Takes what the task says, and the time when that is a new stage."""
+    def report(self, progress: Progress) -> None:
+        """Takes what the worker says, and the time when that is a new stage."""
         same = progress.stage == self.progress.stage
         self.progress = progress._replace(since=self.progress.since if same else time.monotonic())
 
 
 class Workers(Protocol):
-    """Whatever runs tasks: a Pool, or the calling process itself (InlineWorkers)."""
+    """Whatever answers questions: a Pool, or the calling process itself (InlineWorkers)."""
 
     budget: int
     """Bytes that parses may take together; one that needs more is asked for a window."""
 
     def submit(
-        self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
-    ) -> Job:
-        """Starts ``module:function`` with ``args``.
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job[Answer]:
+        """Asks a question.
 
         ``key`` names what it works on, ``heavy`` a parse; ``need_bytes`` is the memory it will take at its peak;
         ``about`` is what a person knows the work by: the address of the trace.
         """
         ...
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: Job[Answer]) -> None:
         """Stops a job; its future then raises Cancelled unless it was done already."""
         ...
 
@@ -93,24 +103,26 @@ class Workers(Protocol):
 
 
 class InlineWorkers:
-    """Runs every task at once in the calling thread: for one profile in a short-lived process."""
+    """Answers every question at once in the calling thread: for one profile in a short-lived process."""
 
-    def __init__(self, report: worker.Report = lambda progress: None, budget: int | None = None) -> None:
+    def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
         self.budget = budget or budget_bytes()
         self._report = report
+        self._models = OpenModels()
 
     def submit(
-        self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
-    ) -> Job:
-        """Runs the task; the job that comes back is done."""
-        job = Job(task, args, key, heavy)
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job[Answer]:
+        """Answers at once; the job that comes back is done."""
+        job = Job(question, key, heavy)
         try:
-            job.future.set_result(worker.resolve(task)(*args, report=self._report if heavy else lambda progress: None))
+            report = self._report if heavy else lambda progress: None
+            job.future.set_result(question.answer(self._models, report))
         except Exception as error:  # handed to whoever asks for the result
             job.future.set_exception(error)
         return job
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: Job[Answer]) -> None:
         """Nothing to stop: the job is done."""
 
     def close(self) -> None:
@@ -132,16 +144,16 @@ class Pool:
         # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
         self._retire_bytes = min(_RETIRE_BYTES, self.budget // self.size)
         self._changed = threading.Condition()
-        self._pending: list[Job] = []
+        self._pending: list[Job[Any]] = []
         self._seats: list[_Seat] = []
         self._closed = False
         _open_pools.add(self)
 
     def submit(
-        self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
-    ) -> Job:
-        """Queues ``module:function``. See Workers."""
-        job = Job(task, args, key, heavy, need_bytes, about)
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job[Answer]:
+        """Queues a question. See Workers."""
+        job = Job(question, key, heavy, need_bytes, about)
         with self._changed:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
@@ -154,7 +166,7 @@ class Pool:
             self._changed.notify_all()
         return job
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: Job[Answer]) -> None:
         """Takes a waiting job off the queue; kills the worker of a running one."""
         with self._changed:
             job.cancelled = True
@@ -166,7 +178,7 @@ class Pool:
                 job.process.kill()
         # Outside the lock: callbacks of a future may take locks of their own.
         if waiting:
-            job.future.set_exception(Cancelled(job.task))
+            job.future.set_exception(Cancelled(job.name))
 
     def close(self) -> None:
         """Kills all workers; jobs under way raise Cancelled."""
@@ -179,7 +191,7 @@ class Pool:
                 seat.end()
             self._changed.notify_all()
         for job in waiting:
-            job.future.set_exception(Cancelled(job.task))
+            job.future.set_exception(Cancelled(job.name))
 
     def _work(self, seat: _Seat) -> None:
         """The life of one seat: take a job, run it in the seat's process, take the next."""
@@ -197,7 +209,7 @@ class Pool:
             else:
                 job.future.set_exception(error)
 
-    def _take(self, seat: _Seat) -> Job | None:
+    def _take(self, seat: _Seat) -> Job[Any] | None:
         with self._changed:
             while not self._closed:
                 job = self._next(seat)
@@ -208,7 +220,7 @@ class Pool:
                 self._changed.wait()
             return None
 
-    def _next(self, seat: _Seat) -> Job | None:
+    def _next(self, seat: _Seat) -> Job[Any] | None:
         """The first job that may run now and that no other idle seat is better placed for."""
         parsing = [other.job for other in self._seats if other.job is not None and other.job.heavy]
         left = self.budget - sum(job.need_bytes for job in parsing)
@@ -223,41 +235,42 @@ class Pool:
         others = [other for other in self._seats if other is not seat and other.idle]
         return next((job for job in allowed if not any(job.key in other.warm for other in others)), None)
 
-    def _attempt(self, seat: _Seat, job: Job) -> Any:
+    def _attempt(self, seat: _Seat, job: Job[Answer]) -> Answer:
         """The result of a job, tried again once when its worker died. Raises what the task raised, or WorkerDied."""
         deaths: list[Death] = []
         while len(deaths) < 2:
             try:
                 with self._changed:
                     if job.cancelled:
-                        raise Cancelled(job.task)
+                        raise Cancelled(job.name)
                     job.process = seat.start()
                 return self._run(seat, job.process, job)
             except (EOFError, OSError, ValueError) as error:
                 deaths.append(seat.bury(error))
                 job.restart()
                 if job.cancelled:
-                    raise Cancelled(job.task) from error
-                log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.task, job.about)
+                    raise Cancelled(job.name) from error
+                log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.name, job.about)
         raise deaths[-1].error(job.about)
 
-    def _run(self, seat: _Seat, process: Process, job: Job) -> Any:
+    def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
         """Sends a job and waits for its result. Raises EOFError or OSError when the process dies."""
-        worker.send(process.questions, (job.task, job.args))
+        worker.send(process.questions, job.question)
         while True:
-            kind, *rest = worker.receive(process.answers)
+            message = worker.receive(process.answers)
             process.started = True
-            if kind == "progress":
-                job.report(rest[0])
-            elif kind == "done":
-                if rest[1] > self._retire_bytes:
-                    seat.end()
-                return rest[0]
-            elif kind == "failed":
-                raise rest[0]
-            elif kind == "bug":
-                log.error("A bug in %s:\n%s", job.task, rest[0])
-                raise WorkerBug(rest[0].strip().rpartition("\n")[2])
+            match message:
+                case Progress():
+                    job.report(message)
+                case Done(answer, resident_bytes):
+                    if resident_bytes > self._retire_bytes:
+                        seat.end()
+                    return cast(Answer, answer)  # of this question: a worker has one at a time
+                case Failed(error):
+                    raise error
+                case Bug(text):
+                    log.error("A bug in %s:\n%s", job.name, text)
+                    raise WorkerBug(text.strip().rpartition("\n")[2])
 
 
 class _Seat(Seat):
@@ -265,7 +278,7 @@ class _Seat(Seat):
 
     def __init__(self) -> None:
         super().__init__()
-        self.job: Job | None = None
+        self.job: Job[Any] | None = None
 
     @property
     def idle(self) -> bool:

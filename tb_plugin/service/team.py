@@ -16,6 +16,7 @@ from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Entry
 from tb_plugin.service.loader import Loader
 from tb_plugin.service.pool import Job, Workers
+from tb_plugin.service.together import WritePart
 from tb_plugin.storage.cache import FileStore
 
 _SUFFIX = ".part"
@@ -34,12 +35,11 @@ class _State:
 class Team:
     """Gathers parts. Asking again while it answers "not yet" keeps the loads alive, as for one profile."""
 
-    def __init__(self, loader: Loader, workers: Workers, store: FileStore, tasks: str) -> None:
+    def __init__(self, loader: Loader, workers: Workers, store: FileStore) -> None:
         self._loader = loader
         self._workers = workers
         self._store = store
-        self._tasks = tasks
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, Job[str]] = {}
         self._lock = threading.Lock()
 
     def gather(self, entries: Sequence[Entry], analysis: Analysis, params: Params, wait: bool = False) -> _State:
@@ -86,10 +86,8 @@ class Team:
             job = self._jobs.get(key)
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
-                task = f"{self._tasks}:part"
-                job = self._workers.submit(
-                    task, entry.path, analysis.id, params, target, key=entry.path, about=entry.found.url
-                )
+                question = WritePart(entry.path, analysis.id, params, target)
+                job = self._workers.submit(question, key=entry.path, about=entry.found.url)
                 self._jobs[key] = job
         if not wait and not job.future.done():
             return None

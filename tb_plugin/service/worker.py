@@ -1,13 +1,10 @@
-"""The program of a worker process: takes tasks from its standard input, answers on its standard output.
+"""The program of a worker process: takes questions from its standard input, answers on its standard output.
 
-Messages are pickles behind an 8-byte length. To the worker: ``(task, args)``, where task is ``module:function``.
-From it: ``("started",)`` at first, ``("progress", Progress)``, ``("done", result, resident_bytes)``,
-``("failed", UserError)``, ``("bug", traceback)``.
+Messages are pickles behind an 8-byte length: a ``Question`` to the worker, a ``Message`` from it.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import pickle
 import queue
@@ -17,38 +14,49 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, NamedTuple
+from dataclasses import dataclass
+from typing import IO
 
 from tb_plugin.errors import UserError
-from tb_plugin.payloads import Figure
+from tb_plugin.service.opened import OpenModels
+from tb_plugin.service.question import Progress, Question
 
 _PROGRESS_SECONDS = 0.1
 _LENGTH = struct.Struct("<Q")
 
 
-class Progress(NamedTuple):
-    """How far a task is.
-
-    ``stage`` names what it does now, ``fraction`` is how much of its input is read, 0..1. ``events`` are read so far,
-    ``counts`` of them by kind (``readers.base.ReadState``); ``about`` is what the file states ahead of them. ``since`` is
-    when the stage began, in monotonic seconds of the process that waits for the task; the worker leaves it out.
-    """
-
-    stage: str
-    fraction: float = 0.0
-    events: int = 0
-    counts: Mapping[str, int] = {}
-    about: Sequence[Figure] = ()
-    since: float = 0.0
+@dataclass(frozen=True)
+class Started:
+    """The first message of a worker: it has its libraries and waits for questions."""
 
 
-Report = Callable[[Progress], None]
-"""Takes how far a task is. Within a stage at most ten reports a second travel to the parent."""
-Task = Callable[..., Any]
+@dataclass(frozen=True)
+class Done:
+    """A question is answered. ``resident_bytes`` is the memory of the worker then, without what files share."""
+
+    answer: object
+    resident_bytes: int
 
 
-def send(stream: IO[bytes], message: object) -> None:
+@dataclass(frozen=True)
+class Failed:
+    """A question was refused."""
+
+    error: UserError
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A question met a bug: the text of its traceback."""
+
+    text: str
+
+
+Message = Started | Progress | Done | Failed | Bug
+"""What a worker says."""
+
+
+def send(stream: IO[bytes], message: Question[object] | Message) -> None:
     """Writes one message. Raises OSError when the other side is gone."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_LENGTH.pack(len(data)))
@@ -56,24 +64,23 @@ def send(stream: IO[bytes], message: object) -> None:
     stream.flush()
 
 
-def receive(stream: IO[bytes]) -> Any:
-    """Reads one message. Raises EOFError when the other side is gone."""
-    (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
-    return pickle.loads(_exactly(stream, length))
+def receive(stream: IO[bytes]) -> Message:
+    """Reads one message of a worker. Raises EOFError when it is gone."""
+    message: Message = pickle.loads(_read(stream))
+    return message
 
 
-def resolve(task: str) -> Task:
-    """The function that ``module:function`` names. It takes ``report=`` besides its arguments."""
-    module, _, name = task.partition(":")
-    function: Task = getattr(importlib.import_module(module), name)
-    return function
+def receive_question(stream: IO[bytes]) -> Question[object]:
+    """Reads one question. Raises EOFError when the parent is gone."""
+    question: Question[object] = pickle.loads(_read(stream))
+    return question
 
 
 class _NoPandas:
     """Has every import of pandas fail in a worker.
 
     pyarrow imports it, where it is installed, as soon as the first array is made: 0.3 s and 50 MB for nothing, since
-    tasks hand over Arrow. pyarrow takes the failure for a machine without pandas.
+    answers are Arrow. pyarrow takes the failure for a machine without pandas.
     """
 
     @staticmethod
@@ -83,31 +90,31 @@ class _NoPandas:
 
 
 def main() -> None:
-    """Serves tasks until the parent closes the pipe or dies."""
+    """Answers questions until the parent closes the pipe or dies."""
     sys.meta_path.insert(0, _NoPandas)
     # Ctrl-C reaches the whole process group: the parent decides what happens then.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     # Whatever a library prints must not land between the messages.
     os.dup2(2, 1)
-    send(answers, ("started",))
-    tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...]]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, tasks), daemon=True).start()
+    send(answers, Started())
+    questions: queue.SimpleQueue[Question[object]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
+    models = OpenModels()
     while True:
-        task, args = tasks.get()
-        _serve(task, args, answers)
+        _serve(questions.get(), models, answers)
 
 
-def _listen(stream: IO[bytes], tasks: queue.SimpleQueue[tuple[str, tuple[Any, ...]]]) -> None:
+def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question[object]]) -> None:
     """Queues what the parent sends; ends the process, busy or not, when the parent is gone."""
     try:
         while True:
-            tasks.put(receive(stream))
+            questions.put(receive_question(stream))
     except (EOFError, OSError):
         os._exit(0)
 
 
-def _serve(task: str, args: tuple[Any, ...], answers: IO[bytes]) -> None:
+def _serve(question: Question[object], models: OpenModels, answers: IO[bytes]) -> None:
     last, stage = 0.0, ""
 
     def report(progress: Progress) -> None:
@@ -115,18 +122,18 @@ def _serve(task: str, args: tuple[Any, ...], answers: IO[bytes]) -> None:
         now = time.monotonic()
         if progress.stage != stage or now - last >= _PROGRESS_SECONDS:
             last, stage = now, progress.stage
-            send(answers, ("progress", progress))
+            send(answers, progress)
 
-    message: tuple[Any, ...]
+    message: Message
     try:
-        message = ("done", resolve(task)(*args, report=report), _resident_bytes())
+        message = Done(question.answer(models, report), _resident_bytes())
     except UserError as error:
-        message = ("failed", error)
+        message = Failed(error)
     except MemoryError:
         # Its heap is in no state to go on; the pool sees a death and retries in a fresh process.
         os._exit(137)
     except Exception:  # the edge of the process: a bug must reach the parent's log
-        message = ("bug", traceback.format_exc())
+        message = Bug(traceback.format_exc())
     try:
         send(answers, message)
     except OSError:
@@ -141,6 +148,12 @@ def _resident_bytes() -> int:
     except OSError:
         return 0
     return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _read(stream: IO[bytes]) -> bytes:
+    """The pickle of the next message."""
+    (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
+    return _exactly(stream, length)
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

@@ -10,8 +10,9 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Params
@@ -20,14 +21,17 @@ from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.readers import READERS
+from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, WriteStacks, WriteWindow
 from tb_plugin.service.catalog import PARTS, Entry, Place, ProfileCatalog, problem_of
 from tb_plugin.service.discovery import Root, Scanner
-from tb_plugin.service.loader import TASKS, Loader
-from tb_plugin.service.pool import Workers
+from tb_plugin.service.loader import Loader
+from tb_plugin.service.parse import Ready
+from tb_plugin.service.pool import Answer, Workers
+from tb_plugin.service.question import Progress, Question
 from tb_plugin.service.selection import chosen_steps, window_of
 from tb_plugin.service.stacks import SUFFIXES
 from tb_plugin.service.team import Team, progress
-from tb_plugin.service.worker import Progress
+from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskViewTogether
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
@@ -43,6 +47,11 @@ _MEASURED = ("copying", "surveying", "reading")
 _PAUSE_SECONDS = 0.3
 _NAMED = 5
 """Workers of a run that a message names."""
+
+_OfOne = Callable[[str, str, Params], Question[bytes]]
+"""Makes a question of a column file, a view and parameters."""
+_OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
+"""Makes a question of (worker, file of its part) pairs, a view, parameters and a choice of steps."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +77,12 @@ class Download:
 class Workspace:
     """Owns the catalog, the loader and the workers; ``close`` ends them."""
 
-    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore, tasks: str = TASKS) -> None:
+    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
         self.catalog = catalog
         self._workers = workers
         self._store = store
-        self._tasks = tasks
-        self._loader = Loader(catalog, workers, store, tasks)
-        self._team = Team(self._loader, workers, store, tasks)
+        self._loader = Loader(catalog, workers, store)
+        self._team = Team(self._loader, workers, store)
         self._warmed = False
 
     def runs(self) -> Catalog:
@@ -85,7 +93,7 @@ class Workspace:
         """Starts a worker ahead of the first question, once: with its libraries loaded it answers at once."""
         if not self._warmed:
             self._warmed = True
-            self._workers.submit(f"{self._tasks}:ready")
+            self._workers.submit(Ready())
 
     def profile(self, place: Place, start: bool = True, retry: bool = False) -> Profile:
         """The state of a profile; begins to load it when ``start``, also after a failure when ``retry``.
@@ -114,25 +122,27 @@ class Workspace:
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError."""
-        return self._ask("view", place, view_id, params, steps)
+        return self._ask((AskView, AskViewTogether), place, view_id, params, steps)
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
         """Tiles of the timeline as a gzipped Arrow stream; the Profile when it is not loaded yet. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
-        answer: bytes | None = None if entry.summary is None else self._run(entry, "tiles", level, wanted)
+        if entry.summary is None:
+            return _payload(entry)
+        answer = self._run(entry, AskTiles(entry.path, level, tuple(wanted)))
         return _payload(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """All matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""
-        return self._ask("table_csv", place, view_id, params, steps)
+        return self._ask((AskCsv, AskCsvTogether), place, view_id, params, steps)
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """A whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
         if analysis := _of_several(view_id):
-            return self._waited("table_arrow_of", place, analysis, params, steps)
+            return self._waited(AskArrowTogether, place, analysis, params, steps)
         for _ in range(CHANGES):
             self.load(place)
-            answer = self._ask("table_arrow", place, view_id, params, steps)
+            answer = self._ask((AskArrow, AskArrowTogether), place, view_id, params, steps)
             if not isinstance(answer, Profile):
                 return answer
         raise Cancelled("The file changed while it was read.")
@@ -144,7 +154,7 @@ class Workspace:
             params = Params(steps=_steps(entry, steps), limit=None)
             views = [view.id for view in navigation(entry) if view.available and _of_several(view.id) is None]
             wanted = [view for view in views if (view not in PICTURES if view_ids is None else view in view_ids)]
-            answer: bytes | None = self._run(entry, "report_numbers", wanted, params)
+            answer = self._run(entry, AskNumbers(entry.path, tuple(wanted), params))
             if answer is not None:
                 return answer
         raise Cancelled("The file changed while it was read.")
@@ -154,7 +164,7 @@ class Workspace:
         analysis = _of_several(view_id)
         if analysis is None:
             raise NotFound(f"{view_id} is no view of several profiles.", view_id, "Ask for one profile.")
-        return self._waited("view_of", place, analysis, params, steps)
+        return self._waited(AskViewTogether, place, analysis, params, steps)
 
     def window(
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
@@ -165,7 +175,8 @@ class Workspace:
             return _payload(entry)
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
-        path = self._written(entry, key, ".json.gz", "window", start_ns, end_ns, heavy=True)
+        write = partial(WriteWindow, entry.path, start_ns, end_ns)
+        path = self._written(entry, key, ".json.gz", write, heavy=True)
         if path is None:
             return _payload(entry)
         return Download(f"{_stem(entry)}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
@@ -178,27 +189,27 @@ class Workspace:
             return _payload(entry)
         params = replace(params, steps=_steps(entry, steps))
         key = f"stacks|{entry.path}|{params.steps}|{choice}|{form}"
-        path = self._written(entry, key, ".stacks.gz", "stacks", params, form)
+        path = self._written(entry, key, ".stacks.gz", partial(WriteStacks, entry.path, params, form))
         if path is None:
             return _payload(entry)
         name = f"{_stem(entry)}.{choice.weight}{SUFFIXES[form]}"
         return Download(name, path.stat().st_size, _chunks_of(path), gzipped=True)
 
     def _written(
-        self, entry: Entry, key: str, suffix: str, task: str, *args: object, heavy: bool = False
+        self, entry: Entry, key: str, suffix: str, write: Callable[[str], Question[str]], heavy: bool = False
     ) -> Path | None:
-        """The file that a task wrote for that key, now or before; None when the columns are lost, and load anew."""
+        """The file that a worker wrote for that key, now or before; None when the columns are lost, and load anew."""
         path = self._store.get(key, suffix)
         if path is not None:
             return path
         path = self._store.path(key, suffix)
         try:
-            if self._run(entry, task, *args, str(path), heavy=heavy) is None:
+            if self._run(entry, write(str(path)), heavy) is None:
                 return None
         except CacheRefused as error:
             if not self._store.leave(error):
                 raise
-            return self._written(entry, key, suffix, task, *args, heavy=heavy)
+            return self._written(entry, key, suffix, write, heavy)
         self._store.evict(keep=path)
         return path
 
@@ -229,35 +240,38 @@ class Workspace:
         self.catalog.stop()
         self._workers.close()
 
-    def _ask(self, task: str, place: Place, view_id: str, params: Params, steps: str) -> bytes | Profile:
+    def _ask(
+        self, ask: tuple[_OfOne, _OfSeveral], place: Place, view_id: str, params: Params, steps: str
+    ) -> bytes | Profile:
+        """The answer to either question, by what the view speaks of; the Profile when it is not loaded yet."""
         if analysis := _of_several(view_id):
-            return self._of_several(f"{task}_of", place, analysis, params, steps)
+            return self._of_several(ask[1], place, analysis, params, steps)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return _payload(entry)
-        answer: bytes | None = self._run(entry, task, view_id, replace(params, steps=_steps(entry, steps)))
+        answer = self._run(entry, ask[0](entry.path, view_id, replace(params, steps=_steps(entry, steps))))
         return _payload(entry) if answer is None else answer
 
-    def _waited(self, task: str, place: Place, analysis: Analysis, params: Params, steps: str) -> bytes:
-        answer = self._of_several(task, place, analysis, params, steps, wait=True)
+    def _waited(self, ask: _OfSeveral, place: Place, analysis: Analysis, params: Params, steps: str) -> bytes:
+        answer = self._of_several(ask, place, analysis, params, steps, wait=True)
         if isinstance(answer, Profile):
             raise Cancelled("The file changed while it was read.")
         return answer
 
     def _of_several(
-        self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool = False
+        self, ask: _OfSeveral, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
         """Has a worker combine the parts of several profiles; their common state while they are not there."""
-        ask = self._of_pair if analysis.scope == "pair" else self._of_workers
+        gather = self._of_pair if analysis.scope == "pair" else self._of_workers
         for _ in range(CHANGES):
             try:
-                return ask(task, place, analysis, params, steps, wait)
+                return gather(ask, place, analysis, params, steps, wait)
             except KeptLost as error:  # a part; it is computed again
                 self._store.remove(Path(error.where))
         raise Cancelled("The cache is cleared all the time.")
 
     def _of_workers(
-        self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
+        self, ask: _OfSeveral, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
         """About all workers of a run and span."""
         entries = self.catalog.workers(place)
@@ -269,10 +283,10 @@ class Workspace:
         if state.failed:
             names = ", ".join(f"{worker} ({error.what})" for worker, error in state.failed)
             params = replace(params, extra=(*params.extra, ("failed", names)))
-        return self._combine(task, state.ready, analysis, params, steps)
+        return self._combine(ask, state.ready, analysis, params, steps)
 
     def _of_pair(
-        self, task: str, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
+        self, ask: _OfSeveral, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
         """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
         exp = self.catalog.find(place)
@@ -292,27 +306,22 @@ class Workspace:
             fraction += state.fraction
         if len(ready) < 2:
             return progress(exp, 2, fraction)
-        return self._combine(task, ready, analysis, params, "")
+        return self._combine(ask, ready, analysis, params, "")
 
     def _combine(
-        self, task: str, ready: Sequence[tuple[str, str]], analysis: Analysis, params: Params, steps: str
+        self, ask: _OfSeveral, ready: Sequence[tuple[str, str]], analysis: Analysis, params: Params, steps: str
     ) -> bytes:
         key = "|".join(path for _, path in ready)
-        about = ", ".join(worker for worker, _ in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
-        job = self._workers.submit(
-            f"{self._tasks}:{task}", ready, analysis.id, params, steps, key=key, about=f"{analysis.title} of {about}"
-        )
-        answer: bytes = job.future.result()
-        return answer
+        named = ", ".join(worker for worker, _ in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
+        question = ask(tuple(ready), analysis.id, params, steps)
+        return self._workers.submit(question, key=key, about=f"{analysis.title} of {named}").future.result()
 
-    def _run(self, entry: Entry, task: str, *args: object, heavy: bool = False) -> Any:
+    def _run(self, entry: Entry, question: Question[Answer], heavy: bool = False) -> Answer | None:
         """Has a worker answer a question about a loaded profile; None when its columns are lost, and it loads anew.
 
-        Raises what the task raised.
+        Raises what the answer raised.
         """
-        job = self._workers.submit(
-            f"{self._tasks}:{task}", entry.path, *args, key=entry.path, heavy=heavy, about=entry.found.url
-        )
+        job = self._workers.submit(question, key=entry.path, heavy=heavy, about=entry.found.url)
         try:
             return job.future.result()
         except KeptLost:

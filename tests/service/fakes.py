@@ -1,4 +1,4 @@
-"""Tasks for worker processes and small traces: what the tests of service, web, cli and api share."""
+"""Questions for worker processes and small traces: what the tests of service, web, cli and api share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import json
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,12 @@ from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.service.budget import need_bytes, seen_sizes
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery import Root, Scanner
-from tb_plugin.service.worker import Progress
+from tb_plugin.service.opened import OpenModels
+from tb_plugin.service.parse import Parse
+from tb_plugin.service.pool import Job, Pool
+from tb_plugin.service.question import Progress, Question, Report
+from tb_plugin.service.summary import Summary
 from tb_plugin.storage.files import Folder
-
-TASKS = "tests.service.fakes"
 
 
 def event(name: str, ts: int, dur: int, **more: Any) -> dict[str, Any]:
@@ -63,95 +66,140 @@ def until(condition: Any, seconds: float = 20.0) -> bool:
     return False
 
 
-def echo(value: Any, *, report: Any) -> Any:
-    return value
+T = TypeVar("T")
+Answer = TypeVar("Answer")
 
 
-def arrays(*, report: Any) -> tuple[list[int], bool]:
+@dataclass(frozen=True)
+class Echo(Generic[T]):
+    value: T
+
+    def answer(self, models: OpenModels, report: Report) -> T:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Arrays:
     """What pyarrow makes of a column, and whether it brought pandas along."""
-    return pa.array(np.arange(3)).to_pylist(), "pandas" in sys.modules
+
+    def answer(self, models: OpenModels, report: Report) -> tuple[list[int], bool]:
+        return pa.array(np.arange(3)).to_pylist(), "pandas" in sys.modules
 
 
-def pid(*, report: Any) -> int:
-    return os.getpid()
+@dataclass(frozen=True)
+class Pid:
+    def answer(self, models: OpenModels, report: Report) -> int:
+        return os.getpid()
 
 
-def slow(seconds: float, *, report: Any) -> int:
+@dataclass(frozen=True)
+class Slow:
     """Reports a growing fraction while it sleeps."""
-    start = time.monotonic()
-    while (passed := time.monotonic() - start) < seconds:
-        report(Progress("sleeping", passed / seconds))
-        time.sleep(0.02)
-    return os.getpid()
+
+    seconds: float
+
+    def answer(self, models: OpenModels, report: Report) -> int:
+        start = time.monotonic()
+        while (passed := time.monotonic() - start) < self.seconds:
+            report(Progress("sleeping", passed / self.seconds))
+            time.sleep(0.02)
+        return os.getpid()
 
 
-def chatty(reports: int, *, report: Any) -> None:
+@dataclass(frozen=True)
+class Chatty:
     """Reports far more often than anybody can look, then names a second stage once."""
-    for i in range(reports):
-        report(Progress("first", i / reports, i))
-    report(Progress("second", 1.0, reports))
+
+    reports: int
+
+    def answer(self, models: OpenModels, report: Report) -> None:
+        for i in range(self.reports):
+            report(Progress("first", i / self.reports, i))
+        report(Progress("second", 1.0, self.reports))
 
 
-def noisy(*, report: Any) -> str:
-    print("a library prints something")
-    return "quiet"
+@dataclass(frozen=True)
+class Noisy:
+    def answer(self, models: OpenModels, report: Report) -> str:
+        print("a library prints something")
+        return "quiet"
 
 
-def ready(*, report: Any) -> None:
-    """Nothing to import."""
+@dataclass(frozen=True)
+class Refuse:
+    def answer(self, models: OpenModels, report: Report) -> None:
+        raise UnreadableTrace("It is no trace.", "x.json", "Record another.")
 
 
-def refuse(*, report: Any) -> None:
-    raise UnreadableTrace("It is no trace.", "x.json", "Record another.")
+@dataclass(frozen=True)
+class Stumble:
+    def answer(self, models: OpenModels, report: Report) -> None:
+        raise KeyError("a bug")
 
 
-def stumble(*, report: Any) -> None:
-    raise KeyError("a bug")
-
-
-def die_times(marks: str, times: int, *, report: Any) -> str:
+@dataclass(frozen=True)
+class DieTimes:
     """Kills its own process as the out-of-memory killer would, ``times`` times; then succeeds."""
-    folder = Path(marks)
-    died = len(list(folder.iterdir()))
-    if died < times:
-        (folder / str(died)).touch()
-        os.kill(os.getpid(), 9)
-    return f"after {died}"
+
+    marks: str
+    times: int
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        folder = Path(self.marks)
+        died = len(list(folder.iterdir()))
+        if died < self.times:
+            (folder / str(died)).touch()
+            os.kill(os.getpid(), 9)
+        return f"after {died}"
 
 
-def parse(reader_id: str, paths: dict[str, str], target: str, summary_target: str, limits: Any, *, report: Any) -> Any:
-    """The real parse, slowed down and counted: one line in ``parses.log`` beside the first file."""
-    from tb_plugin.service import tasks
-
-    first = Path(next(iter(paths.values())))
-    with (first.parent / "parses.log").open("a") as log:
-        log.write(f"{os.getpid()}\n")
-    if "deadly" in first.name:
-        os.kill(os.getpid(), 9)
-    for step in range(200 if "slow" in first.name else 10):
-        report(Progress("reading", step / 200, step * 10, {"operator": step * 10}))
-        time.sleep(0.05)
-    return tasks.parse(reader_id, paths, target, summary_target, limits, report=report)
-
-
-def view(*args: Any, report: Any) -> bytes:
-    from tb_plugin.service import tasks
-
-    return tasks.view(*args, report=report)
-
-
-def die(how: str, *, report: Any) -> None:
+@dataclass(frozen=True)
+class Die:
     """Ends its process: ``kill`` as the system does, ``memory`` as a failed allocation does, ``exit`` as a library may."""
-    if how == "kill":
-        os.kill(os.getpid(), 9)
-    if how == "memory":
-        raise MemoryError
-    sys.stderr.write("libfoo: cannot go on\n")
-    os._exit(1)
+
+    how: str
+
+    def answer(self, models: OpenModels, report: Report) -> None:
+        if self.how == "kill":
+            os.kill(os.getpid(), 9)
+        if self.how == "memory":
+            raise MemoryError
+        sys.stderr.write("libfoo: cannot go on\n")
+        os._exit(1)
 
 
-def packer(*, report: Any) -> str:
+@dataclass(frozen=True)
+class Packer:
     """Where the library that unpacks gzip comes from."""
-    import isal
 
-    return str(isal.__file__)
+    def answer(self, models: OpenModels, report: Report) -> str:
+        import isal
+
+        return str(isal.__file__)
+
+
+@dataclass(frozen=True)
+class SlowParse:
+    """The real parse, slowed down and counted: one line in ``parses.log`` beside the first file."""
+
+    parse: Parse
+
+    def answer(self, models: OpenModels, report: Report) -> Summary:
+        first = Path(self.parse.files[0][1])
+        with (first.parent / "parses.log").open("a") as log:
+            log.write(f"{os.getpid()}\n")
+        if "deadly" in first.name:
+            os.kill(os.getpid(), 9)
+        for step in range(200 if "slow" in first.name else 10):
+            report(Progress("reading", step / 200, step * 10, {"operator": step * 10}))
+            time.sleep(0.05)
+        return self.parse.answer(models, report)
+
+
+class SlowPool(Pool):
+    """A pool whose parses are slow and counted."""
+
+    def submit(self, question: Question[Answer], **more: Any) -> Job[Answer]:
+        if isinstance(question, Parse):
+            return super().submit(cast("Question[Answer]", SlowParse(question)), **more)
+        return super().submit(question, **more)

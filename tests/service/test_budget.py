@@ -14,9 +14,7 @@ from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import Pool, default_size
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
-from tests.service.fakes import TASKS, catalog_of, need_of, until, write_trace
-
-SLOW = f"{TASKS}:slow"
+from tests.service.fakes import Echo, Pid, Slow, catalog_of, need_of, until, write_trace
 
 
 @pytest.fixture
@@ -76,19 +74,19 @@ def pool():
 
 
 def test_parses_that_do_not_fit_together_wait(pool):
-    large, other, small = (pool.submit(SLOW, 0.6, heavy=True, need_bytes=need) for need in (700, 400, 100))
+    large, other, small = (pool.submit(Slow(0.6), heavy=True, need_bytes=need) for need in (700, 400, 100))
     assert until(lambda: large.fraction > 0)
     time.sleep(0.2)
     assert (other.process, small.process) == (None, None), "nor does a small one overtake: the next would, too"
-    assert pool.submit(f"{TASKS}:echo", 1).future.result(20) == 1, "answers do not wait"
+    assert pool.submit(Echo(1)).future.result(20) == 1, "answers do not wait"
     large.future.result(20)
     assert until(lambda: other.process is not None and small.process is not None)
     other.future.result(20), small.future.result(20)
 
 
 def test_one_that_needs_more_than_everything_runs_alone(pool):
-    running = pool.submit(SLOW, 0.3, heavy=True, need_bytes=1)
-    huge, after = (pool.submit(SLOW, 0.3, heavy=True, need_bytes=need) for need in (5000, 1))
+    running = pool.submit(Slow(0.3), heavy=True, need_bytes=1)
+    huge, after = (pool.submit(Slow(0.3), heavy=True, need_bytes=need) for need in (5000, 1))
     assert until(lambda: huge.process is not None)
     assert running.future.done() and after.process is None
     huge.future.result(20)
@@ -96,9 +94,9 @@ def test_one_that_needs_more_than_everything_runs_alone(pool):
 
 
 def test_cancelling_what_others_wait_behind(pool):
-    running = pool.submit(SLOW, 60.0, heavy=True, need_bytes=600)
+    running = pool.submit(Slow(60.0), heavy=True, need_bytes=600)
     assert until(lambda: running.fraction > 0)
-    huge, small = (pool.submit(SLOW, 0.1, heavy=True, need_bytes=need) for need in (5000, 100))
+    huge, small = (pool.submit(Slow(0.1), heavy=True, need_bytes=need) for need in (5000, 100))
     time.sleep(0.1)
     assert small.process is None
     pool.cancel(huge)
@@ -110,7 +108,7 @@ def test_a_worker_that_keeps_too_much_is_replaced():
     for budget_of_pool, same in ((10**12, True), (1_000_000, False)):
         pool = Pool(1, budget=budget_of_pool)
         try:
-            pids = [pool.submit(f"{TASKS}:pid", key="k").future.result(20) for _ in range(2)]
+            pids = [pool.submit(Pid(), key="k").future.result(20) for _ in range(2)]
         finally:
             pool.close()
         assert (pids[0] == pids[1]) is same
@@ -119,7 +117,7 @@ def test_a_worker_that_keeps_too_much_is_replaced():
 def test_the_loader_says_what_a_parse_needs(tmp_path):
     path = write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
     pool = Pool(1)
-    workspace = Workspace(catalog_of(tmp_path / "logs"), pool, FileStore(tmp_path / "cache"), TASKS)
+    workspace = Workspace(catalog_of(tmp_path / "logs"), pool, FileStore(tmp_path / "cache"))
     try:
         workspace.catalog.scan()
         workspace.profile(Place())

@@ -18,13 +18,13 @@ from tb_plugin.analyses.timeline import pyramid
 from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, NotFound, StorageError
 from tb_plugin.payloads import Profile
-from tb_plugin.service import loader, tasks
+from tb_plugin.service import loader, parse
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore, refused
 from tb_plugin.trace import arrow
-from tests.service.fakes import TASKS, catalog_of, trace_text, until, write_trace
+from tests.service.fakes import SlowPool, catalog_of, trace_text, until, write_trace
 
 W0, W1 = Place(worker="w0"), Place(worker="w1")
 
@@ -41,10 +41,8 @@ def opened(logs, tmp_path):
     """Opens a workspace over the log directory as a TensorBoard of its own."""
     spaces = []
 
-    def make(workers=None, cache=tmp_path / "cache", task_module=TASKS, limit_bytes=10**9):
-        tasks._tables.clear()  # a process of its own would have none
-        tasks._parts.clear()
-        workspace = Workspace(catalog_of(logs), workers or Pool(2), FileStore(cache, limit_bytes), task_module)
+    def make(workers=None, cache=tmp_path / "cache", limit_bytes=10**9):
+        workspace = Workspace(catalog_of(logs), workers or SlowPool(2), FileStore(cache, limit_bytes))
         spaces.append(workspace)
         workspace.catalog.scan()
         return workspace
@@ -55,7 +53,7 @@ def opened(logs, tmp_path):
 
 
 def inline(opened, **more):
-    return opened(InlineWorkers(), task_module="tb_plugin.service.tasks", **more)
+    return opened(InlineWorkers(), **more)
 
 
 def parses(folder):
@@ -332,7 +330,7 @@ def test_two_tensorboards_on_one_cache(logs, tmp_path):
 
 
 def test_a_source_that_is_replaced_while_it_is_read_is_read_again(logs, opened, monkeypatch):
-    real, texts = tasks.assemble, []
+    real, texts = parse.assemble, []
 
     def assemble(raw):
         if not texts:
@@ -340,7 +338,7 @@ def test_a_source_that_is_replaced_while_it_is_read_is_read_again(logs, opened, 
             write_trace(logs / "w0.1.pt.trace.json", "new", "and", "longer")
         return real(raw)
 
-    monkeypatch.setattr(tasks, "assemble", assemble)
+    monkeypatch.setattr(parse, "assemble", assemble)
     workspace = inline(opened)
     view = json.loads(workspace.view(W0, "operators", Params()) if workspace.load(W0) else b"")
     assert {row["name"] for row in view["payloads"]["operators"]["rows"]} == {"new", "and", "longer"}
@@ -348,13 +346,13 @@ def test_a_source_that_is_replaced_while_it_is_read_is_read_again(logs, opened, 
 
 
 def test_a_source_that_never_stands_still(logs, opened, monkeypatch):
-    real = tasks.assemble
+    real = parse.assemble
 
     def assemble(raw):
         write_trace(logs / "w0.1.pt.trace.json", "x" * (1 + parses(logs)))
         return real(raw)
 
-    monkeypatch.setattr(tasks, "assemble", assemble)
+    monkeypatch.setattr(parse, "assemble", assemble)
     monkeypatch.setattr("tb_plugin.service.workspace._PAUSE_SECONDS", 0)
     with pytest.raises(Cancelled, match="changes all the time"):
         inline(opened).load(W0)

@@ -20,7 +20,7 @@ from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import Listing, StoredFile
-from tests.service.fakes import TASKS, catalog_of, trace_text, until, write_trace
+from tests.service.fakes import SlowPool, catalog_of, trace_text, until, write_trace
 
 CALLS = ("find", "ls", "info", "exists", "isdir", "isfile", "size", "modified", "cat_file", "_open", "get_file")
 
@@ -77,7 +77,7 @@ def test_loading_one_of_a_store_touches_that_one(store, tmp_path):
 def test_only_what_is_asked_for_is_parsed(tmp_path):
     for i in range(1000):
         write_trace(tmp_path / "logs" / f"rank{i}.1.pt.trace.json")
-    workspace = Workspace(catalog_of(tmp_path / "logs"), Pool(2), FileStore(tmp_path / "cache"), TASKS)
+    workspace = Workspace(catalog_of(tmp_path / "logs"), SlowPool(2), FileStore(tmp_path / "cache"))
     try:
         workspace.catalog.start()
         assert workspace.catalog.wait_first(20)

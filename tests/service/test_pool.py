@@ -13,7 +13,7 @@ import pytest
 
 from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
 from tb_plugin.service.pool import InlineWorkers, Job, Pool, WorkerBug, default_size
-from tests.service.fakes import TASKS, until
+from tests.service.fakes import Arrays, Chatty, DieTimes, Echo, Noisy, Pid, Refuse, Slow, Stumble, until
 
 
 @pytest.fixture
@@ -23,30 +23,26 @@ def pool():
     pool.close()
 
 
-def task(name):
-    return f"{TASKS}:{name}"
-
-
 def test_result_comes_back(pool):
-    assert pool.submit(task("echo"), {"a": [1, 2]}).future.result(20) == {"a": [1, 2]}
+    assert pool.submit(Echo({"a": [1, 2]})).future.result(20) == {"a": [1, 2]}
 
 
 def test_a_worker_makes_arrays_without_pandas(pool):
-    assert pool.submit(task("arrays")).future.result(60) == ([0, 1, 2], False)
+    assert pool.submit(Arrays()).future.result(60) == ([0, 1, 2], False)
 
 
 def test_large_result_comes_back(pool):
     data = os.urandom(3_000_000)
-    assert pool.submit(task("echo"), data).future.result(20) == data
+    assert pool.submit(Echo(data)).future.result(20) == data
 
 
 def test_what_a_task_prints_does_not_disturb_the_answer(pool):
-    assert pool.submit(task("noisy")).future.result(20) == "quiet"
+    assert pool.submit(Noisy()).future.result(20) == "quiet"
 
 
 def test_user_error_keeps_its_class_and_words(pool):
     with pytest.raises(UnreadableTrace) as caught:
-        pool.submit(task("refuse")).future.result(20)
+        pool.submit(Refuse()).future.result(20)
     assert (caught.value.what, caught.value.where, caught.value.do) == (
         "It is no trace.",
         "x.json",
@@ -56,25 +52,25 @@ def test_user_error_keeps_its_class_and_words(pool):
 
 def test_bug_is_logged_with_its_traceback(pool, caplog):
     with pytest.raises(WorkerBug, match="a bug"):
-        pool.submit(task("stumble")).future.result(20)
+        pool.submit(Stumble()).future.result(20)
     assert "Traceback" in caplog.text and "stumble" in caplog.text
-    assert pool.submit(task("echo"), 1).future.result(20) == 1
+    assert pool.submit(Echo(1)).future.result(20) == 1
 
 
 def test_one_death_is_retried_and_reported(pool, tmp_path, caplog):
-    assert pool.submit(task("die_times"), str(tmp_path), 1, key="k").future.result(20) == "after 1"
+    assert pool.submit(DieTimes(str(tmp_path), 1), key="k").future.result(20) == "after 1"
     assert "SIGKILL" in caplog.text
 
 
 def test_two_deaths_are_an_error_and_the_pool_lives_on(pool, tmp_path):
     with pytest.raises(WorkerDied, match=r"SIGKILL"):
-        pool.submit(task("die_times"), str(tmp_path), 9).future.result(20)
+        pool.submit(DieTimes(str(tmp_path), 9)).future.result(20)
     assert len(list(tmp_path.iterdir())) == 2
-    assert pool.submit(task("echo"), 1).future.result(20) == 1
+    assert pool.submit(Echo(1)).future.result(20) == 1
 
 
 def test_killing_a_worker_from_outside_retries(pool):
-    job = pool.submit(task("slow"), 1.0)
+    job = pool.submit(Slow(1.0))
     assert until(lambda: job.fraction > 0)
     first = job.process.pid
     os.kill(first, 9)
@@ -82,7 +78,7 @@ def test_killing_a_worker_from_outside_retries(pool):
 
 
 def test_progress_flows_back(pool):
-    job = pool.submit(task("slow"), 0.6)
+    job = pool.submit(Slow(0.6))
     seen = set()
     while not job.future.done():
         seen.add(job.fraction)
@@ -94,7 +90,7 @@ def test_reports_within_a_stage_are_few_and_no_stage_is_lost(pool, monkeypatch):
     seen, real = [], Job.report
     monkeypatch.setattr(Job, "report", lambda job, progress: (seen.append(progress), real(job, progress)))
     begun = time.monotonic()
-    job = pool.submit(task("chatty"), 100_000)
+    job = pool.submit(Chatty(100_000))
     before = job.progress
     job.future.result(20)
     took = time.monotonic() - begun
@@ -105,7 +101,7 @@ def test_reports_within_a_stage_are_few_and_no_stage_is_lost(pool, monkeypatch):
 
 
 def test_a_stage_keeps_the_time_when_it_began(pool):
-    job = pool.submit(task("slow"), 0.6)
+    job = pool.submit(Slow(0.6))
     begun = set()
     while not job.future.done():
         if job.progress.stage == "sleeping":
@@ -115,7 +111,7 @@ def test_a_stage_keeps_the_time_when_it_began(pool):
 
 
 def test_a_death_takes_the_progress_along(pool):
-    job = pool.submit(task("slow"), 1.0)
+    job = pool.submit(Slow(1.0))
     assert until(lambda: job.fraction > 0.3)
     os.kill(job.process.pid, 9)
     assert until(lambda: job.fraction < 0.3)
@@ -123,18 +119,18 @@ def test_a_death_takes_the_progress_along(pool):
 
 
 def test_cancel_stops_a_running_task(pool):
-    job = pool.submit(task("slow"), 60.0)
+    job = pool.submit(Slow(60.0))
     assert until(lambda: job.fraction > 0)
     pool.cancel(job)
     with pytest.raises(Cancelled):
         job.future.result(5)
-    assert pool.submit(task("echo"), 1).future.result(20) == 1
+    assert pool.submit(Echo(1)).future.result(20) == 1
 
 
 def test_cancel_takes_a_waiting_task_off_the_queue():
     pool = Pool(1)
     try:
-        running, waiting = pool.submit(task("slow"), 60.0), pool.submit(task("echo"), 1)
+        running, waiting = pool.submit(Slow(60.0)), pool.submit(Echo(1))
         pool.cancel(waiting)
         with pytest.raises(Cancelled):
             waiting.future.result(1)
@@ -144,21 +140,21 @@ def test_cancel_takes_a_waiting_task_off_the_queue():
 
 
 def test_a_parse_leaves_a_worker_for_answers(pool):
-    parses = [pool.submit(task("slow"), 30.0, heavy=True) for _ in range(2)]
-    assert pool.submit(task("echo"), 1).future.result(20) == 1
+    parses = [pool.submit(Slow(30.0), heavy=True) for _ in range(2)]
+    assert pool.submit(Echo(1)).future.result(20) == 1
     assert not any(job.future.done() for job in parses)
 
 
 def test_a_key_goes_back_to_its_worker(pool):
-    slow = pool.submit(task("slow"), 0.5, key="other")
-    first = pool.submit(task("pid"), key="mine").future.result(20)
+    slow = pool.submit(Slow(0.5), key="other")
+    first = pool.submit(Pid(), key="mine").future.result(20)
     slow.future.result(20)
-    assert {pool.submit(task("pid"), key="mine").future.result(20) for _ in range(5)} == {first}
+    assert {pool.submit(Pid(), key="mine").future.result(20) for _ in range(5)} == {first}
 
 
 def test_close_ends_processes_and_jobs():
     pool = Pool(1)
-    running, waiting = pool.submit(task("slow"), 60.0), pool.submit(task("echo"), 1)
+    running, waiting = pool.submit(Slow(60.0)), pool.submit(Echo(1))
     assert until(lambda: running.fraction > 0)
     process = running.process
     pool.close()
@@ -167,14 +163,13 @@ def test_close_ends_processes_and_jobs():
             job.future.result(5)
     assert process.poll() is not None
     with pytest.raises(Cancelled):
-        pool.submit(task("echo"), 1)
+        pool.submit(Echo(1))
 
 
 def test_many_threads_use_one_pool(pool):
     results = []
     threads = [
-        threading.Thread(target=lambda n=n: results.append(pool.submit(task("echo"), n).future.result(20)))
-        for n in range(20)
+        threading.Thread(target=lambda n=n: results.append(pool.submit(Echo(n)).future.result(20))) for n in range(20)
     ]
     for thread in threads:
         thread.start()
@@ -191,8 +186,8 @@ def test_script_without_main_guard_and_busy_worker_at_exit(tmp_path):
         "from tb_plugin.service.pool import Pool\n"
         "import time\n"
         "pool = Pool(2)\n"
-        f"print(pool.submit('{TASKS}:echo', 'done').future.result(20))\n"
-        f"job = pool.submit('{TASKS}:slow', 60.0)\n"
+        "print(pool.submit(Echo('done')).future.result(20))\n"
+        "job = pool.submit(Slow(60.0))\n"
         "while not job.fraction: time.sleep(0.01)\n"
         "print(job.process.pid)\n"
     )
@@ -213,9 +208,9 @@ def _alive(pid):
 
 def test_inline_workers_run_at_once():
     workers = InlineWorkers()
-    assert workers.submit(task("echo"), 3).future.result(0) == 3
+    assert workers.submit(Echo(3)).future.result(0) == 3
     with pytest.raises(UnreadableTrace):
-        workers.submit(task("refuse")).future.result(0)
+        workers.submit(Refuse()).future.result(0)
 
 
 def test_size_from_the_environment(monkeypatch):

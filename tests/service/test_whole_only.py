@@ -14,7 +14,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source, windowed
 from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.service import tasks
+from tb_plugin.service import parse
 from tb_plugin.service.budget import PROCESS_BYTES
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery import Root, Scanner
@@ -77,7 +77,7 @@ class LinesReader:
 
 @pytest.fixture
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(tasks, "READERS", (LinesReader(),))
+    monkeypatch.setattr(parse, "READERS", (LinesReader(),))
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.lines").write_text(LINES)
     return tmp_path / "logs"

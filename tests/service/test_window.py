@@ -30,7 +30,6 @@ from tests.builders import trace
 from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, need_of, until
 
-TASKS = "tb_plugin.service.tasks"
 VIEWS = ("overview", "operators", "kernels", "modules", "memory")
 
 
@@ -48,7 +47,7 @@ def half(logs: Path) -> int:
 
 
 def opened(logs: Path, tmp_path: Path, budget: int, cache: str = "cache") -> Workspace:
-    workspace = Workspace(catalog_of(logs), InlineWorkers(budget=budget), FileStore(tmp_path / cache), TASKS)
+    workspace = Workspace(catalog_of(logs), InlineWorkers(budget=budget), FileStore(tmp_path / cache))
     workspace.catalog.scan()
     return workspace
 
@@ -213,7 +212,7 @@ def test_a_window_of_a_file_that_changes_goes_with_it(part, logs):
 
 def test_in_processes_with_progress_and_a_lease(logs, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
-    workspace = Workspace(catalog_of(logs), Pool(2), FileStore(tmp_path / "cache"), TASKS)
+    workspace = Workspace(catalog_of(logs), Pool(2), FileStore(tmp_path / "cache"))
     workspace.catalog.scan()
     try:
         stages, fractions = [], []

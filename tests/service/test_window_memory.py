@@ -20,17 +20,18 @@ from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tests.service.fakes import catalog_of, need_of, write_trace
 
-TASKS = "tb_plugin.service.tasks"
 STEPS = 60
 OPERATORS = 1500
 """A step; with their stacks about 90 MB of text in all."""
 PARSE = """
 import json, sys
 from tb_plugin.service.summary import Limits
-from tb_plugin.service.tasks import parse
+from tb_plugin.service.opened import OpenModels
+from tb_plugin.service.parse import Parse
 path, target, budget = sys.argv[1], sys.argv[2], int(sys.argv[3])
 limits = Limits("", 10**10, budget, target + ".survey") if budget else None
-found = parse("kineto", {"x.json": path}, target, target + ".json", limits, report=lambda progress: None)
+parse = Parse("kineto", (("x.json", path),), target, target + ".json", limits)
+found = parse.answer(OpenModels(), lambda progress: None)
 # Not ru_maxrss: that begins with the peak of the process that started this one, the test runner.
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(json.dumps([int(status["VmHWM"].split()[0]) * 1024, [step.label for step in found.steps], found.read.events_seen]))
@@ -40,10 +41,10 @@ print(json.dumps([int(status["VmHWM"].split()[0]) * 1024, [step.label for step i
 class Recording(InlineWorkers):
     """Notes what a parse is asked for, and does nothing."""
 
-    def submit(self, task: str, *args: object, key: str = "", heavy: bool = False, need_bytes: int = 0) -> Job:
-        self.limits: Any = args[-1]
-        self.need_bytes = need_bytes
-        return Job(task, args, key, heavy, need_bytes)
+    def submit(self, question: Any, **more: Any) -> Job[Any]:
+        self.limits: Any = question.limits
+        self.need_bytes = more["need_bytes"]
+        return Job(question, **more)
 
 
 @pytest.mark.parametrize("name", ["w.1.pt.trace.json", "w.1.pt.trace.json.gz"])

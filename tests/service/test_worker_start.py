@@ -12,7 +12,7 @@ import pytest
 from tb_plugin.errors import WorkerDied
 from tb_plugin.service import interpreter
 from tb_plugin.service.pool import Pool
-from tests.service.fakes import TASKS
+from tests.service.fakes import Arrays, Die
 
 ROOT = Path(__file__).parent.parent.parent
 TRAP = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\n"
@@ -31,7 +31,7 @@ def traps(tmp_path, monkeypatch):
 def answer_of_a_pool():
     pool = Pool(1)
     try:
-        return pool.submit(f"{TASKS}:arrays").future.result(60)
+        return pool.submit(Arrays()).future.result(60)
     finally:
         pool.close()
 
@@ -52,7 +52,7 @@ def test_a_script_beside_the_traces_lends_the_worker_nothing(traps):
     script.write_text(
         f"import sys\nhere = sys.path.pop(0)\nsys.path.append({str(ROOT)!r})\nfrom tb_plugin.service.pool import Pool\n"
         "sys.path.insert(0, here)\n"
-        f"print(Pool(1).submit('{TASKS}:packer').future.result(60))\n"
+        f"print(Pool(1).submit(Packer()).future.result(60))\n"
     )
     run = subprocess.run([sys.executable, script], cwd="/", capture_output=True, text=True, timeout=60)
     assert "site-packages" in run.stdout, run.stderr
@@ -75,7 +75,7 @@ def death(how, about="/logs/run/x.pt.trace.json"):
     pool = Pool(1)
     try:
         with pytest.raises(WorkerDied) as caught:
-            pool.submit(f"{TASKS}:die", how, key="/cache/columns.arrow", about=about).future.result(60)
+            pool.submit(Die(how), key="/cache/columns.arrow", about=about).future.result(60)
         return caught.value
     finally:
         pool.close()

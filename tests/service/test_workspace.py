@@ -22,7 +22,7 @@ from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 from tests.builders import kernel, trace
-from tests.service.fakes import TASKS, catalog_of, trace_text, until, write_trace
+from tests.service.fakes import SlowPool, catalog_of, trace_text, until, write_trace
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def opened(tmp_path):
     """Opens a workspace over a folder; all are closed at the end."""
     spaces = []
 
-    def make(url, workers=None, tasks=TASKS, cache="cache", scan=True):
-        workspace = Workspace(catalog_of(url), workers or Pool(2), FileStore(tmp_path / cache), tasks)
+    def make(url, workers=None, cache="cache", scan=True):
+        workspace = Workspace(catalog_of(url), workers or SlowPool(2), FileStore(tmp_path / cache))
         spaces.append(workspace)
         if scan:
             workspace.catalog.scan()
@@ -43,7 +43,7 @@ def opened(tmp_path):
 
 
 def inline(opened, url, **more):
-    return opened(url, InlineWorkers(), "tb_plugin.service.tasks", **more)
+    return opened(url, InlineWorkers(), **more)
 
 
 def parses(folder):
@@ -109,7 +109,7 @@ def test_a_loading_profile_says_how_far_it_is(tmp_path, opened):
 def test_a_parse_names_its_stages_and_counts_what_it_reads(tmp_path, opened):
     seen = []
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
-    workspace = opened(tmp_path / "logs", InlineWorkers(seen.append), "tb_plugin.service.tasks")
+    workspace = opened(tmp_path / "logs", InlineWorkers(seen.append))
     workspace.load(Place())
     assert list(dict.fromkeys(progress.stage for progress in seen)) == [
         "reading",
@@ -131,7 +131,7 @@ def test_a_parse_says_what_the_file_states_ahead_of_its_events(tmp_path, opened)
     builder.root |= {"distributedInfo": {"rank": 3, "world_size": 8}}
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "w.1.pt.trace.json").write_bytes(builder.bytes())
-    opened(tmp_path / "logs", InlineWorkers(seen.append), "tb_plugin.service.tasks").load(Place())
+    opened(tmp_path / "logs", InlineWorkers(seen.append)).load(Place())
     told = {figure.metric.title: figure.value for figure in seen[-1].about}
     assert told == {"Devices": "8 × V100", "Rank": "3", "World size": "8", "Profiler options": "with_stack"}
 
@@ -318,7 +318,7 @@ def test_memory_files_are_copied_first(tmp_path, opened):
     fs = fsspec.filesystem("memory")
     fs.pipe("/work/w.1.pt.trace.json.gz", gzip.compress(trace_text().encode()))
     try:
-        workspace = opened("memory://work", tasks="tb_plugin.service.tasks")
+        workspace = opened("memory://work", Pool(2))
         assert workspace.load(Place()).summary.read.events_seen == 4
         assert b"".join(workspace.original(Place()).chunks) == fs.cat("/work/w.1.pt.trace.json.gz")
     finally:

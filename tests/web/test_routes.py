@@ -15,7 +15,7 @@ from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web import static
 from tb_plugin.web.routes import BASE, Routes
-from tests.service.fakes import TASKS, catalog_of, until, write_trace
+from tests.service.fakes import Pid, SlowPool, catalog_of, until, write_trace
 
 ROUTES = [
     "runs",
@@ -73,7 +73,7 @@ def test_whoever_opens_the_page_gets_one_worker_ahead_of_the_first_question(tmp_
             get(client, "runs")
         assert len(pool._seats) == 1
         assert until(lambda: pool._seats[0].warm)  # it has done a job
-        ready = pool.submit("tests.service.fakes:pid").future.result(60)
+        ready = pool.submit(Pid()).future.result(60)
         assert [seat._process.pid for seat in pool._seats] == [ready]
     finally:
         workspace.close()
@@ -114,7 +114,7 @@ def test_profile_and_view(client):
 
 
 def test_not_loaded_yet_is_202(logs, tmp_path):
-    workspace = Workspace(catalog_of(logs), Pool(1), FileStore(tmp_path / "cache"), TASKS)
+    workspace = Workspace(catalog_of(logs), SlowPool(1), FileStore(tmp_path / "cache"))
     client = Client(Routes(lambda: workspace))
     try:
         for route in ("view/overview", "table/operators/operators", "table/operators/operators?format=csv"):

@@ -1,0 +1,105 @@
+"""Questions about several profiles: what one of them contributes, and the answer of all contributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Params, Part
+from tb_plugin.errors import NotFound
+from tb_plugin.payloads import StepInfo, Table, View
+from tb_plugin.payloads.export import to_json
+from tb_plugin.service import parts
+from tb_plugin.service.opened import OpenModels, analysis_of, put_whole
+from tb_plugin.service.question import Report
+from tb_plugin.service.selection import chosen_steps
+from tb_plugin.service.sheets import as_arrow, as_csv
+
+
+@dataclass(frozen=True)
+class WritePart:
+    """Asks to write what one profile contributes to an answer about several to ``target``."""
+
+    path: str
+    view_id: str
+    params: Params
+    target: str
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        """Returns ``target``. Raises BadRequest, CacheRefused."""
+        analysis = analysis_of(self.view_id)
+        numbers = models.part(self.path, analysis, self.params)
+        for view_id, names in analysis.borrows.items():
+            numbers = _with(numbers, self._borrowed(models, view_id), names)
+        put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(numbers)))
+        return self.target
+
+    def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
+        """The part of another view, None where that view does not apply."""
+        analysis = analysis_of(view_id)
+        if analysis.missing(models.table(self.path)):
+            return None
+        return models.part(self.path, analysis, self.params)
+
+
+def _with(part: Part, other: Part | None, names: Sequence[str]) -> Part:
+    """``part`` with the named tables and payloads of another."""
+    if other is None:
+        return part
+    frames = {name: other.frames[name] for name in names if name in other.frames}
+    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
+    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Asks about several profiles: (worker, file of its part) each. ``steps`` is the text of a choice."""
+
+    parts: tuple[tuple[str, str], ...]
+    view_id: str
+    params: Params
+    steps: str
+
+    def _answer(self, models: OpenModels) -> View | Table:
+        found = [models.kept_part(path, worker) for worker, path in self.parts]
+        labels = dict.fromkeys(label for item in found for label in item.steps)
+        chosen = chosen_steps(self.steps, [StepInfo(label, 0, 0) for label in labels])
+        return analysis_of(self.view_id).answer(found, replace(self.params, steps=chosen))
+
+    def _table(self, models: OpenModels) -> tuple[Table, list[str]]:
+        """A table with all its rows, and the keys of its columns. Raises NotFound."""
+        table = replace(self, params=replace(self.params, limit=None))._answer(models)
+        if not isinstance(table, Table):
+            raise NotFound("That is no table.", self.view_id, "Name a table.")
+        return table, [column.metric.key for column in table.columns]
+
+
+@dataclass(frozen=True)
+class AskViewTogether(_Together):
+    """Asks for the JSON of a view, or of one page of a table, about several profiles."""
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns the JSON. Raises NotFound, BadRequest, KeptLost."""
+        return to_json(self._answer(models))
+
+
+@dataclass(frozen=True)
+class AskCsvTogether(_Together):
+    """Asks for all matching rows of a table about several profiles as CSV."""
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns CSV in UTF-8. Raises NotFound, BadRequest, KeptLost."""
+        table, keys = self._table(models)
+        return as_csv(table.columns, ([row[key] for key in keys] for row in table.rows))
+
+
+@dataclass(frozen=True)
+class AskArrowTogether(_Together):
+    """Asks for a whole table about several profiles as an Arrow IPC stream."""
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns the stream. Raises NotFound, BadRequest, KeptLost."""
+        table, keys = self._table(models)
+        return as_arrow(pa.table({key: pa.array([row[key] for row in table.rows]) for key in keys}))
