@@ -53,7 +53,7 @@ def test_user_error_keeps_its_class_and_words(pool):
 def test_bug_is_logged_with_its_traceback(pool, caplog):
     with pytest.raises(WorkerBug, match="a bug"):
         pool.submit(Stumble()).future.result(20)
-    assert "Traceback" in caplog.text and "stumble" in caplog.text
+    assert "Traceback" in caplog.text and "Stumble" in caplog.text
     assert pool.submit(Echo(1)).future.result(20) == 1
 
 
