@@ -184,6 +184,7 @@ def test_script_without_main_guard_and_busy_worker_at_exit(tmp_path):
     script.write_text(
         "print('once', flush=True)\n"
         "from tb_plugin.service.pool import Pool\n"
+        "from tests.service.fakes import Echo, Slow\n"
         "import time\n"
         "pool = Pool(2)\n"
         "print(pool.submit(Echo('done')).future.result(20))\n"

@@ -51,8 +51,8 @@ def test_a_script_beside_the_traces_lends_the_worker_nothing(traps):
     script = traps / "script.py"
     script.write_text(
         f"import sys\nhere = sys.path.pop(0)\nsys.path.append({str(ROOT)!r})\nfrom tb_plugin.service.pool import Pool\n"
-        "sys.path.insert(0, here)\n"
-        f"print(Pool(1).submit(Packer()).future.result(60))\n"
+        "from tests.service.fakes import Packer\nsys.path.insert(0, here)\n"
+        "print(Pool(1).submit(Packer()).future.result(60))\n"
     )
     run = subprocess.run([sys.executable, script], cwd="/", capture_output=True, text=True, timeout=60)
     assert "site-packages" in run.stdout, run.stderr

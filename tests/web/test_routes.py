@@ -74,7 +74,7 @@ def test_whoever_opens_the_page_gets_one_worker_ahead_of_the_first_question(tmp_
         assert len(pool._seats) == 1
         assert until(lambda: pool._seats[0].warm)  # it has done a job
         ready = pool.submit(Pid()).future.result(60)
-        assert [seat._process.pid for seat in pool._seats] == [ready]
+        assert [seat.process.pid for seat in pool._seats] == [ready]
     finally:
         workspace.close()
 
