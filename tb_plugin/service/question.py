@@ -7,10 +7,12 @@ answer: ``Workers.submit(question)`` gives a job of just that type.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from tb_plugin.payloads import Figure
-from tb_plugin.service.opened import OpenModels
+
+if TYPE_CHECKING:
+    from tb_plugin.service.opened import OpenModels
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 

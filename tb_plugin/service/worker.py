@@ -15,11 +15,13 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from tb_plugin.errors import UserError
-from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.question import Progress, Question
+
+if TYPE_CHECKING:
+    from tb_plugin.service.opened import OpenModels
 
 _PROGRESS_SECONDS = 0.1
 _LENGTH = struct.Struct("<Q")
@@ -100,6 +102,8 @@ def main() -> None:
     send(answers, Started())
     questions: queue.SimpleQueue[Question[object]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
+    from tb_plugin.service.opened import OpenModels  # with everything that must not bring pandas along
+
     models = OpenModels()
     while True:
         _serve(questions.get(), models, answers)
