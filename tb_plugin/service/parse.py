@@ -55,7 +55,7 @@ class Open:
 class Parse:
     """Asks to read local files, or the window of them that fits ``limits``, into the column file ``target``.
 
-    ``files`` are names in the profile and where they lie on this machine; the Summary is written to ``summary_target`` as well.
+    ``files`` are names in the profile and where they lie on this machine; the Summary goes to ``summary_target``, too.
     """
 
     reader_id: str
