@@ -321,10 +321,11 @@ def nccl(broadcast: Any, add: Any, all_reduce: Any) -> TraceTable:
 
 
 def test_costs_with_nccl() -> None:
+    # Deviation (Step breakdown): old: the host calls are communication as well, 75 and 74.
     assert costs(nccl((0, 75, 16, 16), (100, 20, 130, 161), (160, 75, 162, 1556))) == {
-        "0": [105, 0, 0, 75, 0, 0, 20, 35, 235]
+        "0": [105, 0, 0, 16, 0, 0, 79, 35, 235]
     }
-    assert costs(nccl((0, 20, 8, 31), (25, 20, 30, 161), (160, 75, 562, 1058)))["0"][3] == 74
+    assert costs(nccl((0, 20, 8, 31), (25, 20, 30, 161), (160, 75, 562, 1058)))["0"][3] == 22
 
 
 GLOO = {
@@ -338,8 +339,9 @@ GLOO = {
     [
         ("w0", True, [101, 0, 0, 39, 0, 0, 16, 0, 156]),
         ("w1", True, [70, 0, 0, 44, 0, 0, 20, 12, 146]),
-        ("w0", False, [0, 0, 0, 109, 0, 0, 47, 0, 156]),
-        ("w1", False, [0, 0, 0, 98, 0, 0, 36, 12, 146]),
+        # Deviation (Step breakdown): old: what the host computes meanwhile hides nothing, 109 and 98.
+        ("w0", False, [0, 0, 0, 35, 0, 0, 121, 0, 156]),
+        ("w1", False, [0, 0, 0, 34, 0, 0, 100, 12, 146]),
     ],
 )
 def test_costs_with_gloo(worker: str, on_device: bool, expected: list[int]) -> None:
@@ -420,7 +422,7 @@ def test_kernels_of_a_collective_are_linked_by_launch() -> None:
     # Deviation (Events, "Communication"): old: ten exact names, joined by external id.
     builder = trace().step(1, 0, 100).op("c10d::allreduce_", 10, 20).op("record_param_comms", 12, 10)
     table = builder.launches(K("anything", 30, 40)).table()
-    assert costs(table) == {"1": [0, 0, 0, 50, 0, 0, 0, 50, 100]}
+    assert costs(table) == {"1": [0, 0, 0, 30, 0, 0, 20, 50, 100]}
     assert facts(table)["device.0.communication_ns"] == 30_000
 
 

@@ -348,6 +348,10 @@ def step_windows(events: list[Event], work: list[Event]) -> list[tuple[str, int,
 
 def _steps(events: list[Event], work: list[Event], collective: set[int]) -> dict[str, Counts]:
     classes: dict[str, list[tuple[int, int]]] = {name: [] for name in CATEGORIES}
+    calls = [e for e in events if e.kind in ("operator", "annotation") and COLLECTIVE_OP.match(e.name)]
+    backend = ("gloo:",) if collective else ("gloo:", "nccl:")
+    communicating = [e for e in calls if e.name.startswith(backend)] or ([] if collective else calls)
+    classes["communication"] += [(e.start, e.end) for e in communicating]
     for e in events:
         category = None
         if e.kind in WORK:
@@ -358,9 +362,11 @@ def _steps(events: list[Event], work: list[Event], collective: set[int]) -> dict
             loader = e.name.startswith("enumerate(DataPipe)#") or (
                 e.name.startswith("enumerate(DataLoader)#") and e.name.endswith(".__next__")
             )
-            category = "communication" if COLLECTIVE_OP.match(e.name) else "dataloader" if loader else "cpu"
+            category = "dataloader" if loader else "cpu"
         if category:
             classes[category].append((e.start, e.end))
+    if not classes["kernel"]:
+        classes["host computes"] = _host_computation([e for e in events if e.kind == "operator"], calls)
     pieces = sweep(classes)
     found: dict[str, Counts] = {}
     for label, start, end in step_windows(events, work):
@@ -368,10 +374,36 @@ def _steps(events: list[Event], work: list[Event], collective: set[int]) -> dict
         for low, high, present in pieces:
             inside = min(high, end) - max(low, start)
             if inside > 0:
+                present = present - {"communication"} if "host computes" in present else present
                 parts[next(c for c in CATEGORIES if c in present)] += inside
         total = end - start
         row = {f"{c}_ns": v for c, v in parts.items()}
         found[label] = {**row, "other_ns": total - sum(parts.values()), "total_ns": total}
+    return found
+
+
+def _host_computation(operators: list[Event], calls: list[Event]) -> list[tuple[int, int]]:
+    """Where a thread is in an operator, not inside of a collective and not in a call of one."""
+    found = []
+    for thread in {e.thread for e in operators}:
+        talking = [e for e in calls if e.thread == thread]
+        around = sweep({"any": [(e.start, e.end) for e in talking]})
+        joined: list[list[int]] = []
+        for start, end, _ in around:
+            if joined and joined[-1][1] == start:
+                joined[-1][1] = end
+            else:
+                joined.append([start, end])
+        own = [
+            (e.start, e.end)
+            for e in operators
+            if e.thread == thread
+            and not COLLECTIVE_OP.match(e.name)
+            and not any(low <= e.start and e.end <= high for low, high in joined)
+        ]
+        held_up = [(e.start, e.end) for e in talking if not e.name.startswith("gloo:")]
+        pieces = sweep({"computes": own, "held up": held_up})
+        found += [(start, end) for start, end, present in pieces if present == {"computes"}]
     return found
 
 

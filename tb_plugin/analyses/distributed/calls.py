@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.communication import BACKEND, calls_collective, communicates
 from tb_plugin.analyses.distributed.dtypes import element_bytes
-from tb_plugin.analyses.distributed.names import BACKEND, NOT_COLLECTIVE, collective_name, moved_elements
-from tb_plugin.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.analyses.distributed.names import NOT_COLLECTIVE, collective_name, moved_elements
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -74,7 +75,7 @@ def calls_of(trace: TraceTable) -> list[Call]:
     communication. Without such kernels the work of the process group on its own thread (``gloo:all_reduce``) is the call,
     and where even that is missing the dispatcher's operator (``c10d::allreduce_``).
     """
-    host = np.flatnonzero(trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION))
+    host = np.flatnonzero(calls_collective(trace))
     kernels = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
     chains = _chains(trace, host)
     facts = _Facts(trace)
@@ -95,7 +96,7 @@ def calls_of(trace: TraceTable) -> list[Call]:
         key = (owner[caller], about) if caller is not None else (row,)
         found.append(_Found(row, about, key not in counted, caller))
         counted.add(key)
-    found += [_Found(row, about, True, None) for row, about in _host_calls(trace, chains, described, bool(found))]
+    found += [_Found(row, about, True, None) for row, about in _host_calls(trace, chains, described)]
     calls = [_call(trace, one, step) for one, step in zip(found, _steps(trace, found), strict=True)]
     return sorted(calls, key=lambda call: (call.start_ns, -call.dur_ns))
 
@@ -111,18 +112,16 @@ class _Found:
 
 
 def _host_calls(
-    trace: TraceTable, chains: Mapping[int, list[int]], described: Mapping[int, _About], device: bool
+    trace: TraceTable, chains: Mapping[int, list[int]], described: Mapping[int, _About]
 ) -> list[tuple[int, _About]]:
-    """The calls whose time is the host's: of backends that do not run on the device."""
-    backend = {}
+    """The calls whose time is the host's: the innermost work of a process group, else the outermost operator."""
+    chosen = communicates(trace)
+    found = []
     for head, members in chains.items():
-        for member in members:
-            if matched := BACKEND.match(_name(trace, member)):
-                backend[head] = (member, matched.group(1))
-    on_host = {h: m for h, (m, name) in backend.items() if not device or name in ("gloo", "mpi", "ucc")}
-    if not backend and not device:
-        on_host = {head: head for head in chains}
-    return [(row, described[h]) for h, row in on_host.items() if described[h].collective not in NOT_COLLECTIVE]
+        own = [member for member in members if chosen[member]]
+        if own and described[head].collective not in NOT_COLLECTIVE:
+            found.append((own[-1] if BACKEND.match(_name(trace, own[-1])) else own[0], described[head]))
+    return found
 
 
 def _chains(trace: TraceTable, host: Int64) -> dict[int, list[int]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
-"""``gloo:all_reduce``, ``nccl:_all_gather_base``: what a process group calls its own work."""
+from tb_plugin.analyses.communication import BACKEND
+
 _DISPATCHER = re.compile(r"^_?c10d(?:_functional(?:_autograd)?)?::_?(\w+?)_?$")
 _FAMILIES = (
     (r"all_?to_?allv|deep_ep::.*(?:dispatch|combine)", "all_to_allv"),

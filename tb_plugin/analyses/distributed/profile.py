@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Params, Part
+from tb_plugin.analyses.communication import communicating, computing, exposed
 from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.selection import chosen_steps, select_rows
-from tb_plugin.trace.intervals import Ranges, intersect, measure_within, union
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.trace.intervals import intersect, measure_within
+from tb_plugin.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.trace.table import TraceTable
-
-_NO_COMPUTE = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#|ProfilerStep#", re.DOTALL)
 
 Schema = dict[str, pa.DataType]
 
@@ -88,34 +84,24 @@ def _call_row(number: int, call: Call) -> dict[str, object]:
 
 
 def _step_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Compute and communication of each step, as the Overview counts them, and where they overlap."""
-    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    kernel = trace.kind == EventKind.KERNEL
-    compute = _covered(trace, kernel & ~trace.is_collective)
-    if not len(compute):
-        idle = trace.strings.where(lambda text: _NO_COMPUTE.match(text) is not None)[trace.name]
-        compute = _covered(trace, host & ~idle & ~trace.is_collective)
-    communication = _covered(trace, (host | kernel) & trace.is_collective)
+    """Compute and communication of each step, where they overlap, and the communication that the Overview shows."""
+    compute, alone = computing(trace), exposed(trace)
     start, end = trace.steps.start_ns, trace.steps.end_ns
-    busy, talking = measure_within(compute, start, end), measure_within(communication, start, end)
-    both, total = measure_within(intersect(compute, communication), start, end), end - start
-    numbers = zip(*(x.tolist() for x in (total, busy, talking, both)), strict=True)
+    both = intersect(compute, communicating(trace))
+    sets = (measure_within(ranges, start, end) for ranges in (compute, both, alone))
+    numbers = zip(*(x.tolist() for x in (end - start, *sets)), strict=True)
     return [
         {
             "step": label,
             "step_total_ns": length,
-            "compute_ns": computing,
-            "compute_alone_ns": computing - overlap,
+            "compute_ns": busy,
+            "compute_alone_ns": busy - overlap,
             "overlap_ns": overlap,
-            "exposed_communication_ns": communicating - overlap,
-            "step_other_ns": length + overlap - computing - communicating,
+            "exposed_communication_ns": talking,
+            "step_other_ns": length - busy - talking,
         }
-        for label, (length, computing, communicating, overlap) in zip(trace.steps.label, numbers, strict=True)
+        for label, (length, busy, overlap, talking) in zip(trace.steps.label, numbers, strict=True)
     ]
-
-
-def _covered(trace: TraceTable, rows: npt.NDArray[np.bool_]) -> Ranges:
-    return union(trace.start_ns[rows], trace.end_ns[rows])
 
 
 def _group_rows(trace: TraceTable) -> list[dict[str, object]]:

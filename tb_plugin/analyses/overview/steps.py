@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.communication import exposed
 from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.trace.intervals import Ranges, first_in, measure_within, union
 from tb_plugin.trace.schema import EventKind, of_kind
@@ -53,16 +54,14 @@ def _active(trace: TraceTable) -> dict[str, Ranges]:
     dataloader = trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name]
     step = trace.strings.where(lambda text: STEP.match(text) is not None)[trace.name]
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & ~step
-    kernel = trace.kind == EventKind.KERNEL
-    collective = trace.is_collective
     return {
-        "kernel": _covered(trace, kernel & ~collective),
+        "kernel": _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective),
         "memcpy": _covered(trace, trace.kind == EventKind.MEMCPY),
         "memset": _covered(trace, trace.kind == EventKind.MEMSET),
-        "communication": _covered(trace, (kernel | host) & collective),
+        "communication": exposed(trace),
         "runtime": _covered(trace, trace.kind == EventKind.RUNTIME),
         "dataloader": _covered(trace, host & dataloader),
-        "cpu": _covered(trace, host & ~dataloader & ~collective),
+        "cpu": _covered(trace, host & ~dataloader),
     }
 
 

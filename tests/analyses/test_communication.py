@@ -1,0 +1,89 @@
+"""Communication that nothing hides: one number on both pages, for kernels and for process groups on the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tb_plugin.trace.table import TraceTable
+from tests.builders import TraceBuilder, kernel, memcpy, rows, trace
+from tests.conftest import REPO, SAMPLE_FILES, SHARED, loaded
+
+REAL = [
+    "hta/nccl_parser_config/nccl_data.json.gz",
+    "hta/trace_filter/sampled_rank-0.json.gz",
+    "hta/cpu_only/rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz",
+    "torch213/ddp_gloo2/rank0.1795194317735665389.pt.trace.json.gz",
+]
+PATHS = [f"{REPO.name}/samples/{name}" for name in SAMPLE_FILES] + [f"{SHARED.name}/data/{name}" for name in REAL]
+
+
+def exposed(table: TraceTable) -> list[int]:
+    """Nanoseconds of each step, on which the Overview and Distributed agree."""
+    found = [row["communication_ns"] for row in rows(table, "overview", "steps")]
+    assert found == [row["exposed_communication_ns"] for row in rows(table, "distributed", "steps")]
+    return found
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_overview_and_distributed_agree(path: str) -> None:
+    if not Path(REPO.parent / path).is_file():
+        pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
+    for step in rows(loaded(path), "distributed", "steps"):
+        assert step["compute_ns"] + step["exposed_communication_ns"] + step["step_other_ns"] == step["step_total_ns"]
+        assert min(step["compute_alone_ns"], step["step_other_ns"]) >= 0
+    exposed(loaded(path))
+
+
+def micros(builder: TraceBuilder) -> tuple[int, int, int]:
+    """Of the only step: communication, CPU and other in microseconds."""
+    table = builder.table()
+    (row,) = rows(table, "overview", "steps")
+    assert sum(v for k, v in row.items() if k not in ("step", "total_ns")) == row["total_ns"]
+    (alone,) = exposed(table)
+    assert alone == row["communication_ns"]
+    return alone // 1000, row["cpu_ns"] // 1000, row["other_ns"] // 1000
+
+
+def gloo() -> TraceBuilder:
+    """A call [100, 110) on the training thread; the process group works from 110 to 300 on a thread of its own."""
+    return trace().step(1, 0, 400).op("c10d::allreduce_", 100, 10).annotation("gloo:all_reduce", 110, 190, tid=9)
+
+
+def test_computation_on_the_host_hides_what_the_process_group_does_meanwhile() -> None:
+    assert micros(gloo()) == (190, 10, 200)
+    assert micros(gloo().op("aten::mm", 200, 150)) == (90, 160, 150)
+
+
+def test_an_annotation_is_no_computation() -> None:
+    """Whoever waits may have one open: the forward pass that synchronises buffers, a range of the user."""
+    assert micros(gloo().annotation("train", 0, 400)) == (190, 210, 0)
+
+
+def test_an_operator_that_calls_a_collective_computes_but_for_the_call() -> None:
+    builder = trace().step(1, 0, 400).op("AccumulateGrad", 90, 60).op("c10d::allreduce_", 100, 40)
+    assert micros(builder.op("record_param_comms", 105, 30)) == (40, 20, 340)
+    assert micros(builder.annotation("gloo:all_reduce", 95, 105, tid=9)) == (90, 20, 290)
+
+
+def test_what_belongs_to_a_collective_hides_nothing() -> None:
+    assert micros(gloo().op("aten::copy_", 120, 100, tid=9)) == (190, 10, 200)
+
+
+def test_where_a_collective_ran_as_a_kernel_its_host_calls_are_the_host_s() -> None:
+    builder = trace().step(1, 0, 400).op("c10d::allreduce_", 100, 50)
+    builder.launches(kernel("ncclDevKernel_AllReduce", 80, 200, stream=20), at=110)
+    assert micros(builder) == (80, 50, 270)
+    assert micros(builder.op("aten::add", 160, 5).launches(kernel("add", 100, 220))) == (20, 55, 225)
+
+
+def test_copies_hide_communication_on_both_pages() -> None:
+    builder = trace().step(1, 0, 400).op("c10d::allreduce_", 100, 50)
+    builder.launches(kernel("ncclDevKernel_AllReduce", 80, 200, stream=20), at=110)
+    assert micros(builder.launches(memcpy(30, 210, stream=9), at=120)) == (50, 50, 270)
+
+
+def test_beside_kernels_only_process_groups_that_stay_on_the_host_communicate_there() -> None:
+    builder = gloo().op("nccl:all_reduce", 320, 30).launches(kernel("ncclDevKernel_AllReduce", 20, 360, stream=20))
+    assert micros(builder) == (210, 40, 150)
