@@ -50,7 +50,7 @@ METRICS = SHARED.adding(
         {
             "compute_alone_ns": ("Compute alone", "Compute runs and no communication."),
             "overlap_ns": ("Overlap", "Compute and communication run at the same time."),
-            "step_other_ns": ("Other", "The rest of the step: neither compute nor communication."),
+            "step_other_ns": ("Other", "The rest of the step: no compute, and no communication that nothing hides."),
             "wait_ns": (
                 "Synchronizing",
                 "Communication less transfer: waiting inside a collective for the worker that arrives last.",

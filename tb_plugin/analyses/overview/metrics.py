@@ -14,7 +14,7 @@ METRICS = SHARED.adding(
             "memset_ns": ("Memset", "Memory sets on a device while none of the above runs."),
             "communication_ns": (
                 "Communication",
-                "Collective kernels and collective calls on the host while none of the above runs.",
+                "A collective is under way and nothing computes or copies meanwhile.",
             ),
             "runtime_ns": ("Runtime", "Runtime and driver calls on the host while none of the above runs."),
             "dataloader_ns": ("Data loader", "Waiting for the DataLoader while none of the above runs."),
@@ -58,7 +58,7 @@ METRICS = SHARED.adding(
             "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
             "communication_exposed": (
                 "Communication exposed",
-                "Communication's part of the mean step: not hidden behind kernels or copies.",
+                "Communication's part of the mean step: nothing computes or copies meanwhile.",
             ),
         },
     ),
