@@ -110,7 +110,8 @@ def test_section_15_nccl() -> None:
     assert [row["step"] for row in table_of(parts, "steps")] == ["0", "0"]
     assert overlaps(parts, "w0") == [32, 73, 16, 114]
     assert overlaps(parts, "w1") == [152, 9, 22, 52]
-    # The old plugin, with the host calls: [30, 75, 75, 55] and [121, 40, 74, 0]; latencies 75 and 1558, 39 and 1133; the sizes and calls are its own.
+    # The old plugin, with the host calls: [30, 75, 75, 55] and [121, 40, 74, 0];
+    # latencies 75 and 1558, 39 and 1133; the sizes and calls are its own.
     assert operations(parts, "w0") == [
         ("broadcast", 1, 212480, 212480, 16, 16, 16, 16),
         ("all_reduce", 1, 8196000, 8196000, 1556, 1556, 1058, 1058),
