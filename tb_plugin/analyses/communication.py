@@ -49,11 +49,12 @@ def communicates(trace: TraceTable) -> Bool:
     Collective kernels; with them on the host only the work of process groups that run there (gloo, MPI, UCC). Without
     kernels the work of any process group, and where not even that was recorded the calls of collectives.
     """
-    kernels = trace.is_collective & (trace.kind == EventKind.KERNEL)
+    kernels: Bool = trace.is_collective & (trace.kind == EventKind.KERNEL)
     host = calls_collective(trace)
     if kernels.any():
-        return kernels | (host & _named(trace, _HOST_BACKEND))
-    works = host & _named(trace, BACKEND)
+        kernels |= host & _named(trace, _HOST_BACKEND)
+        return kernels
+    works: Bool = host & _named(trace, BACKEND)
     return works if works.any() else host
 
 
