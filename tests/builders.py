@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any, BinaryIO, Self
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Params, Part
-from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers import READERS
+from tb_plugin.readers.base import Reader, ReadOptions, no_progress
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace, TraceTable
@@ -45,11 +47,19 @@ class Bytes:
         return len(self.content)
 
 
+def reader_of(content: bytes, name: str) -> Reader:
+    """The reader that a scan would choose by the name and the first bytes."""
+    if ".pt.trace.json" in name:
+        return KinetoReader()
+    head = zlib.decompressobj(wbits=31).decompress(content, 65_536) if content[:2] == b"\x1f\x8b" else content[:65_536]
+    return next(reader for reader in READERS if reader.sniff(head))
+
+
 def read(content: bytes | Path, chunk_bytes: int = 512 * 1024, name: str = "worker0.pt.trace.json") -> RawTrace:
     """The raw trace of bytes or of a file."""
     if isinstance(content, Path):
         content, name = content.read_bytes(), content.name
-    return KinetoReader().read(Bytes(content, name), ReadOptions(chunk_bytes), no_progress)
+    return reader_of(content, name).read(Bytes(content, name), ReadOptions(chunk_bytes), no_progress)
 
 
 def model(content: bytes | Path) -> TraceTable:

@@ -20,8 +20,8 @@ from tests.depth import DEPTH
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "samples"
 SHARED = REPO.parent / "shared"
-SAMPLE_FILES = sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.pt.trace.json*"))
-"""Every trace under samples/, relative to it."""
+SAMPLE_FILES = sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.json*") if p.parent.name != "truth")
+"""Every trace under samples/, relative to it; ``truth`` holds what is known of the synthetic ones."""
 
 GROUPS = {
     "browser": "tests/browser/",

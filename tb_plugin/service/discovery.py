@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 
 from tb_plugin.errors import UserError
 from tb_plugin.readers.base import Candidate, ListedFile, Reader
+from tb_plugin.readers.foreign import foreign
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import Listing, StoredFile
 
 HEAD_BYTES = 64 * 1024
 """How much uncompressed text of an uncertain file is looked at."""
 NOT_A_TRACE = "It does not look like a profiler trace."
+_File = tuple["Root", str, str]
+"""Root, path, fingerprint."""
 _SniffKey = tuple["Root", str, str, str]
 """Root, path, fingerprint, reader id."""
 _LISTINGS = 16
@@ -146,15 +149,19 @@ class Scanner:
 
     def _sniff(self, drafts: Sequence[_Draft]) -> list[str | UserError]:
         """Why each of these is not taken; empty when it is. Known answers are reused until the file changes."""
-        unknown = {key: draft for draft in drafts if (key := _sniff_key(draft)) not in self._sniffed}
+        unknown: dict[_File, list[_Draft]] = defaultdict(list)
+        for draft in drafts:
+            if _sniff_key(draft) not in self._sniffed:
+                unknown[_first_file(draft)].append(draft)
         failed: dict[_SniffKey, UserError] = {}
         if unknown:
             with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
-                for key, why in zip(unknown, threads.map(_look, unknown.values()), strict=True):
-                    if isinstance(why, UserError):
-                        failed[key] = why
-                    else:
-                        self._sniffed[key] = why
+                for asking, answers in zip(unknown.values(), threads.map(_look, unknown.values()), strict=True):
+                    for draft, why in zip(asking, answers, strict=True):
+                        if isinstance(why, UserError):
+                            failed[_sniff_key(draft)] = why
+                        else:
+                            self._sniffed[_sniff_key(draft)] = why
         return [failed.get(key) or self._sniffed[key] for key in map(_sniff_key, drafts)]
 
 
@@ -200,20 +207,32 @@ class _Sorted:
 
 
 def _sniff_key(draft: _Draft) -> _SniffKey:
-    return (draft.root, draft.files[0].path, draft.files[0].fingerprint, draft.reader.id)
+    return (*_first_file(draft), draft.reader.id)
 
 
-def _look(draft: _Draft) -> str | UserError:
-    """Why a file is no trace by its first bytes, or empty; the error when the storage does not give them."""
-    if draft.files[0].size == 0:
-        return "The file is empty."
+def _first_file(draft: _Draft) -> _File:
+    return (draft.root, draft.files[0].path, draft.files[0].fingerprint)
+
+
+def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
+    """Why a file is no profile of each reader that asks, or empty; the error when the storage does not give its first bytes.
+
+    One look answers all readers. A file that is known for what it is goes to none of them.
+    """
+    root, file = drafts[0].root, drafts[0].files[0]
+    if file.size == 0:
+        return ["The file is empty."] * len(drafts)
     try:
-        head = read_head(draft.root.folder, draft.files[0])
+        head = read_head(root.folder, file)
     except zlib.error:
-        return "The gzip archive is damaged."
+        return ["The gzip archive is damaged."] * len(drafts)
     except UserError as error:
-        return error
-    return "" if draft.reader.sniff(head) else NOT_A_TRACE
+        return [error] * len(drafts)
+    if not head.strip():
+        return ["The file holds nothing."] * len(drafts)
+    if why := foreign(file.path, head):
+        return [why] * len(drafts)
+    return ["" if draft.reader.sniff(head) else NOT_A_TRACE for draft in drafts]
 
 
 def _number(drafts: Iterable[_Draft]) -> list[Found]:

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers import READERS
 from tb_plugin.readers.kineto import KinetoReader
 
 from .sources import DATA, issues, names, needs_data, op, read, read_events
@@ -111,24 +112,28 @@ def test_elements_that_are_no_events():
 
 
 SNIFFS = [
-    (b'{"traceEvents": [', True),
-    (b'\xef\xbb\xbf{\n "schemaVersion": 1, "deviceProperties": [', True),
-    (b'{"displayTimeUnit": "ms", "x', True),
-    (b'[{"ph": "X"', True),
-    (b'[\n {"name": "a", "ph": "X"', True),
-    (b'{"name": "left-pad", "version": "1.0.0"', False),
-    (b'{"schemaVersion": 2, "mediaType": "application/vnd.docker', False),
-    (b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [', False),
-    (b"[[1, 2], [3, 4]]", False),
-    (b'[{"a": 1}]', False),
-    (b"", False),
-    (b"\x80\x04", False),
+    (b'{"traceEvents": [', "chrome"),
+    (b'{"schemaVersion": 1, "traceEvents": [', "kineto"),
+    (b'{"traceEvents": [{"ph": "X", "cat": "cpu_op"', "kineto"),
+    (b'{"traceEvents": [{"ph": "X", "cat": "FEE", "name": "f (a.py:1)"', "chrome"),
+    (b'\xef\xbb\xbf{\n "schemaVersion": 1, "deviceProperties": [', "kineto"),
+    (b'{"displayTimeUnit": "ms", "x', "chrome"),
+    (b'[{"ph": "X"', "chrome"),
+    (b'[\n {"name": "aten::mm", "ph": "X"', "kineto"),
+    (b'[{"name": "mm", "ph": "X", "pid": "CPU functions"', "kineto"),
+    (b'{"name": "left-pad", "version": "1.0.0"', None),
+    (b'{"schemaVersion": 2, "mediaType": "application/vnd.docker', None),
+    (b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [', None),
+    (b"[[1, 2], [3, 4]]", None),
+    (b'[{"a": 1}]', None),
+    (b"", None),
+    (b"\x80\x04", None),
 ]
 
 
 @pytest.mark.parametrize(("head", "expected"), SNIFFS)
-def test_sniff(head, expected):
-    assert KinetoReader().sniff(head) is expected
+def test_the_first_reader_that_knows_the_first_bytes(head, expected):
+    assert next((reader.id for reader in READERS if reader.sniff(head)), None) == expected
 
 
 @needs_data

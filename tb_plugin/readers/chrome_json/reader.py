@@ -1,0 +1,123 @@
+"""The Reader of Chrome's trace JSON, whoever wrote it. It opens a file whole: windows are for formats that outgrow memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.readers.chrome.document import Document
+from tb_plugin.readers.chrome.events import ABSENT, ChromeEvent
+from tb_plugin.readers.chrome.filenames import json_candidate
+from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.chrome.need import need_bytes
+from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
+from tb_plugin.readers.chrome.sniffing import has_events, speaks_of_time
+from tb_plugin.readers.chrome.stream import TextStream
+from tb_plugin.readers.chrome_json.rows import Collected, without_device
+from tb_plugin.trace.strings import StringTable
+from tb_plugin.trace.table import RawTrace
+
+READER_ID = "chrome"
+
+
+class _Event(ChromeEvent, gc=False):
+    args: dict[str, Any] | None = None
+
+
+class _DigitEvent(_Event, gc=False):
+    ts: msgspec.Raw = ABSENT
+    dur: msgspec.Raw = ABSENT
+
+
+_FLOAT_DECODER: msgspec.json.Decoder[list[_Event]] = msgspec.json.Decoder(list[_Event])
+_DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(list[_DigitEvent])
+
+
+def _decode(text: bytes | memoryview, digits: bool) -> Sequence[_Event]:
+    return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
+
+
+class ChromeJsonReader:
+    """Reads the ranges (``X``, ``B`` with ``E``), counters and names of any Chrome trace; other events are counted."""
+
+    id = READER_ID
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns every JSON file among the listed ones: no name speaks for this format."""
+        found = (json_candidate(READER_ID, file.path) for file in listing)
+        return [candidate for candidate in found if candidate is not None]
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns True for an object with an event list or the key of its unit, and for a bare list of events."""
+        return has_events(head) or speaks_of_time(head)
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return need_bytes(sizes)
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
+        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        reading = _Reading()
+        with passed(source, options, reading, _decode, progress) as (document, stream):
+            return reading.finish(document, stream)
+
+
+class _Reading:
+    """One read in progress."""
+
+    def __init__(self) -> None:
+        self.log = IssueLog()
+        self._collected = Collected(self.log)
+        self._phases_seen = False
+
+    def take(self, events: Sequence[_Event], digits: bool, text_bytes: int) -> None:
+        """Sink of the document."""
+        self._collected.add(events, digits)
+        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+
+    def restart(self) -> None:
+        """Forgets everything: a later event list replaces the one read so far."""
+        self._collected = Collected(self.log)
+
+    def state(self, fraction: float) -> ReadState:
+        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        collected = self._collected
+        counts = {kind: count for kind, count in collected.by_kind.items() if count}
+        counts |= {"counter": collected.counters.count} if collected.counters.count else {}
+        others = collected.seen - collected.count - collected.counters.count
+        return ReadState(fraction, collected.seen, counts | ({"other": others} if others else {}))
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        if not self._phases_seen and (is_bare_list or self._collected.seen):
+            raise no_events()
+
+    def finish(self, document: Document, stream: TextStream) -> RawTrace:
+        """Returns the finished trace."""
+        collected = self._collected
+        columns = collected.finish()
+        if collected.interner.replaced:
+            self.log.add("bad_utf8", "repaired", count=collected.interner.replaced)
+        tally = Tally(collected.seen, collected.count + collected.counters.count, {})
+        return RawTrace(
+            **columns,
+            **without_device(collected.count),
+            strings=StringTable(collected.interner.texts),
+            devices=(),
+            report=report_of(READER_ID, document, stream, self.log, tally),
+            counters=collected.counters.take(),
+            process_names=collected.names.processes(),
+            thread_names=collected.names.threads(),
+            metadata=document.metadata,
+            base_time_ns=_base_time_ns(document.metadata),
+        )
+
+
+def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
+    """Epoch nanoseconds of time 0, which VizTracer states."""
+    stated = metadata.get("viztracer_metadata")
+    value = stated.get("baseTimeNanoseconds") if isinstance(stated, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

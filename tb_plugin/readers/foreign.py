@@ -1,0 +1,60 @@
+"""Files that no reader takes, by what they are: a person who sees one among what was skipped learns why, and what to do.
+
+A reader that comes for one of these formats claims its names (``Candidate.certain``) or takes its line here away.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tb_plugin.readers.chrome.sniffing import beginning
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A kind of file that is no profile which can be read."""
+
+    text: str
+    """What it is and what to do about it."""
+    path: str | None = None
+    """Regular expression that is found in the path of such files."""
+    head: bytes | None = None
+    """Regular expression that is found in their first bytes."""
+
+
+FOREIGN = (
+    Foreign(
+        "This is a pointer of Git LFS, not the file it stands for: fetch that with git lfs pull.",
+        head=rb"\Aversion https://git-lfs\.github\.com/spec/",
+    ),
+    Foreign(
+        "This is a web page, not a trace: a download may have ended at a login or an error.",
+        head=rb"(?i)\A<(?:!doctype\s+html|html)\b",
+    ),
+    Foreign(
+        "This belongs to an Ascend profile (torch_npu), which is not read yet.",
+        path=r"(?:^|/)ASCEND_PROFILER_OUTPUT/|_ascend_pt/|(?:^|/)trace_view\.json(?:\.gz)?$",
+        head=rb'"Input (?:Dims|type)"\s*:\s*"[^"\\]{0,400};\\r\\n',
+    ),
+    Foreign(
+        "This is a profile of MegEngine, which is not read yet.",
+        path=r"\.chrome_timeline\.json(?:\.gz)?$",
+        head=rb'"(?:gpu_usgae_ratio|train_time_ratio|nr_alive_tensor)"',
+    ),
+    Foreign(
+        "This is an execution trace (ExecutionTraceObserver): it has nodes and no timeline.",
+        head=rb'\A\{\s*"schema"\s*:\s*"\d[^"]*"[\s\S]{0,4096}"nodes"\s*:\s*\[',
+    ),
+)
+
+
+def foreign(path: str, head: bytes) -> str:
+    """Returns what a file is that no reader takes, judged by its path and first (uncompressed) bytes; empty when unknown."""
+    text = beginning(head)
+    for kind in FOREIGN:
+        if kind.path is not None and re.search(kind.path, path):
+            return kind.text
+        if kind.head is not None and re.search(kind.head, text):
+            return kind.text
+    return ""
