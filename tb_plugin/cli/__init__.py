@@ -7,26 +7,26 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from tb_plugin import __version__
 from tb_plugin.analyses.stacks import FRAMES, WEIGHTS
 from tb_plugin.cli.diff import diff
 from tb_plugin.cli.doctor import doctor
 from tb_plugin.cli.report import report
-from tb_plugin.cli.session import NOTHING, OK, USAGE
+from tb_plugin.cli.session import BUG, NOTHING, OK, USAGE
 from tb_plugin.cli.stacks import stacks
+from tb_plugin.cli.terminal import Parser, complain, complain_of_bug, logged
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.stacks import SUFFIXES
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code: 0 something was reported, 1 a gate failed, 2 usage, 3 nothing readable."""
+    """Runs the command and returns its exit code (README lists them)."""
     arguments = _parser().parse_args(argv)
     try:
-        return int(arguments.run_command(arguments))
+        with logged():
+            return int(arguments.run_command(arguments))
     except UserError as error:
-        _complain(error)
+        complain(f"torch-trace: {error}")
         return USAGE if isinstance(error, BadRequest) else NOTHING
     except BrokenPipeError:
         # The reader of a pipe, such as head, has seen enough. Python would complain again while it exits.
@@ -34,10 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # the edge of the command: never a gate's exit code, and no raw text on the screen
+        complain_of_bug(error)
+        return BUG
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="torch-trace", description="Where the time of a PyTorch training went.")
+    parser = Parser(prog="torch-trace", description="Where the time of a PyTorch training went.")
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_report(commands.add_parser("report", help="print the numbers of profiles"))
@@ -104,7 +107,3 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return int(text)
-
-
-def _complain(error: UserError) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"torch-trace: {error}", markup=False, highlight=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +10,13 @@ from typing import Any
 import msgspec
 
 from tb_plugin.analyses.base import Params
+from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
+from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import GATE_FAILED, OK, place_of, progress_bar, workers_for
+from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFound
-from tb_plugin.format import MarkdownPrinter, Printer, TextPrinter, column_scale, format_number, format_value, signed
+from tb_plugin.format import column_scale, format_number, format_value, signed
 from tb_plugin.payloads import Breakdown, Payload, Table, Tree, Unit, View
 from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -145,7 +147,7 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
     if verdicts:
         printer.heading("Gates", 3)
         rows = [(v.gate.text, _change(v), "passed" if v.passed else "FAILED") for v in verdicts]
-        printer.rows([("gate", False), ("change", True), ("", False)], rows)
+        printer.rows([Heading("gate"), Heading("change", "number"), Heading("")], rows, keep=(0, 1, 2))
 
 
 def _print_tree(tree: Tree, printer: Printer) -> None:
@@ -167,7 +169,7 @@ def _print_tree(tree: Tree, printer: Printer) -> None:
     ]
     printer.heading(f"{tree.title} ({len(rows)} of {tree.total_nodes})", 3)
     titles = ("baseline", "experiment", "change")
-    printer.rows([("place", False), *((f"{title} [{scale.symbol}]", True) for title in titles)], rows)
+    printer.rows([Heading("place"), *(Heading(f"{title} [{scale.symbol}]", "number") for title in titles)], rows)
 
 
 def _print_json(pair: _Pair, facts: tuple[Facts, Facts], verdicts: Sequence[Verdict]) -> None:
@@ -184,8 +186,7 @@ def _print_json(pair: _Pair, facts: tuple[Facts, Facts], verdicts: Sequence[Verd
         "tables": {name: pair.rows(name) for name in TABLES},
         "gates": [_gate(verdict) for verdict in verdicts],
     }
-    sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
-    sys.stdout.flush()
+    write_json(document)
 
 
 def _side(entry: Entry, steps: str) -> dict[str, str]:

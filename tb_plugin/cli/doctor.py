@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from tb_plugin.cli.columns import Heading
+from tb_plugin.cli.printer import Printer, TextPrinter
 from tb_plugin.cli.session import NOTHING, OK, load_all, open_workspace
-from tb_plugin.format import Printer, TextPrinter, format_value
+from tb_plugin.format import format_value
 from tb_plugin.service.catalog import Entry
 from tb_plugin.service.workspace import navigation
 
@@ -27,7 +29,8 @@ def doctor(arguments: argparse.Namespace) -> int:
         rows += [(skipped.path, skipped.reason) for skipped in catalog.skipped if skipped.path not in known]
         if rows:
             printer.heading("Not taken", 2)
-            printer.rows([("file", False), ("why", False)], rows)
+            for path, reason in rows:
+                printer.line(f"{path}: {reason}")
         elif not entries:
             printer.line("No file ends in .json or .json.gz: nothing here looks like a profiler trace.")
     finally:
@@ -49,7 +52,8 @@ def _diagnose(entry: Entry, printer: Printer) -> None:
     printer.line("events: " + ", ".join(f"{getattr(read, f'events_{name}'):,} {name}" for name in counts))
     if read.issues:
         rows = [(i.text, i.outcome, f"{i.count:,}", _text(i.first_offset)) for i in read.issues]
-        printer.rows([("issue", False), ("outcome", False), ("count", True), ("first at byte", True)], rows)
+        titles = [Heading("issue", "prose"), Heading("outcome"), Heading("count", "number")]
+        printer.rows([*titles, Heading("first at byte", "number")], rows, keep=(0, 1, 2, 3))
     for view in navigation(entry):
         if not view.available and view.enable:
             printer.line(f"{view.title}: {view.why} {view.enable}")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 import msgspec
-from rich.console import Console
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
+from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import NOTHING, OK, USAGE, keep_failure, load_all, open_workspace, place_of
+from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
-from tb_plugin.format import MarkdownPrinter, Printer, TextPrinter, format_time
+from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Entry, Place
 from tb_plugin.service.workspace import DETAIL_VIEWS, PICTURES, Workspace, navigation
@@ -75,8 +75,7 @@ def _report_json(
         )
     groups = _groups(workspace, entries, errors, arguments)
     document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups, "failed": failed}
-    sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
-    sys.stdout.flush()
+    write_json(document)
     return _exit_code(len(profiles), errors)
 
 
@@ -142,9 +141,7 @@ def _report_text(
         printer.heading(f"{place.run} / all workers / span {place.span}", 1)
         printer.view(msgspec.json.decode(answer, type=View))
     for failure in failed:
-        Console(stderr=True, soft_wrap=True).print(
-            f"{failure['path']}: {failure['reason']}", markup=False, highlight=False
-        )
+        complain(f"{failure['path']}: {failure['reason']}")
     return _exit_code(reported, errors)
 
 

@@ -12,14 +12,15 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from tb_plugin.errors import TorchTraceError, UserError
+from tb_plugin.format import printable
 from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 from tb_plugin.trace.window import parse_window
 
-OK, GATE_FAILED, USAGE, NOTHING = 0, 1, 2, 3
-"""Exit codes: something was reported, a number is beyond a limit, wrong use, nothing could be read."""
+OK, GATE_FAILED, USAGE, NOTHING, BUG = 0, 1, 2, 3, 70
+"""Exit codes: something was reported, a number is beyond a limit, wrong use, nothing could be read, an error of ours."""
 
 
 class ProgressBar:
@@ -32,7 +33,7 @@ class ProgressBar:
     def shown(self, title: str) -> Iterator[None]:
         """Shows the bar while the block runs."""
         with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as self._progress:
-            self._progress.add_task(escape(title), total=1.0)
+            self._progress.add_task(escape(printable(title)), total=1.0)
             try:
                 yield
             finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli.session import OK, place_of, progress_bar, scanned, workers_for
+from tb_plugin.cli.terminal import say
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
@@ -43,6 +44,10 @@ def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
 
 
 def _write(chunks: Iterable[bytes], output: str) -> None:
+    if not output and sys.stdout.isatty():
+        for line in b"".join(chunks).decode(errors="replace").splitlines():
+            say(line)
+        return
     if not output:
         # Bytes: what the files are is not for the terminal's encoding to decide.
         sys.stdout.buffer.writelines(chunks)

@@ -37,4 +37,5 @@ def test_templates():
 
 
 def test_control_characters_do_not_reach_the_terminal():
-    assert printable("a\x1b[31m\nb") == "a\ufffd[31m\ufffdb"
+    assert printable("a\x1b[31m\nb") == r"a\x1b[31m\nb"
+    assert printable("\x9b\u202e\u2028\u2066\ud800\u00a0µ") == r"\x9b\u202e\u2028\u2066\ud800 µ"

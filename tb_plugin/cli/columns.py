@@ -1,0 +1,195 @@
+"""Tables of text within a width: long names lose their middle, and the last columns go where nothing else helps."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal
+
+Kind = Literal["name", "number", "prose"]
+"""A name may lose its middle, prose is wrapped, a number is never cut and stands to the right."""
+MARK = "…"
+_GAP = 2
+_EXCERPT = 4
+"""Cells of a difference that are shown where texts differ once more behind it."""
+_LEAST = {"name": 12, "prose": 24}
+_LEAST_FIRST = 32
+"""Of the names that tell the rows apart."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What a column is called, and how its cells may be made to fit."""
+
+    title: str
+    kind: Kind = "name"
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Lines of a table, the heading first, and the titles of the columns that there was no room for."""
+
+    heading: list[str]
+    lines: list[str]
+    left_out: list[str]
+
+
+def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, keep: Collection[int] = (0,)) -> Fitted:
+    """Lays a table out in ``width`` cells. The columns of ``keep`` stay; of the others the last ones go first."""
+    cells = [[row[i] for row in rows] for i in range(len(headings))]
+    shown = list(range(len(headings)))
+    natural = {i: _natural(headings[i], cells[i]) for i in shown}
+    least = {i: _least(headings[i], natural[i], i == min(keep, default=0)) for i in shown}
+    while sum(least[i] + _GAP for i in shown) - _GAP > width and (free := [i for i in shown if i not in keep]):
+        shown.remove(free[-1])
+    widths = _share_out({i: natural[i] for i in shown}, {i: least[i] for i in shown}, width - _GAP * (len(shown) - 1))
+    columns = [_column(headings[i], cells[i], widths[i]) for i in shown]
+    titles = [_wrapped(headings[i].title, widths[i]) for i in shown]
+    kinds = [headings[i].kind for i in shown]
+    sized = [widths[i] for i in shown]
+    rule = "  ".join("─" * size for size in sized)
+    lines = [line for row in range(len(rows)) for line in _lines([column[row] for column in columns], sized, kinds)]
+    left_out = [heading.title for i, heading in enumerate(headings) if i not in shown]
+    return Fitted([*_lines(titles, sized, kinds), rule], lines, left_out)
+
+
+def elided(texts: Sequence[str], width: int) -> list[str]:
+    """Returns the texts in at most ``width`` cells each. Different texts stay different, where the width allows that."""
+    short = {text: _without_middle(text, width) for text in texts}
+    for group in _alike(short):
+        short |= _told_apart(group, _head(group[0], max(1, width // 4)) + MARK, width)
+    return [short[text] for text in texts]
+
+
+def _alike(short: Mapping[str, str]) -> list[list[str]]:
+    """Groups of texts that are shortened to the same."""
+    groups: dict[str, list[str]] = {}
+    for text, shown in short.items():
+        groups.setdefault(shown, []).append(text)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _told_apart(group: Sequence[str], before: str, width: int) -> dict[str, str]:
+    """Texts that read alike: after ``before`` each goes on where they begin to differ."""
+    at, room = _common(group), width - size_of(before)
+    if room < _EXCERPT + 2:
+        return {}
+    short = {
+        text: before + (text[at:] if size_of(text[at:]) <= room else _head(text[at:], room - 1) + MARK)
+        for text in group
+    }
+    for still in _alike(short):
+        short |= _told_apart(still, before + _head(still[0][at:], _EXCERPT) + MARK, width)
+    return short
+
+
+def _common(texts: Sequence[str]) -> int:
+    """How many characters all texts begin with."""
+    low, high = min(texts), max(texts)
+    return next((i for i, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+
+
+def _without_middle(text: str, width: int) -> str:
+    if size_of(text) <= width:
+        return text
+    if width < 4:
+        return _head(text, width)
+    tail = (width - 1) // 2
+    return _head(text, width - 1 - tail) + MARK + _tail(text, tail)
+
+
+def size_of(text: str) -> int:
+    """Returns how many cells of a terminal a text takes: two for a wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    return sum(_size(char) for char in text)
+
+
+def _size(char: str) -> int:
+    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _head(text: str, width: int) -> str:
+    if text.isascii():
+        return text[: max(0, width)]
+    used = 0
+    for i, char in enumerate(text):
+        used += _size(char)
+        if used > width:
+            return text[:i]
+    return text
+
+
+def _tail(text: str, width: int) -> str:
+    return _head(text[::-1], width)[::-1]
+
+
+def _natural(heading: Heading, cells: Sequence[str]) -> int:
+    return max([_longest_word(heading.title), *(size_of(cell) for cell in cells), 1])
+
+
+def _least(heading: Heading, natural: int, first: bool) -> int:
+    if heading.kind == "number":
+        return natural
+    return min(natural, _LEAST_FIRST if first else max(_LEAST[heading.kind], _longest_word(heading.title)))
+
+
+def _longest_word(title: str) -> int:
+    return max((size_of(word) for word in title.split(" ")), default=0)
+
+
+def _share_out(natural: Mapping[int, int], least: Mapping[int, int], room: int) -> dict[int, int]:
+    """What each column gets: at least ``least``, and of what is left equal parts, up to what it needs."""
+    widths = dict(least)
+    if sum(widths.values()) > room:  # the columns that stay are still too wide: names give way
+        widths = {i: min(size, max(8, room // len(widths))) for i, size in widths.items()}
+    wanting = [i for i in widths if widths[i] < natural[i]]
+    spare = room - sum(widths.values())
+    while wanting and spare > 0:
+        each = max(1, spare // len(wanting))
+        for i in wanting:
+            more = min(each, natural[i] - widths[i], spare)
+            widths[i] += more
+            spare -= more
+        wanting = [i for i in wanting if widths[i] < natural[i]]
+    return widths
+
+
+def _column(heading: Heading, cells: Sequence[str], width: int) -> list[list[str]]:
+    """The lines of each cell."""
+    if heading.kind == "prose":
+        return [_wrapped(cell, width) for cell in cells]
+    return [[cell] for cell in (elided(cells, width) if heading.kind == "name" else cells)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most ``width`` cells, broken between words where that goes."""
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if size_of(joined) <= width:
+            lines[-1] = joined
+            continue
+        if lines[-1]:
+            lines.append("")
+        while size_of(word) > width:
+            start = _head(word, width) or word[:1]
+            lines[-1] = start
+            lines.append("")
+            word = word[len(start) :]
+        lines[-1] = word
+    return lines
+
+
+def _lines(cells: Sequence[Sequence[str]], widths: Sequence[int], kinds: Sequence[Kind]) -> list[str]:
+    """The lines of one row."""
+    lines = []
+    for parts in zip_longest(*cells, fillvalue=""):
+        padded = []
+        for part, size, kind in zip(parts, widths, kinds, strict=True):
+            blank = " " * max(0, size - size_of(part))
+            padded.append(blank + part if kind == "number" else part + blank)
+        lines.append((" " * _GAP).join(padded).rstrip())
+    return lines

@@ -1,0 +1,183 @@
+"""Payloads as text for a terminal, and as Markdown for an issue."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+
+from tb_plugin.cli.columns import Heading, fit
+from tb_plugin.cli.terminal import say, width
+from tb_plugin.format import Scale, column_scale, fill, format_number, format_value, printable, signed
+from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Table, View, WindowInfo
+
+MORE = " Set COLUMNS, or --format markdown or json, to see all."
+_LONG = 40
+"""Characters from which on the values of figures are wrapped like prose."""
+
+
+class Printer(ABC):
+    """Prints payloads; subclasses decide how a heading, a line and a table look."""
+
+    @abstractmethod
+    def heading(self, text: str, level: int) -> None:
+        """A title; level 1 is a profile, 2 a view, 3 a payload."""
+
+    @abstractmethod
+    def line(self, text: str) -> None:
+        """One paragraph."""
+
+    @abstractmethod
+    def rows(
+        self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
+    ) -> None:
+        """Prints a table. ``keep`` are columns that stay however narrow it gets; ``more`` is where the others are."""
+
+    def view(self, view: View) -> None:
+        """All payloads of a view that make sense as text."""
+        self.heading(view.title, 2)
+        coverage = view.coverage
+        if coverage.steps is not None:
+            self.line(f"Steps: {', '.join(coverage.steps)}")
+        if coverage.window is not None:
+            self.line(_window_line(coverage.window))
+        elif not coverage.complete:
+            self.line(f"Incomplete: {format_value(coverage.fraction_read, 'ratio')} of the file was read.")
+        for payload in view.payloads.values():
+            self.payload(payload)
+
+    def payload(self, payload: Payload) -> None:
+        """One payload. Series, trees and timelines are pictures; the tables beside them say the same."""
+        if isinstance(payload, Figures):
+            self.heading(payload.title, 3)
+            pairs = [(f.metric.title, format_value(f.value, f.metric.unit) + _note(f.note)) for f in payload.figures]
+            long = any(len(value) > _LONG for _, value in pairs)
+            self.rows([Heading("what"), Heading("value", "prose" if long else "number")], pairs, keep=(0, 1))
+        elif isinstance(payload, Breakdown):
+            self.heading(payload.title, 3)
+            self._breakdown(payload)
+        elif isinstance(payload, Notices) and payload.notices:
+            self.heading(payload.title, 3)
+            for notice in payload.notices:
+                values = {f.metric.key: format_value(f.value, f.metric.unit) for f in notice.figures}
+                self.line(f"[{notice.severity}] {fill(notice.text, values)} {fill(notice.todo, values)}".rstrip())
+        elif isinstance(payload, Table):
+            self.heading(f"{payload.title} ({len(payload.rows)} of {payload.matched_rows})", 3)
+            self._table(payload)
+
+    def _breakdown(self, payload: Breakdown) -> None:
+        if payload.style == "waterfall":
+            self._waterfall(payload)
+            return
+        scale = column_scale(payload.unit, [payload.total])
+        rows = [
+            (
+                part.metric.title,
+                format_number(part.value, scale),
+                format_value(part.value / payload.total if payload.total else None, "ratio"),
+            )
+            for part in payload.parts
+        ]
+        rows.append(("total", format_number(payload.total, scale), ""))
+        self.rows([Heading("part"), Heading(_titled("value", scale), "number"), Heading("share", "number")], rows)
+
+    def _waterfall(self, payload: Breakdown) -> None:
+        end = payload.start + payload.total
+        scale = column_scale(payload.unit, [payload.start, end])
+        rows = [("baseline", format_number(payload.start, scale))]
+        rows += [(part.metric.title, signed(part.value, scale)) for part in payload.parts]
+        rows.append(("experiment", format_number(end, scale)))
+        self.rows([Heading("part"), Heading(_titled("value", scale), "number")], rows)
+
+    def _table(self, table: Table) -> None:
+        columns = [column for column in table.columns if not column.hidden]
+        scales = [
+            column_scale(c.metric.unit, [row.get(c.metric.key) for row in table.rows]) for c in columns
+        ]  # one unit per column
+        headings = [
+            Heading(_titled(c.metric.title, s), "name" if c.metric.unit in ("text", "code") else "number")
+            for c, s in zip(columns, scales, strict=True)
+        ]
+        keys = [column.metric.key for column in columns]
+        keep = {keys.index(key) for key in (table.name_column, table.sort.key if table.sort else "") if key in keys}
+        rows = [
+            [format_number(row.get(c.metric.key), s) for c, s in zip(columns, scales, strict=True)]
+            for row in table.rows
+        ]
+        self.rows(headings, rows, keep or (0,), MORE)
+
+
+class TextPrinter(Printer):
+    """Tables that fit the terminal, or COLUMNS, or 120 cells where stdout is a file or a pipe."""
+
+    def heading(self, text: str, level: int) -> None:
+        """Bold, after an empty line."""
+        say("")
+        say(text, bold=True)
+
+    def line(self, text: str) -> None:
+        """As it is: a terminal wraps it."""
+        say(text)
+
+    def rows(
+        self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
+    ) -> None:
+        """Long names lose their middle; where that is not enough the last columns are left out, and named."""
+        room = width()
+        cells = [[printable(cell) for cell in row] for row in rows]
+        table = fit(headings, cells, room, keep)
+        for text in table.heading:
+            say(text)
+        for text in table.lines:
+            say(text)
+        if table.left_out:
+            say(f"Not in {room} columns: {', '.join(table.left_out)}.{more}")
+
+
+class MarkdownPrinter(Printer):
+    """GitHub-flavoured Markdown, for an issue or a report."""
+
+    def heading(self, text: str, level: int) -> None:
+        """``#`` for a profile, ``##`` for a view."""
+        say("")
+        say(f"{'#' * level} {_escaped(text)}")
+        say("")
+
+    def line(self, text: str) -> None:
+        """A paragraph of its own."""
+        say(_escaped(text))
+        say("")
+
+    def rows(
+        self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
+    ) -> None:
+        """A pipe table with all its columns, numbers to the right."""
+        say("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
+        say("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
+        for row in rows:
+            say("| " + " | ".join(_escaped(cell) for cell in row) + " |")
+        say("")
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", printable(text))
+
+
+def _window_line(window: WindowInfo) -> str:
+    """What part of a trace was opened, and how to open the rest."""
+    start, end, whole = (format_value(time, "ns") for time in (window.start_ns, window.end_ns, window.trace_ns))
+    inside = f"steps {window.first_step} to {window.last_step}, {window.steps} of {window.trace_steps}, "
+    steps = inside if window.steps else ""
+    need, budget = (format_value(size, "bytes") for size in (window.need_bytes, window.budget_bytes))
+    return (
+        f"Only a window was opened: {steps}{start} to {end} of {whole}. All of it would take about {need} of memory; "
+        f"{budget} are allowed (TORCH_TRACE_MEMORY_MB)."
+    )
+
+
+def _note(note: str) -> str:
+    return f" ({note})" if note else ""
+
+
+def _titled(title: str, scale: Scale) -> str:
+    return f"{title} [{scale.symbol}]" if scale.symbol else title

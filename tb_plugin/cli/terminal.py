@@ -1,0 +1,102 @@
+"""The one door to the terminal: what a file or its name says is escaped before it gets there.
+
+Control characters could rewrite what stands on the screen, and marks of direction could turn it round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tb_plugin.format import printable
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+PIPED_WIDTH = 120
+"""Columns of a table where stdout is no terminal and COLUMNS does not say otherwise."""
+
+
+def say(text: str, bold: bool = False) -> None:
+    """Prints one line of text to stdout."""
+    shown = printable(text)
+    print(f"\x1b[1m{shown}\x1b[0m" if bold and shown and _styled() else shown)
+
+
+def complain(text: str) -> None:
+    """Prints one line of text to stderr."""
+    print(printable(text), file=sys.stderr)
+
+
+def complain_of_bug(error: BaseException) -> None:
+    """Prints the traceback of what was not raised on purpose to stderr."""
+    for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
+        complain(line)
+
+
+def write_json(document: object) -> None:
+    """Writes a document as one line of JSON to stdout, characters that no terminal should see as ``\\uXXXX``."""
+    text = msgspec.json.encode(document).decode()
+    sys.stdout.write((text if text.isprintable() else _HIDDEN.sub(_escape, text)) + "\n")
+    sys.stdout.flush()
+
+
+# Control characters and marks of direction, which JSON allows as they are: C1, soft hyphen, bidi, separators, BOM.
+_HIDDEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+
+
+def _escape(match: re.Match[str]) -> str:
+    """JSON's way of writing a character: as its UTF-16 units."""
+    units = match.group().encode("utf-16-be")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+
+
+def width() -> int:
+    """Returns how many columns a table may take: COLUMNS, else those of the terminal, else PIPED_WIDTH."""
+    wished = os.environ.get("COLUMNS", "")
+    if wished.isdecimal() and wished.isascii() and 0 < len(wished) < 6 and int(wished) > 0:
+        return int(wished)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or PIPED_WIDTH
+    except (OSError, ValueError):  # no terminal, or nothing with a file descriptor
+        return PIPED_WIDTH
+
+
+def _styled() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose messages repeat what was typed, which may be the name of a file, without its control characters."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        super()._print_message("\n".join(map(printable, message.split("\n"))), file)
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(printable, super().format(record).split("\n")))
+
+
+@contextmanager
+def logged() -> Iterator[None]:
+    """Shows warnings of the product on stderr while the block runs."""
+    log, handler = logging.getLogger("torch_trace"), logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_Lines())
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
