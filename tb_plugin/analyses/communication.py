@@ -17,6 +17,14 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+COMMUNICATION_SHARE = 0.1
+"""Share of the steps from which on communication that nothing hides is worth a finding."""
+SEND_LESS = (
+    "accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass hides the "
+    "communication. Check convergence after each change."
+)
+"""What helps against transfer, and not against waiting."""
+
 BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
 """``gloo:all_reduce``, ``nccl:_all_gather_base``: what a process group calls its own work."""
 _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")

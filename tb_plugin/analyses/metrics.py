@@ -213,6 +213,10 @@ SHARED = Metrics(
         STEPS,
         "ratio",
         {
+            "communication_exposed": (
+                "Communication exposed",
+                "Communication's part of the steps: nothing computes or copies meanwhile.",
+            ),
             "utilization": ("GPU busy", "Share of the window in which at least one kernel runs on the device."),
             "sm_efficiency": (
                 "Est. SM efficiency",

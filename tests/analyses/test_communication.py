@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, memcpy, rows, trace
+from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace
 from tests.conftest import REPO, SAMPLE_FILES, SHARED, loaded
 
 REAL = [
@@ -87,3 +93,59 @@ def test_copies_hide_communication_on_both_pages() -> None:
 def test_beside_kernels_only_process_groups_that_stay_on_the_host_communicate_there() -> None:
     builder = gloo().op("nccl:all_reduce", 320, 30).launches(kernel("ncclDevKernel_AllReduce", 20, 360, stream=20))
     assert micros(builder) == (210, 40, 150)
+
+
+def ranks(*calls: Sequence[tuple[int, int]]) -> list[Part]:
+    """Of each rank the begins and ends of all_reduce kernels in a step of 1000 us."""
+    parts = []
+    for rank, times in enumerate(calls):
+        builder = trace().step(1, 0, 1000).op("c10d::allreduce_", 0, 1)
+        for begin, end in times:
+            builder.launches(kernel("ncclDevKernel_AllReduce", end - begin, begin, stream=20))
+        parts.append(replace(Distributed().part(builder.table(), Params()), worker=f"rank{rank}"))
+    return parts
+
+
+def notices(parts: list[Part]) -> dict[str, Notice]:
+    view = Distributed().answer(parts, Params())
+    assert isinstance(view, View)
+    found = view.payloads["findings"]
+    assert isinstance(found, Notices)
+    return {notice.rule: notice for notice in found.notices}
+
+
+def figures(notice: Notice) -> dict[str, Any]:
+    return {figure.metric.key: figure.value for figure in notice.figures}
+
+
+def test_a_rank_that_only_waits_for_a_straggler_is_not_told_to_send_less() -> None:
+    """rank1 arrives last at both: rank0 waits 190 + 190 us and both move data for 10 + 10."""
+    found = notices(ranks([(100, 300), (500, 700)], [(290, 300), (690, 700)]))
+    assert found.keys() == {"straggler"}
+    assert "compress" not in found["straggler"].todo
+
+
+def test_ranks_that_wait_for_each_other_are_told_so() -> None:
+    found = notices(ranks([(100, 300), (690, 700)], [(290, 300), (500, 700)]))
+    assert found.keys() == {"communication_waiting"}
+    assert "compress" not in found["communication_waiting"].todo
+    assert figures(found["communication_waiting"]) == {
+        "worker": "rank0", "communication_exposed": 0.21, "wait_ns": 190_000, "transfer_ns": 20_000, "workers": 2
+    }  # fmt: skip
+
+
+def test_ranks_that_move_data_are_told_to_send_less() -> None:
+    """Nobody waits for long: 100 of rank0's 101 us are transfer, of 1000 in all."""
+    found = notices(ranks([(100, 201)], [(101, 201)]))
+    assert found.keys() == {"communication_transfer"}
+    assert "compress" in found["communication_transfer"].todo
+    assert figures(found["communication_transfer"])["communication_exposed"] == 0.101
+
+
+def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
+    builder = trace().step(1, 0, 1000).op("c10d::allreduce_", 0, 1)
+    table = builder.launches(kernel("ncclDevKernel_AllReduce", 200, 100, stream=20)).table()
+    payload: Any = part(table, "overview").payloads["recommendations"]
+    (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
+    assert "does not tell how much of it is waiting" in notice.text
+    assert "If it waits, look at the rank that arrives last: sending less would not help." in notice.todo

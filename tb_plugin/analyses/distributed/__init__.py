@@ -7,16 +7,15 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notices, Payload, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 
-STRAGGLER_SHARE = 0.5
-STRAGGLER_WAIT = 0.02
 _STEP_PARTS = (
     ("compute_alone_ns", "compute"),
     ("overlap_ns", "overlap"),
@@ -91,12 +90,12 @@ def _coverage(parts: Sequence[Part], params: Params) -> CoverageInfo:
 def _payloads(data: Together, rows: list[Row], params: Params) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
         "headline": _headline(data, rows),
-        "findings": Notices("findings", "Findings", "training", _findings(data, rows, params.get("failed"))),
+        "findings": Notices("findings", "Findings", "training", findings(data, rows, params.get("failed"))),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
-        titles = _BOUNDED if _sum(rows, "bounded") else {}
+        titles = _BOUNDED if sum_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts, titles)
     by_step = {(row["worker"], str(row["step"])): row for row in step_rows(data)}
     for key, category in _MATRICES:
@@ -107,24 +106,20 @@ def _payloads(data: Together, rows: list[Row], params: Params) -> dict[str, Payl
 
 def _headline(data: Together, rows: list[Row]) -> Figures:
     figures = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.world_size)]
-    total = _sum(rows, "step_total_ns")
+    total = sum_of(rows, "step_total_ns")
     if not data.alone:
         figures += [
             METRICS.figure(
                 "wait_share",
-                _sum(rows, "wait_ns") / total if total else None,
-                "Waiting, at least" if _sum(rows, "bounded") else "",
+                sum_of(rows, "wait_ns") / total if total else None,
+                "Waiting, at least" if sum_of(rows, "bounded") else "",
             ),
-            METRICS.figure("matched", _sum(rows, "matched")),
-            METRICS.figure("unmatched", _sum(rows, "unmatched")),
+            METRICS.figure("matched", sum_of(rows, "matched")),
+            METRICS.figure("unmatched", sum_of(rows, "unmatched")),
         ]
     else:
-        figures.append(METRICS.figure("latency_ns", _sum(rows, "latency_ns"), "Communication, including wait"))
+        figures.append(METRICS.figure("latency_ns", sum_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
-
-
-def _sum(rows: list[Row], key: str) -> int:
-    return sum(value for row in rows if isinstance(value := row[key], int))
 
 
 def _bars(
@@ -172,72 +167,4 @@ def _matrix(data: Together, rows: Mapping[tuple[object, str], Row], key: str, ca
         list(labels),
         lines,
         "lines",
-    )
-
-
-def _findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
-    notices = []
-    if failed:
-        text = f"Not loaded and left out: {failed}. Waiting and transfer are those of the workers that are here."
-        notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed.", []))
-    if data.alone:
-        text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
-        notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
-    bounded, missing = _sum(rows, "bounded"), data.world_size is not None and data.world_size > len(data.names)
-    here = (
-        [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.world_size)] if missing else []
-    )
-    if bounded:
-        figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", _sum(rows, "matched"))]
-        text = "{workers} of {world_size} ranks are here. " if missing else ""
-        text += (
-            "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
-            "for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
-        )
-        notices.append(Notice("bounds", "medium", text, "Record all ranks to know who arrives last.", figures))
-    elif missing and not data.alone:
-        text = "{workers} of {world_size} ranks are here."
-        notices.append(Notice("workers_missing", "low", text, "Record all ranks to be sure.", here))
-    if estimated := _sum(rows, "estimated"):
-        text = (
-            "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
-            "collective where nobody lacks it."
-        )
-        figures = [METRICS.figure("estimated", estimated)]
-        notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
-    unmatched = _sum(rows, "unmatched")
-    if unmatched and not data.alone:
-        text = "{unmatched} calls are on one worker only; they are in no waiting, transfer or bandwidth."
-        figures = [METRICS.figure("unmatched", unmatched)]
-        notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
-    if not data.alone and (notice := _straggler(rows)) is not None:
-        notices.insert(0, notice)
-    return notices
-
-
-def _straggler(rows: list[Row]) -> Notice | None:
-    """One worker for which the others wait most of the time."""
-    time = _sum(rows, "step_total_ns")
-    if not time:
-        return None
-    slow = max(rows, key=lambda row: (_sum([row], "caused_wait_ns"), _sum([row], "arrived_last")))
-    share, wait = slow["last_share"], _sum([slow], "caused_wait_ns")
-    if not isinstance(share, float):
-        return None
-    if share <= max(STRAGGLER_SHARE, 1 / len(rows)) or wait / time < STRAGGLER_WAIT:
-        return None
-    figures = [
-        METRICS.figure("worker", str(slow["worker"])),
-        METRICS.figure("last_share", share),
-        METRICS.figure("caused_wait_ns", wait),
-    ]
-    return Notice(
-        "straggler",
-        "high" if wait / time > 0.1 else "medium",
-        "{worker} arrives last at {last_share} of its collectives; the others wait {caused_wait_ns} for it, all of them "
-        "and all steps together.",
-        "Compare its compute with the others': uneven input, a throttled device, or work that only this rank does.",
-        figures,
-        "last_share",
-        STRAGGLER_SHARE,
     )

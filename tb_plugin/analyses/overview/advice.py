@@ -9,13 +9,15 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
 from tb_plugin.analyses.grouping import Forest, sum_by
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analyses.overview.device_time import DeviceRatios
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.steps import Breakdown
-from tb_plugin.payloads import Figure, Link, Notice, Reference, Severity
+from tb_plugin.analyses.severity import severity_of
+from tb_plugin.payloads import Figure, Link, Notice, Reference
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.trace.table import TraceTable
@@ -23,7 +25,6 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 DATALOADER_SHARE = 0.05
-COMMUNICATION_SHARE = 0.1
 LOW_UTILIZATION = 0.5
 BUSY = 0.9
 """From here on a device that no rule complains of is well used."""
@@ -31,8 +32,6 @@ MEMORY_SHARE = 0.9
 MATRIX_SHARE = 0.1
 """Below this share of the kernel time even kernels that took no time at all would hardly change a step."""
 NCCL_CAPABILITY = 3.5
-SEVERE_SHARE = 0.2
-"""From here on a finding is marked high: fixing it changes the step visibly."""
 
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
 
@@ -74,17 +73,13 @@ def _share(breakdown: Breakdown, category: str) -> tuple[float, float, float]:
     return part, total, part / total if total else 0.0
 
 
-def _severity(share: float) -> Severity:
-    return "high" if share >= SEVERE_SHARE else "medium"
-
-
 def _data_loading(s: Situation) -> Notice | None:
     part, total, share = _share(s.breakdown, "dataloader")
     if share <= DATALOADER_SHARE:
         return None
     return Notice(
         rule="data_loading",
-        severity=_severity(share),
+        severity=severity_of(share),
         text="Waiting for input takes {dataloader_mean_ns} of each {step_time_mean_ns} step.",
         todo="Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready "
         "when the step ends.",
@@ -150,10 +145,11 @@ def _communication(s: Situation) -> Notice | None:
         return None
     return Notice(
         rule="communication",
-        severity=_severity(share),
-        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step.",
-        todo="Accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass "
-        "hides the communication. Check convergence after each change.",
+        severity=severity_of(share),
+        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step. One worker alone "
+        "does not tell how much of it is waiting for others.",
+        todo="See in Distributed, with the traces of all ranks, whether this one waits or moves data. If it waits, look at "
+        f"the rank that arrives last: sending less would not help. If data moves: {SEND_LESS}",
         figures=[
             METRICS.figure("communication_exposed", share),
             METRICS.figure("communication_ns", part),
@@ -161,7 +157,7 @@ def _communication(s: Situation) -> Notice | None:
         ],
         measure="communication_exposed",
         threshold=COMMUNICATION_SHARE,
-        evidence=Link("timeline", {}, "Show in timeline"),
+        evidence=Link("distributed", {}, "Show waiting and transfer"),
         references=[
             Reference("PyTorch: DDP communication hooks", "https://docs.pytorch.org/docs/stable/ddp_comm_hooks.html"),
             Reference("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
@@ -227,7 +223,7 @@ def _matrix_units(s: Situation) -> Notice | None:
         figures.append(METRICS.figure("matrix_unknown_ratio", time.unknown_ratio, f"Unknown use of {units}"))
     return Notice(
         rule="matrix_units",
-        severity=_severity(eligible.ratio),
+        severity=severity_of(eligible.ratio),
         text=f"{{matrix_eligible_ratio}} of the kernel time comes from operators that could use {units}, and no kernel "
         "is known to.",
         todo=_lower_precision(s),

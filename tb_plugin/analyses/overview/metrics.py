@@ -56,10 +56,6 @@ METRICS = SHARED.adding(
                 "Estimated occupancy of the kernels, weighted by their time in the window.",
             ),
             "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
-            "communication_exposed": (
-                "Communication exposed",
-                "Communication's part of the mean step: nothing computes or copies meanwhile.",
-            ),
         },
     ),
     define(

@@ -1,0 +1,140 @@
+"""What the numbers of the workers say: who is late, what the others lose to it, and what cannot be known."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.together import Row, Together
+from tb_plugin.analyses.severity import severity_of
+from tb_plugin.payloads import Notice
+
+STRAGGLER_SHARE = 0.5
+STRAGGLER_WAIT = 0.02
+
+
+def findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
+    """Returns what the numbers of the workers (``rows``, one each) say; ``failed`` names workers that could not be read."""
+    notices = []
+    if failed:
+        text = f"Not loaded and left out: {failed}. Waiting and transfer are those of the workers that are here."
+        notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed.", []))
+    if data.alone:
+        text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
+        notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
+    bounded, missing = sum_of(rows, "bounded"), data.world_size is not None and data.world_size > len(data.names)
+    here = (
+        [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.world_size)] if missing else []
+    )
+    if bounded:
+        figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", sum_of(rows, "matched"))]
+        text = "{workers} of {world_size} ranks are here. " if missing else ""
+        text += (
+            "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
+            "for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
+        )
+        notices.append(Notice("bounds", "medium", text, "Record all ranks to know who arrives last.", figures))
+    elif missing and not data.alone:
+        text = "{workers} of {world_size} ranks are here."
+        notices.append(Notice("workers_missing", "low", text, "Record all ranks to be sure.", here))
+    if estimated := sum_of(rows, "estimated"):
+        text = (
+            "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
+            "collective where nobody lacks it."
+        )
+        figures = [METRICS.figure("estimated", estimated)]
+        notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
+    unmatched = sum_of(rows, "unmatched")
+    if unmatched and not data.alone:
+        text = "{unmatched} calls are on one worker only; they are in no waiting, transfer or bandwidth."
+        figures = [METRICS.figure("unmatched", unmatched)]
+        notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
+    if data.alone:
+        return notices
+    return [*([late] if (late := _straggler(rows)) is not None else _waiting(rows)), *_transferring(rows), *notices]
+
+
+def _straggler(rows: list[Row]) -> Notice | None:
+    """One worker for which the others wait most of the time."""
+    time = sum_of(rows, "step_total_ns")
+    if not time:
+        return None
+    slow = max(rows, key=lambda row: (sum_of([row], "caused_wait_ns"), sum_of([row], "arrived_last")))
+    share, wait = slow["last_share"], sum_of([slow], "caused_wait_ns")
+    if not isinstance(share, float):
+        return None
+    if share <= max(STRAGGLER_SHARE, 1 / len(rows)) or wait / time < STRAGGLER_WAIT:
+        return None
+    figures = [
+        METRICS.figure("worker", str(slow["worker"])),
+        METRICS.figure("last_share", share),
+        METRICS.figure("caused_wait_ns", wait),
+    ]
+    return Notice(
+        "straggler",
+        "high" if wait / time > 0.1 else "medium",
+        "{worker} arrives last at {last_share} of its collectives; the others wait {caused_wait_ns} for it, all of them "
+        "and all steps together.",
+        "Compare its compute with the others': uneven input, a throttled device, or work that only this rank does.",
+        figures,
+        "last_share",
+        STRAGGLER_SHARE,
+    )
+
+
+def _waiting(rows: list[Row]) -> list[Notice]:
+    """The worker that loses most to waiting, where no single straggler is to blame."""
+    losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and _waits(row)]
+    if not losing:
+        return []
+    return [
+        _about(
+            "communication_waiting",
+            losing,
+            "most of its communication is waiting for others ({wait_ns}, beside {transfer_ns} of transfer).",
+            "See who arrives last (columns Arrived last and Others waited) and why: sending less would not help.",
+        )
+    ]
+
+
+def _transferring(rows: list[Row]) -> list[Notice]:
+    """The worker that loses most to moving data."""
+    losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row)]
+    if not losing:
+        return []
+    return [
+        _about(
+            "communication_transfer",
+            losing,
+            "most of its communication is transfer ({transfer_ns}, beside {wait_ns} of waiting for others).",
+            SEND_LESS[0].upper() + SEND_LESS[1:],
+        )
+    ]
+
+
+def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:
+    worst = max(losing, key=_exposed)
+    share = _exposed(worst)
+    figures = [
+        METRICS.figure("worker", str(worst["worker"])),
+        METRICS.figure("communication_exposed", share),
+        METRICS.figure("wait_ns", sum_of([worst], "wait_ns")),
+        METRICS.figure("transfer_ns", sum_of([worst], "transfer_ns")),
+        METRICS.figure("workers", len(losing), "Workers of which this is true"),
+    ]
+    text = "In {worker} communication that nothing hides takes {communication_exposed} of the steps, and " + what
+    return Notice(rule, severity_of(share), text, todo, figures, "communication_exposed", COMMUNICATION_SHARE)
+
+
+def _exposed(row: Row) -> float:
+    """Share of a worker's steps."""
+    time = sum_of([row], "step_total_ns")
+    return sum_of([row], "exposed_communication_ns") / time if time else 0.0
+
+
+def _waits(row: Row) -> bool:
+    return sum_of([row], "wait_ns") > sum_of([row], "transfer_ns")
+
+
+def sum_of(rows: list[Row], key: str) -> int:
+    """Returns the sum of a column over the workers that have it."""
+    return sum(value for row in rows if isinstance(value := row[key], int))
