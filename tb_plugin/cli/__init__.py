@@ -1,30 +1,39 @@
-"""The command ``torch-trace``: parse arguments, ask the workspace, print. Numbers go to stdout, progress to stderr."""
+"""The command ``torch-trace``: parse arguments, ask the workspace, print. Numbers go to stdout, progress to stderr.
+
+``--help`` and a wrong argument are answered without numpy, pyarrow and our own analyses: each command is imported when it
+runs, and the choices that its options offer stand here.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 from tb_plugin import __version__
-from tb_plugin.analyses.stacks import FRAMES, WEIGHTS
-from tb_plugin.cli.diff import diff
-from tb_plugin.cli.doctor import doctor
-from tb_plugin.cli.report import report
-from tb_plugin.cli.session import BUG, NOTHING, OK, USAGE
-from tb_plugin.cli.stacks import stacks
+from tb_plugin.cli.exits import BUG, NOTHING, OK, USAGE
 from tb_plugin.cli.terminal import Parser, complain, complain_of_bug, logged
 from tb_plugin.errors import BadRequest, UserError
-from tb_plugin.service.stacks import SUFFIXES
+from tb_plugin.service.lean import leave_out_pandas
+
+FRAMES, WEIGHTS, FORMATS = ("both", "python", "operators"), ("host", "device"), ("folded", "speedscope")
+"""What ``torch-trace stacks`` offers: ``FRAMES`` and ``WEIGHTS`` of analyses/stacks.py, ``SUFFIXES`` of service/stacks.py."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code (README lists them)."""
+    """Runs the command and returns its exit code (README lists them).
+
+    Without ``argv`` it is the command itself, and the process its own.
+    """
     arguments = _parser().parse_args(argv)
+    if argv is None:
+        leave_out_pandas()
     try:
         with logged():
-            return int(arguments.run_command(arguments))
+            command = importlib.import_module(f"tb_plugin.cli.{arguments.command}")
+            return int(getattr(command, arguments.command)(arguments))
     except UserError as error:
         complain(f"torch-trace: {error}")
         return USAGE if isinstance(error, BadRequest) else NOTHING
@@ -58,7 +67,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
     _add_output(parser)
-    parser.set_defaults(run_command=report)
+    parser.set_defaults(command="report")
 
 
 def _add_diff(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +85,7 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 where experiment less baseline is beyond this, such as 'step_time>5%%' (repeatable)",
     )
     _add_output(parser)
-    parser.set_defaults(run_command=diff)
+    parser.set_defaults(command="diff")
 
 
 def _add_stacks(parser: argparse.ArgumentParser) -> None:
@@ -85,17 +94,17 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", help=f"which {name}, where there are several")
     parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
-    parser.add_argument("--of", choices=tuple(FRAMES), default="both", help="what the frames are (both)")
+    parser.add_argument("--of", choices=FRAMES, default="both", help="what the frames are (both)")
     parser.add_argument("--weight", choices=WEIGHTS, default="host", help="which time they are given (host)")
     parser.add_argument("--thread", default="", help="only this thread: pid:tid, its id or its name")
-    parser.add_argument("--format", choices=tuple(SUFFIXES), default="folded")
+    parser.add_argument("--format", choices=FORMATS, default="folded")
     parser.add_argument("--output", default="", metavar="FILE", help="write there instead of to stdout")
-    parser.set_defaults(run_command=stacks)
+    parser.set_defaults(command="stacks")
 
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
-    parser.set_defaults(run_command=doctor)
+    parser.set_defaults(command="doctor")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

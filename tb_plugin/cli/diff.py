@@ -11,9 +11,10 @@ import msgspec
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli.columns import Heading
+from tb_plugin.cli.exits import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import GATE_FAILED, OK, place_of, progress_bar, workers_for
+from tb_plugin.cli.session import place_of, progress_bar, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.format import column_scale, format_number, format_value, signed

@@ -9,8 +9,9 @@ import msgspec
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
+from tb_plugin.cli.exits import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import NOTHING, OK, USAGE, keep_failure, load_all, open_workspace, place_of
+from tb_plugin.cli.session import keep_failure, load_all, open_workspace, place_of
 from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.format import format_time

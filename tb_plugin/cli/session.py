@@ -6,10 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress
+from typing import TYPE_CHECKING
 
 from tb_plugin.errors import TorchTraceError, UserError
 from tb_plugin.format import printable
@@ -19,8 +16,8 @@ from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 from tb_plugin.trace.window import parse_window
 
-OK, GATE_FAILED, USAGE, NOTHING, BUG = 0, 1, 2, 3, 70
-"""Exit codes: something was reported, a number is beyond a limit, wrong use, nothing could be read, an error of ours."""
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class ProgressBar:
@@ -32,7 +29,14 @@ class ProgressBar:
     @contextmanager
     def shown(self, title: str) -> Iterator[None]:
         """Shows the bar while the block runs."""
-        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as self._progress:
+        if not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as self._progress:
             self._progress.add_task(escape(printable(title)), total=1.0)
             try:
                 yield

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.cli.session import OK, place_of, progress_bar, scanned, workers_for
+from tb_plugin.cli.exits import OK
+from tb_plugin.cli.session import place_of, progress_bar, scanned, workers_for
 from tb_plugin.cli.terminal import say
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.payloads import Profile

@@ -1,0 +1,6 @@
+"""Exit codes of ``torch-trace``.
+
+Something was reported, a number is beyond a limit, wrong use, nothing could be read, an error of ours.
+"""
+
+OK, GATE_FAILED, USAGE, NOTHING, BUG = 0, 1, 2, 3, 70
