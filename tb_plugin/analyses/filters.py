@@ -71,6 +71,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
     "grid": _launch("grid"),
     "block": _launch("block"),
+    "direction": _launch("direction"),
 }
 
 

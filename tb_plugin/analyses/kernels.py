@@ -21,6 +21,7 @@ from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind,
 from tb_plugin.trace.table import TraceTable
 
 METRICS = SHARED.adding(
+    define("", "code", {"direction": ("Direction", "Where the copies go, as recorded beside their name.")}),
     define(
         CHOSEN,
         "ratio",
@@ -194,8 +195,10 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
-    """Memcpy and memset by name. Bandwidth counts only events whose bytes are known."""
-    groups = group(trace.name[copies], trace.kind[copies])
+    """Memcpy and memset by name, and by direction where one is recorded. Bandwidth counts events whose bytes are known."""
+    direction = np.asarray(_section(trace, "direction")[copies], np.int64)
+    stated = bool((direction != MISSING).any())
+    groups = group(trace.name[copies], trace.kind[copies], direction)
     dur = trace.dur_ns[copies]
     size = np.asarray(_section(trace, "bytes")[copies], np.int64)
     known = size != MISSING
@@ -206,15 +209,17 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
         "name": trace.strings.take(trace.name[copies][groups.first]),
         "kind": pa.array([EventKind(int(k)).name.lower() for k in trace.kind[copies][groups.first]], pa.string()),
     }
+    if stated:
+        data["direction"] = pc.fill_null(trace.strings.take(direction[groups.first]), "")
     data |= _statistics(groups, dur)
     data["bytes"] = pa.array(total_bytes, mask=~groups.any(known))
     data["bandwidth"] = pa.array(bandwidth, mask=timed == 0)
     return _frame(
         "copies",
         "Copies and sets",
-        ["name", "kind", *STATISTICS, "bytes", "bandwidth"],
+        ["name", *(["direction"] if stated else []), "kind", *STATISTICS, "bytes", "bandwidth"],
         pa.table(data),
-        ("name", "kind"),
+        ("name", "kind", "direction") if stated else ("name", "kind"),
     )
 
 

@@ -19,6 +19,13 @@ from tb_plugin.trace.schema import EventKind, MatrixUse
 DEVICES: tuple[DeviceFamily, ...] = (CPU, CUDA, ROCM, XPU, NPU, MTIA)
 
 _KINDS: Mapping[str, EventKind] = {name: kind for family in DEVICES for name, kind in family.categories.items()}
+_BY_NAME = {
+    category: [(re.compile(pattern), kind) for pattern, kind in rules]
+    for family in DEVICES
+    for category, rules in family.kinds_by_name.items()
+}
+LANES_BY_STREAM = frozenset(category for family in DEVICES for category in family.lanes_by_stream)
+"""Categories, in lower case, whose events stand on the stream that they state, not on the thread."""
 _MATRIX_OPERATORS = frozenset(name for family in DEVICES for name in family.matrix_operators)
 
 
@@ -39,6 +46,20 @@ _OVERLOAD = re.compile(r"\.\w+$")
 def kind_of(category: str) -> EventKind:
     """The neutral kind of a raw category, whatever its case; UNKNOWN when no family knows it."""
     return _KINDS.get(category.lower(), EventKind.UNKNOWN)
+
+
+def is_told_by_name(category: str) -> bool:
+    """True for a category that holds unlike things: ``kind_of_event`` tells what each is."""
+    return category.lower() in _BY_NAME
+
+
+def kind_of_event(category: str, name: str) -> EventKind:
+    """The neutral kind of an event of a category for which ``is_told_by_name``, else that of the category."""
+    name = name[:_LONGEST]
+    for pattern, kind in _BY_NAME.get(category.lower(), ()):
+        if pattern.search(name):
+            return kind
+    return kind_of(category)
 
 
 def is_collective_kernel(name: str) -> bool:

@@ -30,6 +30,10 @@ class DeviceFamily:
     id: str
     categories: Mapping[str, EventKind] = field(default_factory=dict)
     """Lower-cased event category -> neutral kind, of all profiler generations."""
+    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = field(default_factory=dict)
+    """Of categories that hold unlike things: regular expressions of names, and what such an event is instead."""
+    lanes_by_stream: frozenset[str] = frozenset()
+    """Categories whose events stand on the stream that they state, not on the thread."""
     collective_kernels: tuple[str, ...] = ()
     """Regular expressions for device kernels that communicate."""
     collective_operators: tuple[str, ...] = ()

@@ -81,6 +81,8 @@ class DeviceArgs:
     """Estimated achieved occupancy as a ratio 0..1."""
     bytes: Int64 = _none(np.int64)
     """Bytes moved or set."""
+    direction: Int32 = _none(np.int32)
+    """String id of where a copy goes, as recorded beside its name."""
 
 
 @dataclass(frozen=True, eq=False)

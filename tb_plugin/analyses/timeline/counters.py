@@ -209,7 +209,9 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
         depth = stacked(trace.start_ns[trace.launch[launched]], trace.start_ns[launched])
         yield "queue_depth", "", "queue_depth", depth
     copies = (kind == EventKind.MEMCPY) & (size > 0) & (end > start)
-    names = trace.name[rows]
+    # What is recorded beside a name is more exact than what the name says.
+    stated = np.append(trace.device_args.direction, MISSING)[args]
+    names = np.where(stated != MISSING, stated, trace.name[rows])
     for key, title, pattern in DIRECTIONS:
         goes = copies & _named(trace, names, copies, pattern)
         copies &= ~goes
@@ -240,11 +242,11 @@ def _of_memory(trace: TraceTable) -> Iterator[_Known]:
     which, of = np.unique(memory.device_type.astype(np.int64) << 32 | (number + 1), return_inverse=True)
     order = stable_order(of.ravel())
     bounds = np.searchsorted(of.ravel()[order], np.arange(1, len(which)))
-    ids = {device.id for device in trace.devices}
+    ids = {str(device.ordinal): device.id for device in trace.devices if device.ordinal is not None}
     for rows in np.split(order, bounds) if len(which) else ():
         kind, place = int(memory.device_type[rows[0]]), int(number[rows[0]])
         name = device_name(kind, place)
-        device = str(place) if kind != HOST_TYPE and str(place) in ids else None
+        device = ids.get(str(place)) if kind != HOST_TYPE else None
         time, total, size = memory.time_ns[rows], memory.total_allocated[rows], memory.bytes[rows]
         level = levels_of(total, size)
         what = METRICS.metric("allocated_bytes" if (total != MISSING).any() else "change_bytes", window=EACH_BIN)

@@ -8,15 +8,18 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.devices import kind_of
+from tb_plugin.devices import is_told_by_name, kind_of, kind_of_event
 from tb_plugin.readers.chrome.events import ChromeEvent
-from tb_plugin.readers.chrome.interning import Ids
+from tb_plugin.readers.chrome.interning import Ids, as_text
 from tb_plugin.trace.order import FAR, touching
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+_BY_NAME = 255
+"""In place of an EventKind: the category does not tell it."""
+
 Each = TypeVar("Each", bound=ChromeEvent)
 
 
@@ -42,7 +45,7 @@ class Cut:
         after = (start_ns >= self._end) & (start_ns < self._end + self._lag)
         near = np.flatnonzero((before | after) & ~keep)
         if len(near):
-            kinds = np.array([self._kinds[events[i].cat] for i in near.tolist()])
+            kinds = kinds_of(self._kinds, [events[i] for i in near.tolist()])
             keep[near] = np.where(before[near], kinds == EventKind.RUNTIME, of_kind(kinds, *DEVICE_WORK))
         self.outside += int((~keep).sum())
         return _chosen(events, keep), start_ns[keep], dur_ns[keep]
@@ -64,5 +67,13 @@ def _chosen(events: Sequence[Each], keep: Bool) -> Sequence[Each]:
 
 
 def kind_ids() -> Ids:
-    """Category of an event -> its EventKind as a number."""
-    return Ids(lambda category: int(kind_of(category or "")))
+    """Category of an event -> its EventKind as a number, or that its name tells."""
+    return Ids(lambda category: _BY_NAME if is_told_by_name(category or "") else int(kind_of(category or "")))
+
+
+def kinds_of(ids: Ids, events: Sequence[ChromeEvent]) -> npt.NDArray[np.uint8]:
+    """Returns the EventKind of each event; ``ids`` as ``kind_ids`` makes them."""
+    kinds = np.array([ids[event.cat] for event in events], np.uint8)
+    for i in np.flatnonzero(kinds == _BY_NAME).tolist():
+        kinds[i] = kind_of_event(events[i].cat or "", as_text(events[i].name or ""))
+    return kinds

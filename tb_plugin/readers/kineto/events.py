@@ -39,6 +39,10 @@ class Args(msgspec.Struct, gc=False):
     blocks_per_sm: Any = msgspec.field(default=NAN, name="blocks per SM")
     occupancy: Any = msgspec.field(default=NAN, name="est. achieved occupancy %")
     bytes: Any = -1
+    size: Any = -1
+    """Bytes of a copy, where a vendor calls them so."""
+    direction: Any = None
+    """Where a copy goes, where its name does not say it."""
     # collectives
     collective: Any = msgspec.field(default=None, name="Collective name")
     dtype: Any = None

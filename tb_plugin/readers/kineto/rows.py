@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.devices import (
+    LANES_BY_STREAM,
     is_collective_kernel,
     is_collective_operator,
     is_matrix_eligible,
+    is_told_by_name,
     kind_of,
+    kind_of_event,
     matrix_use,
 )
 from tb_plugin.readers.chrome.columns import Column, int64s
@@ -82,6 +85,8 @@ class Rows:
         self._interner = interner
         self._kinds = np.empty(0, np.uint8)
         """By string id of a category; _UNASKED where nobody has asked."""
+        self._odd = np.empty(0, np.bool_)
+        """By string id of a category: its events say more of themselves than it does."""
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
 
@@ -95,13 +100,15 @@ class Rows:
         category_ids = interner.names.of(categories)
         kinds = self._kind_column(category_ids)
         pids = [event.pid for event in events]
+        tids = [event.tid for event in events]
         self._count_unknown(events, kinds)
+        self._refine(events, category_ids, kinds, tids)
         columns["start_ns"].add(start_ns)
         columns["dur_ns"].add(dur_ns)
         columns["name"].add(interner.names.of([event.name for event in events]))
         columns["category"].add(category_ids)
         columns["pid"].add(interner.keys.of(pids))
-        columns["tid"].add(interner.keys.of([event.tid for event in events]))
+        columns["tid"].add(interner.keys.of(tids))
         columns["correlation"].add(int64s([a.correlation for a in args]))
         columns["external_id"].add(_external_ids(args))
         columns["device"].add(self._device_column(kinds, pids, args))
@@ -122,12 +129,30 @@ class Rows:
         missing = int(categories.max()) + 1 - len(self._kinds)
         if missing > 0:
             self._kinds = np.append(self._kinds, np.full(missing, _UNASKED, np.uint8))
+            self._odd = np.append(self._odd, np.zeros(missing, np.bool_))
         kinds = self._kinds[categories]
         if (kinds == _UNASKED).any():
             for category in set(categories[kinds == _UNASKED].tolist()):
-                self._kinds[category] = kind_of(self._interner.texts[category])
+                text = self._interner.texts[category]
+                self._kinds[category] = kind_of(text)
+                self._odd[category] = is_told_by_name(text) or text.lower() in LANES_BY_STREAM
             kinds = self._kinds[categories]
         return kinds
+
+    def _refine(
+        self, events: Sequence[ChromeEvent], categories: Int32, kinds: npt.NDArray[np.uint8], tids: list[Any]
+    ) -> None:
+        """Tell what the category alone does not: kinds, bytes and lanes of events of vendors with one for all their work."""
+        for position in np.flatnonzero(self._odd[categories]).tolist():
+            event = events[position]
+            args = event.args
+            kinds[position] = kind_of_event(event.cat or "", as_text(event.name or ""))
+            if args is None:
+                continue
+            if kinds[position] == EventKind.MEMCPY and args.bytes == -1:
+                args.bytes = args.size
+            if args.stream is not None and (event.cat or "").lower() in LANES_BY_STREAM:
+                tids[position] = args.stream
 
     def _count_unknown(self, events: Sequence[ChromeEvent], kinds: npt.NDArray[np.uint8]) -> None:
         """Count events of unknown kind, after giving those of the EventList export, which has no categories, theirs."""

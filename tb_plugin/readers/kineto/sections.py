@@ -32,7 +32,7 @@ class Sections:
         self.python = Section(python_id=whole, parent_id=whole, module_id=whole)
         self.device = Section(
             stream=words, grid=words, block=words, registers=whole, shared_memory=whole,
-            blocks_per_sm=np.float64, occupancy=np.float64, bytes=whole,
+            blocks_per_sm=np.float64, occupancy=np.float64, bytes=whole, direction=words,
         )  # fmt: skip
         self.collectives = Section(
             name=words, dtype=words, in_elements=whole, out_elements=whole, group_size=whole,
@@ -80,6 +80,7 @@ class Sections:
         if "occupancy" in columns:
             columns["occupancy"] = columns["occupancy"] / 100.0  # percent to ratio
         _whole(columns, "bytes", [a.bytes for a in args])
+        _words(columns, "direction", [a.direction for a in args], self._interner.words)
         self.device.add(rows, columns)
 
     def add_collectives(self, rows: Int64, args: Sequence[Args]) -> None:

@@ -19,7 +19,7 @@ from tb_plugin.readers.chrome.interning import as_text
 from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.passing import no_events
 from tb_plugin.readers.kineto.collector import is_instant
-from tb_plugin.readers.kineto.cut import kind_ids
+from tb_plugin.readers.kineto.cut import kind_ids, kinds_of
 from tb_plugin.readers.kineto.events import NO_ARGS, Event
 from tb_plugin.trace.links import first_with_key
 from tb_plugin.trace.order import FAR, LONG
@@ -106,7 +106,7 @@ class Surveying:
         )
 
     def _add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
-        kinds = np.array([self._kinds[event.cat] for event in rows], np.uint8)
+        kinds = kinds_of(self._kinds, rows)
         work = of_kind(kinds, *DEVICE_WORK)
         # As trace/order.py has it: what cannot be right moves no window.
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(work & (start == 0) & (dur == 0))
