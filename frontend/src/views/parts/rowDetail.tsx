@@ -18,7 +18,17 @@ import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { rowText } from '../../widgets/table'
 
 /** Columns of a row that the events view can filter by. */
-const EVENT_KEYS = new Set(['name', 'kind', 'operator', 'input_shape', 'module', 'grid', 'block', 'direction', 'category'])
+const EVENT_KEYS = new Set([
+  'name',
+  'kind',
+  'operator',
+  'input_shape',
+  'module',
+  'grid',
+  'block',
+  'direction',
+  'category',
+])
 const MOST_STACKS = 5
 const MOST_INSTANCES = 100
 
