@@ -186,6 +186,7 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         METRICS.figure("category", trace.strings[int(trace.category[row])]),
         METRICS.figure("start_ns", int(trace.start_ns[row])),
         METRICS.figure("dur_ns", int(trace.dur_ns[row])),
+        *(METRICS.figure("recorded_dur_ns", int(ns)) for ns in trace.clipped.recorded_ns[trace.clipped.row == row]),
         METRICS.figure("thread", thread_label(trace.tracks[int(trace.track[row])])),
         Figure(EVENT, row),
     ]

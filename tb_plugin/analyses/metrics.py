@@ -153,6 +153,10 @@ SHARED = Metrics(
             "backward_device_total_ns": ("Backward device", "Backward self of it and of its children."),
             "start_ns": ("Start", "Time since the first event of the trace."),
             "dur_ns": ("Duration", "End less start."),
+            "recorded_dur_ns": (
+                "Recorded duration",
+                "What the file says, where it cannot be right: longer than all of the trace, though its stream went on.",
+            ),
             "host_ns": ("Host", "Time on the host of the place and of everything beneath it, over all threads."),
             "device_ns": ("Device", "Kernel, memcpy and memset time launched from the place and beneath it."),
         },

@@ -17,6 +17,7 @@ from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
+    ClippedRows,
     CollectiveArgs,
     CounterEvents,
     Coverage,
@@ -30,7 +31,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -38,6 +39,7 @@ SECTIONS: dict[str, type[Any]] = {
     "python": PythonArgs,
     "device_args": DeviceArgs,
     "collectives": CollectiveArgs,
+    "clipped": ClippedRows,
     "memory": MemoryEvents,
     "counters": CounterEvents,
 }

@@ -12,6 +12,7 @@ from tb_plugin.trace import links, tree
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.numbering import firsts, numbered, places_of
 from tb_plugin.trace.order import FAR, LONG, kinds, plausible, sort
+from tb_plugin.trace.overflow import clipped, told
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.rows import Nests, Rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, of_kind
@@ -48,7 +49,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     tracks, track = _tracks(raw, order)
     devices, device = _devices(raw)
     start = raw.start_ns[order] - origin
-    rows = Rows(
+    recorded = Rows(
         start=start,
         end=start + raw.dur_ns[order],
         kind=kinds(raw)[order],
@@ -57,6 +58,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         correlation=raw.correlation[order],
         external_id=raw.external_id[order],
     )
+    rows, cut = clipped(recorded)
     position = places_of(order, len(raw.start_ns))
     operators = _moved(raw.operators, position)
     python = _moved(raw.python, position)
@@ -69,7 +71,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
     counters, untimely = _counters(raw.counters, origin)
-    report = without_outside(_with_quarantine(raw.report, len(quarantined) + untimely), outside)
+    report = told(without_outside(_with_quarantine(raw.report, len(quarantined) + untimely), outside), cut)
     return TraceTable(
         start_ns=rows.start,
         dur_ns=rows.end - rows.start,
@@ -98,6 +100,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         python=python,
         device_args=_moved(raw.device_args, position),
         collectives=_moved(raw.collectives, position),
+        clipped=cut,
         memory=_memory(raw.memory, origin),
         counters=counters,
         steps=_steps(raw, rows, launch),

@@ -86,6 +86,15 @@ class DeviceArgs:
 
 
 @dataclass(frozen=True, eq=False)
+class ClippedRows:
+    """Rows whose recorded duration cannot be right (overflow.py): ``dur_ns`` of the table is cut to what can be."""
+
+    row: Int32 = _none(np.int32)
+    recorded_ns: Int64 = _none(np.int64)
+    """Duration as recorded."""
+
+
+@dataclass(frozen=True, eq=False)
 class CollectiveArgs:
     """Arguments of collectives (record_param_comms and the kernels they launch); -1 = absent."""
 
@@ -315,6 +324,7 @@ class TraceTable:
     python: PythonArgs
     device_args: DeviceArgs
     collectives: CollectiveArgs
+    clipped: ClippedRows
     memory: MemoryEvents
     counters: CounterEvents
     steps: Steps

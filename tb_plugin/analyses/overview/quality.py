@@ -9,6 +9,7 @@ from tb_plugin.analyses.overview.device_time import without_operator
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.payloads import Figure, Link, Notice, Severity
+from tb_plugin.trace.overflow import CODE as OVERFLOWED
 from tb_plugin.trace.report import Issue
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -21,6 +22,7 @@ def data_notices(trace: TraceTable) -> list[Notice]:
         *_reading(trace),
         *_device_events(trace),
         *_steps(trace),
+        *_clipped(trace),
         *_device_numbers(trace),
         *_options(trace),
         *_structure(trace),
@@ -52,7 +54,8 @@ _READING: dict[str, tuple[str, Severity, str]] = {
 
 
 def _reading(trace: TraceTable) -> list[Notice]:
-    notices = [_issue(issue) for issue in trace.report.issues]
+    # Durations that were cut have a notice that says how long they were.
+    notices = [_issue(issue) for issue in trace.report.issues if issue.code != OVERFLOWED]
     if not trace.report.complete:
         notices.append(
             _notice(
@@ -94,6 +97,26 @@ def _window(trace: TraceTable) -> list[Notice]:
         "start again to open all of it."
     )
     return [_notice("window", "high", f"{what}: {times}{why}", todo, *figures)]
+
+
+def _clipped(trace: TraceTable) -> list[Notice]:
+    """Durations that were not believed."""
+    cut = trace.clipped
+    if not len(cut.row):
+        return []
+    return [
+        _notice(
+            "durations_clipped",
+            "medium",
+            "{affected} pieces of device work last longer (up to {recorded_dur_ns}) than all of the trace, though their "
+            "streams went on meanwhile.",
+            "Such durations overflowed in the recorder. All numbers take them as ended where the next work of their stream "
+            "began; a chosen event shows what was recorded.",
+            _count(len(cut.row)),
+            METRICS.figure("recorded_dur_ns", int(cut.recorded_ns.max())),
+            view="timeline",
+        )
+    ]
 
 
 def _issue(issue: Issue) -> Notice:
