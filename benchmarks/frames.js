@@ -1,7 +1,7 @@
 // Runs inside the page: moves the timeline for `frames` frames each way and gives the time of every frame.
 // One real event a frame, sent from requestAnimationFrame: what a person's hand does, at the screen's pace.
 async ({ at, spanNs, targetNs, frames, rest }) => {
-  const canvas = document.querySelector('.tt-timeline canvas')
+  const canvas = document.querySelector('[data-testid=timeline] canvas')
   const box = canvas.getBoundingClientRect()
   // The gutter has its own wheel; the place is a share of what shows time.
   const gutter = 212
@@ -49,7 +49,7 @@ async ({ at, spanNs, targetNs, frames, rest }) => {
       }
       answer.push([kind, times])
     }
-    if (after.length > 0) answer.at(-1).push(document.querySelector('.tt-timeline-foot')?.textContent ?? '')
+    if (after.length > 0) answer.at(-1).push(document.querySelector('[data-testid=timeline-foot]')?.textContent ?? '')
   }
   return answer
 }

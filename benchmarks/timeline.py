@@ -42,7 +42,7 @@ MARK = "torch-trace-timeline-drawn"
 _WATCH = """
 performance.setResourceTimingBufferSize(20000)
 const look = () => {
-  const done = document.documentElement?.dataset.state === 'idle' && document.querySelector('.tt-timeline canvas')
+  const done = document.documentElement?.dataset.state === 'idle' && document.querySelector('[data-testid=timeline] canvas')
   if (done) globalThis.benchDrawn = performance.now()
   else requestAnimationFrame(look)
 }
@@ -286,7 +286,7 @@ def _ready(plugin: str) -> dict[str, Any]:
 
 def _whole(page: Any) -> int:
     """Shows the whole trace as a person does; its length."""
-    page.locator(".tt-timeline canvas").focus()
+    page.locator("[data-testid=timeline] canvas").focus()
     page.keyboard.press("0")
     page.wait_for_function("location.hash.includes('start_ns=')")
     page.wait_for_timeout(400)  # the address follows, then what is missing is asked for

@@ -1,3 +1,4 @@
+import { relative, resolve } from 'node:path'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
 
@@ -5,11 +6,18 @@ import { defineConfig } from 'vitest/config'
 const tensorboard = process.env.TENSORBOARD ?? 'http://localhost:6006'
 const proxied = { target: `${tensorboard}/data/plugin/torch_trace`, changeOrigin: true }
 
+/** `widgets-table-grid` for `.grid` of widgets/table.module.css: no two files share a name, and a person can find the rule. */
+const className = (name: string, file: string) =>
+  `${relative(resolve(import.meta.dirname, 'src'), file.split('?')[0])
+    .replace('.module.css', '')
+    .replaceAll('/', '-')}-${name}`
+
 // TensorBoard imports static/index.js by that name; all else is hashed and immutable.
 export default defineConfig({
   base: './',
   plugins: [react()],
   worker: { format: 'es' },
+  css: { modules: { generateScopedName: className } },
   build: {
     outDir: '../tb_plugin/static',
     emptyOutDir: true,

@@ -1,5 +1,6 @@
 // One direction of imports: lib <- canvas <- widgets <- views <- app <- main; api and state stand beside widgets.
-// Types of the wire (api/payloads, type-only) may be named anywhere. A view never imports a view.
+// Types of the wire (api/payloads, type-only) may be named anywhere. A view never imports a view. Style sheets follow the
+// same rules; a file's own is the one of its name.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -47,7 +48,8 @@ for (const name of files) {
     const isView =
       own === 'views' && other === 'views' && !/(^|\/)(index|view|parts\/)/.test(relative(SRC, path).slice(6))
     const sees = relative(join(SRC, 'views'), target)
-    if (isView && !sees.startsWith('parts/') && sees !== 'view')
+    const isOwnSheet = target === path.replace(/\.tsx?$/, '.module.css')
+    if (isView && !isOwnSheet && !sees.startsWith('parts/') && sees !== 'view')
       problems.push(`${name}: a view never imports a view (${sees})`)
   }
 }

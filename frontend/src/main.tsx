@@ -1,6 +1,7 @@
 // Mounts the page.
 import '@mantine/core/styles.css'
-import './app/app.css'
+import './app/tokens.css'
+import './app/global.css'
 import { createRoot } from 'react-dom/client'
 import { App } from './app/app'
 

@@ -39,7 +39,7 @@ class Picture:
 
     @property
     def canvas(self) -> Locator:
-        return self.frame.locator(".tt-timeline canvas")
+        return self.frame.locator("[data-testid=timeline] canvas")
 
     @property
     def width(self) -> int:

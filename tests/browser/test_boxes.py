@@ -42,6 +42,12 @@ def _faults(tab: Tab) -> list[str]:
     return faults
 
 
+def test_a_phone_reaches_every_control(open_tab: Open) -> None:
+    tab = open_tab(size=(390, 800))
+    tab.open_alone(**GPU, view="overview")
+    assert _faults(tab) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: "_".join(page.values()))
 def test_boxes_of_controls(open_tab: Open, page: dict[str, str]) -> None:
     tab = open_tab()

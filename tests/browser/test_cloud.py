@@ -81,7 +81,7 @@ def test_a_bucket_shows_what_the_local_copy_shows(
 
 
 def trouble(frame: Frame) -> list[str]:
-    return frame.locator(".tt-offline").all_inner_texts()
+    return frame.locator("[data-testid=offline]").all_inner_texts()
 
 
 def test_a_store_that_goes_away_and_comes_back(
@@ -94,7 +94,7 @@ def test_a_store_that_goes_away_and_comes_back(
         frame = tab.open(run=RUN, view="overview")
         assert trouble(frame) == []
         with store.door.away():
-            expect(frame.locator(".tt-offline")).to_contain_text(url, timeout=AWAY_MS)
+            expect(frame.locator("[data-testid=offline]")).to_contain_text(url, timeout=AWAY_MS)
             # What was loaded stays usable, and what was known stays listed.
             for view in ("operators", "memory"):
                 frame = tab.open(run=RUN, view=view)
@@ -102,10 +102,10 @@ def test_a_store_that_goes_away_and_comes_back(
                 assert len(trouble(frame)) == 1
             # What was not loaded says why, and waits for a person.
             frame = tab.open(run=OTHER, span="1", view="overview")
-            expect(frame.locator(".tt-problem")).to_contain_text("The storage refused", timeout=AWAY_MS)
-        expect(frame.locator(".tt-offline")).to_have_count(0, timeout=AWAY_MS)
+            expect(frame.locator("[data-testid=problem]")).to_contain_text("The storage refused", timeout=AWAY_MS)
+        expect(frame.locator("[data-testid=offline]")).to_have_count(0, timeout=AWAY_MS)
         frame.get_by_role("button", name="Try again").click()
-        expect(frame.locator(".tt-problem")).to_have_count(0, timeout=AWAY_MS)
+        expect(frame.locator("[data-testid=problem]")).to_have_count(0, timeout=AWAY_MS)
         tab.settle()
         assert_shows(frame, tab.address, "overview", {"run": OTHER, "span": "1"})
         assert trouble(frame) == []
@@ -118,5 +118,5 @@ def test_one_of_several_directories_that_fails_is_said_beside_the_others(browser
         assert_healthy(frame)
         assert [str(gone) in text and "does not exist" in text for text in trouble(frame)] == [True]
         gone.mkdir()
-        expect(frame.locator(".tt-offline")).to_have_count(0, timeout=AWAY_MS)
+        expect(frame.locator("[data-testid=offline]")).to_have_count(0, timeout=AWAY_MS)
         assert_shows(frame, tab.address, "overview", {"run": "good"})

@@ -19,12 +19,14 @@ SPANS = {"run": "resnet_cpu", "span": "2", "base_run": "resnet_cpu", "base_worke
 
 
 def _headline(frame: Frame) -> list[str]:
-    return frame.locator(".tt-headline dd b").all_inner_texts()
+    return frame.locator("[data-testid=headline] dd b").all_inner_texts()
 
 
 def _calls(frame: Frame) -> list[str]:
     """Full names of the shown level, the sum at its end left out."""
-    return frame.locator(".tt-levels tbody .tt-level-name .tt-mono").evaluate_all("(all) => all.map((e) => e.title)")
+    return frame.locator("[data-testid=call-tree] tbody [data-testid=call]").evaluate_all(
+        "(all) => all.map((e) => e.title)"
+    )
 
 
 def _choose(tab: Tab, picker: str, choice: str) -> Frame:
@@ -46,7 +48,7 @@ def test_a_baseline_chosen_by_hand_and_back(open_tab: Open) -> None:
     assert tab.state()["base_run"] == "transformer_cpu"
     server = ask(tab.address, "view/diff", run="resnet_cpu", span="2", base_run="transformer_cpu", base_span="1")
     figures = {f["metric"]["key"]: f["value"] for f in server["payloads"]["headline"]["figures"]}
-    exact = frame.locator(".tt-headline dd b .tt-num").evaluate_all("(all) => all.map((e) => e.title)")
+    exact = frame.locator("[data-testid=headline] dd b [title]").evaluate_all("(all) => all.map((e) => e.title)")
     assert exact[:3] == [f"{figures[key]:,} ns" for key in ("base_step_ns", "exp_step_ns", "delta_step_ns")]
     assert _headline(frame) != first
     tab.page.go_back()
@@ -63,7 +65,7 @@ def test_the_steps_of_the_baseline(open_tab: Open) -> None:
     frame = tab.settle()
     steps = ask(tab.address, "profile", run="resnet_cpu", span="1")["steps"]
     assert tab.state()["base_steps"] == steps[0]["label"]
-    assert "1 step" in frame.inner_text(".tt-headline")
+    assert "1 step" in frame.inner_text("[data-testid=headline]")
     assert_healthy(frame)
 
 
@@ -96,20 +98,20 @@ def test_down_the_tree_and_up(open_tab: Open) -> None:
     assert tab.state()["node"] == "Forward"
     # The running sum ends at the change of the whole.
     assert (
-        frame.locator(".tt-levels tbody tr:last-child .tt-level-sum").inner_text()
-        == frame.locator(".tt-levels tfoot td").nth(4).inner_text()
+        frame.locator("[data-testid=call-tree] tbody tr:last-child td:last-child").inner_text()
+        == frame.locator("[data-testid=call-tree] table tfoot td").nth(4).inner_text()
     )
     # By keyboard: the first row has the focus; Enter goes down, the left arrow up again.
     tab.page.keyboard.press("ArrowDown")
     tab.page.keyboard.press("ArrowUp")
-    assert frame.evaluate("document.activeElement.closest('tr').querySelector('.tt-mono').title") == inside[0]
+    assert frame.evaluate("document.activeElement.closest('tr').querySelector('[data-testid=call]').title") == inside[0]
     tab.page.keyboard.press("Enter")
     frame = tab.settle()
     assert tab.state()["node"].startswith("Forward%1F")
     frame.get_by_role("button", name="Forward", exact=True).click()
     frame = tab.settle()
     assert _calls(frame) == inside
-    frame.locator(".tt-levels tbody button").first.press("ArrowLeft")
+    frame.locator("[data-testid=call-tree] table tbody button").first.press("ArrowLeft")
     frame = tab.settle()
     assert _calls(frame) == top
     assert frame.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Forward")
@@ -122,14 +124,14 @@ def test_a_leaf_says_that_nothing_is_below(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="diff", run="synthetic_gpu", node="Forward")
     for _ in range(12):
-        if frame.locator(".tt-levels tbody button").count() == 0:
+        if frame.locator("[data-testid=call-tree] table tbody button").count() == 0:
             break
-        frame.locator(".tt-levels tbody button").first.click()
+        frame.locator("[data-testid=call-tree] table tbody button").first.click()
         frame = tab.settle()
     leaf = _calls(frame)[0]
     node = unquote_plus(tab.state()["node"])
     frame = tab.open(view="diff", run="synthetic_gpu", node=f"{node}\x1f{leaf}")
-    assert "Nothing was recorded below it" in frame.inner_text(".tt-calltree")
+    assert "Nothing was recorded below it" in frame.inner_text("[data-testid=call-tree]")
 
 
 def test_largest_change_first(open_tab: Open) -> None:
@@ -142,7 +144,9 @@ def test_largest_change_first(open_tab: Open) -> None:
     assert sorted(_calls(frame)) == sorted(called)
     changes = [
         abs(float(text.replace("<", "").replace(">", "").replace(",", "")))
-        for text in frame.locator(".tt-levels tbody tr:has(.tt-mono) td:nth-child(6)").all_inner_texts()
+        for text in frame.locator(
+            "[data-testid=call-tree] tbody tr:has([data-testid=call]) td:nth-child(6)"
+        ).all_inner_texts()
     ]
     assert changes == sorted(changes, reverse=True)
 
@@ -158,11 +162,11 @@ def test_measure_and_scaling_drive_tree_and_tables(open_tab: Open) -> None:
     frame = tab.settle()
     assert tab.state()["measure"] == "host_total_ns"
     assert frame.locator("[role=rowheader]").all_inner_texts() != rows
-    mean = frame.locator(".tt-levels tfoot").inner_text()
+    mean = frame.locator("[data-testid=call-tree] table tfoot").inner_text()
     frame.get_by_text("Total", exact=True).click()
     frame = tab.settle()
     assert tab.state()["per"] == "total"
-    assert frame.locator(".tt-levels tfoot").inner_text() != mean
+    assert frame.locator("[data-testid=call-tree] table tfoot").inner_text() != mean
 
 
 def test_the_waterfall_as_a_table(open_tab: Open) -> None:
@@ -174,7 +178,7 @@ def test_the_waterfall_as_a_table(open_tab: Open) -> None:
     payload = ask(tab.address, "view/diff", **SPANS)["payloads"]["waterfall"]
     rows = card.locator("tbody tr")
     assert rows.count() == len(payload["parts"]) + 2
-    exact = card.locator("tbody tr td:nth-child(2) .tt-num").evaluate_all("(all) => all.map((e) => e.title)")
+    exact = card.locator("tbody tr td:nth-child(2) [title]").evaluate_all("(all) => all.map((e) => e.title)")
     assert exact == [f"{part['value']:,} ns" for part in payload["parts"]]
 
 
@@ -182,10 +186,10 @@ def test_a_row_leads_to_either_side_and_back(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="diff", search="aten::conv2d", steps="8", base_steps="3", **SPANS)
     frame.get_by_role("rowheader").get_by_role("button", name="aten::conv2d", exact=True).click()
-    frame.locator(".tt-detail .tt-table").wait_for()
+    frame.locator("[data-testid=detail] table").wait_for()
     frame = tab.settle()
     assert_healthy(frame)
-    detail = frame.inner_text(".tt-detail")
+    detail = frame.inner_text("[data-testid=detail]")
     assert "Host self" in detail and "Host total" in detail
     # A CPU has no device time: a line of zeros says nothing.
     assert "Device" not in detail
@@ -197,11 +201,11 @@ def test_a_row_leads_to_either_side_and_back(open_tab: Open) -> None:
     assert (state["view"], state["run"], state["span"], state["steps"]) == ("operators", "resnet_cpu", "1", "3")
     assert state["where"] == "name:aten::conv2d"
     assert [text.split()[0] for text in frame.locator("[role=rowheader]").all_inner_texts()] == ["aten::conv2d"]
-    assert frame.locator(".tt-detail").count() == 1
+    assert frame.locator("[data-testid=detail]").count() == 1
     tab.page.go_back()
     frame = tab.settle()
     assert tab.state() == diff
-    assert frame.inner_text(".tt-detail") == detail
+    assert frame.inner_text("[data-testid=detail]") == detail
     frame.get_by_role("button", name="Open in experiment").click()
     tab.settle()
     assert (tab.state()["span"], tab.state()["steps"]) == ("2", "8")
@@ -215,15 +219,15 @@ def test_a_new_row_has_no_baseline(open_tab: Open) -> None:
     tab = open_tab()
     sides = {"run": "transformer_cpu", "base_run": "resnet_cpu", "base_span": "1"}
     frame = tab.open(view="diff", group="modules", sort="delta_ns", desc="1", **sides)
-    frame.locator("[role=row]:has(.tt-new) [aria-expanded=false]").first.click()
-    frame.locator(".tt-detail .tt-table").wait_for()
+    frame.locator("[role=row]:has([data-testid=new]) [aria-expanded=false]").first.click()
+    frame.locator("[data-testid=detail] table").wait_for()
     assert frame.get_by_role("button", name="Open in baseline").count() == 0
-    name = frame.locator(".tt-open .tt-row-name .tt-mono").get_attribute("title")
+    name = frame.locator("[data-index]:has([aria-expanded=true]) [role=rowheader] [title]").get_attribute("title")
     frame.get_by_role("button", name="Open in experiment").click()
     frame = tab.settle()
     assert_healthy(frame)
     assert tab.state()["view"] == "modules"
-    assert frame.locator("[role=rowheader] .tt-mono").first.get_attribute("title") == name
+    assert frame.locator("[role=rowheader] [title]").first.get_attribute("title") == name
 
 
 def test_a_link_shows_the_same(open_tab: Open) -> None:
@@ -330,9 +334,9 @@ def test_texts_of_a_trace_are_no_markup(open_tab: Open, tmp_path: Path) -> None:
     frame.get_by_role("button", name="Forward:").click()
     frame = tab.settle()
     assert _calls(frame) == [evil]
-    frame.locator(".tt-levels tbody button").click()
+    frame.locator("[data-testid=call-tree] table tbody button").click()
     frame = tab.settle()
-    assert evil in frame.inner_text(".tt-crumbs")
+    assert evil in frame.inner_text("[data-testid=crumbs]")
     assert frame.locator("#main img").count() == 0
 
 
@@ -348,6 +352,6 @@ def test_a_level_with_many_calls(open_tab: Open, tmp_path: Path) -> None:
     tab = open_tab(tmp_path)
     frame = tab.open(view="diff", run="b", node="Forward")
     assert _calls(frame) == [f"op{i}" for i in range(111, 151)]
-    assert "110 others" in frame.inner_text(".tt-levels")
+    assert "110 others" in frame.inner_text("[data-testid=call-tree] table")
     frame.get_by_role("button", name="Show 110 more").click()
     assert _calls(tab.settle()) == [f"op{i}" for i in range(1, 151)]

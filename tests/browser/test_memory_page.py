@@ -13,7 +13,7 @@ def test_a_drag_over_the_curve_drives_the_tables(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run="synthetic_gpu", view="memory", group="memory_events")
     whole = frame.locator("[role=table]").get_attribute("aria-rowcount")
-    box = frame.locator(".tt-curve").bounding_box()
+    box = frame.locator("[data-testid=curve]").bounding_box()
     assert box is not None
     middle = box["y"] + box["height"] / 2
     tab.page.mouse.move(box["x"] + box["width"] * 0.5, middle)
@@ -37,15 +37,15 @@ def test_a_drag_over_the_curve_drives_the_tables(open_tab: Open) -> None:
 def test_a_click_asks_what_was_live_then(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run="synthetic_gpu", view="memory")
-    frame.locator(".tt-curve").click()
+    frame.locator("[data-testid=curve]").click()
     frame = tab.settle()
     assert_healthy(frame)
     moment = int(tab.state()["at_ns"])
-    assert frame.inner_text(".tt-memory-live h2") == f"Live at {moment / 1e6:.0f} ms"
+    assert frame.inner_text("section[aria-label^='Live at'] h2") == f"Live at {moment / 1e6:.0f} ms"
     at_peak = frame.get_by_role("button", name="At the peak", exact=True)
     at_peak.click()
     frame = tab.settle()
-    assert "at_ns" not in tab.state() and frame.inner_text(".tt-memory-live h2") == "Live at the peak"
+    assert "at_ns" not in tab.state() and frame.inner_text("section[aria-label^='Live at'] h2") == "Live at the peak"
 
 
 def test_another_device(open_tab: Open) -> None:
@@ -57,10 +57,10 @@ def test_another_device(open_tab: Open) -> None:
 
 def life_on_the_curve(frame: Frame) -> tuple[float, float] | None:
     """Begin and end of the marked block as shares of the curve's window; None when no block is marked."""
-    marks = frame.locator(".tt-curve-block")
+    marks = frame.locator("[data-testid=curve-block]")
     if not marks.count():
         return None
-    mark, curve = marks.bounding_box(), frame.locator(".tt-curve").bounding_box()
+    mark, curve = marks.bounding_box(), frame.locator("[data-testid=curve]").bounding_box()
     assert mark is not None and curve is not None
     left, room = mark["x"] - curve["x"] - 62, curve["width"] - 80
     return left / room, (left + mark["width"]) / room
@@ -81,17 +81,17 @@ def test_a_row_under_the_pointer_or_the_focus_stands_on_the_curve(open_tab: Open
     frame.evaluate("""() => {
       window.changes = 0
       const seen = new MutationObserver((all) => { window.changes += all.length })
-      seen.observe(document.querySelector('.tt-grid'), {subtree: true, childList: true, characterData: true})
+      seen.observe(document.querySelector('[data-testid=grid]'), {subtree: true, childList: true, characterData: true})
     }""")
     asked: list[str] = []
     tab.page.on("request", lambda request: asked.append(request.url))
-    rows = frame.locator(".tt-grid-item")
+    rows = frame.locator("[data-index]")
     for i in (0, 3, 1):
         rows.nth(i).hover()
         assert life_on_the_curve(frame) == pytest.approx(expected(i), abs=0.01)
-    frame.locator(".tt-grid-head").hover()
+    frame.locator("[role=columnheader] >> nth=0").hover()
     assert life_on_the_curve(frame) is None, "left"
-    names = frame.locator(".tt-row-name")
+    names = frame.locator("[role=rowheader] button:first-child")
     names.nth(1).focus()
     assert life_on_the_curve(frame) == pytest.approx(expected(1), abs=0.01)
     tab.page.keyboard.press("ArrowDown")
@@ -102,7 +102,7 @@ def test_a_row_under_the_pointer_or_the_focus_stands_on_the_curve(open_tab: Open
 
     names.nth(0).click()
     frame = tab.settle()
-    frame.locator(".tt-toolbar").hover()
+    frame.locator("[data-testid=toolbar]").hover()
     names.nth(0).blur()
     assert life_on_the_curve(frame) == pytest.approx(expected(0), abs=0.01), "an opened row keeps its mark"
     frame.get_by_text("By operator", exact=True).click()
@@ -135,7 +135,7 @@ def test_blocks_by_ranges_of_size_and_lifetime(open_tab: Open) -> None:
         server = ask(tab.address, "table/memory/memory_events", **place, **limits)
         assert rows() == server["matched_rows"] < server["total_rows"] == every
     assert rows() > 0
-    text = frame.inner_text(".tt-toolbar")
+    text = frame.inner_text("[data-testid=toolbar]")
     assert "Size 1 MiB to 256 MiB" in text and "Lifetime 10 µs to 5 ms" in text
     few = rows()
     frame = tab.open(**tab.state())

@@ -20,8 +20,8 @@ def hit(tab: Tab) -> list[str]:
 
 def in_sight(frame: Frame) -> bool:
     """Whether the open row's detail can be seen."""
-    box = frame.locator(".tt-detail").bounding_box()
-    grid = frame.locator(".tt-grid").bounding_box()
+    box = frame.locator("[data-testid=detail]").bounding_box()
+    grid = frame.locator("[data-testid=grid]").bounding_box()
     assert box is not None and grid is not None
     return box["y"] < grid["y"] + grid["height"] and box["y"] + box["height"] > grid["y"]
 
@@ -43,12 +43,12 @@ def test_a_row_to_the_timeline_and_back(open_tab: Open, view: str, group: str, w
     row = rows[place]
     frame = tab.open(run=RUN, view=view, **({"group": group} if group else {}))
     if place > 5:
-        frame.locator(".tt-grid").evaluate("(grid, top) => { grid.scrollTop = top }", 32 * (place - 3))
+        frame.locator("[data-testid=grid]").evaluate("(grid, top) => { grid.scrollTop = top }", 32 * (place - 3))
         tab.settle()
-    frame.locator(f"[role=row][data-index='{place}'] .tt-row-name").click()
+    frame.locator(f"[role=row][data-index='{place}'] [role=rowheader] button:first-child").click()
     frame = tab.settle()
     left = tab.state()
-    frame.locator(".tt-detail-name").get_by_role("button", name="Show in timeline").click()
+    frame.locator("[data-testid=detail-name]").get_by_role("button", name="Show in timeline").click()
     frame = tab.settle()
     assert_healthy(frame)
     assert tab.state()["view"] == "timeline" and "search" not in tab.state()
@@ -57,7 +57,7 @@ def test_a_row_to_the_timeline_and_back(open_tab: Open, view: str, group: str, w
     # They are filters that the events view understands, and it finds the row's calls.
     found = ask(tab.address, "table/events/instances", run=RUN, where=wanted[0], limit="1")
     assert found["matched_rows"] > 0
-    assert row["name"][:12] in frame.locator(".tt-chip").inner_text()
+    assert row["name"][:12] in frame.locator("[data-testid=chip]").inner_text()
     assert not tab.axe()
     frame.get_by_role("button", name="Show in table").click()
     frame = tab.settle()
@@ -74,12 +74,12 @@ def test_the_link_alone_finds_the_row_too_and_the_highlight_ends(open_tab: Open)
     frame = tab.settle()
     state = tab.state()
     assert (state["view"], state["where"], state["row"]) == ("operators", "name:aten::mm", "aten::mm")
-    assert frame.locator("[role=rowheader]").count() == 1 and frame.locator(".tt-detail").count() == 1
+    assert frame.locator("[role=rowheader]").count() == 1 and frame.locator("[data-testid=detail]").count() == 1
     tab.page.go_back()
     frame = tab.settle()
     frame.get_by_role("button", name="Clear the highlight").click()
     frame = tab.settle()
-    assert not {"hit", "from_view", "row"} & set(tab.state()) and not frame.locator(".tt-chip").count()
+    assert not {"hit", "from_view", "row"} & set(tab.state()) and not frame.locator("[data-testid=chip]").count()
 
 
 def test_a_node_of_the_module_tree(open_tab: Open) -> None:
@@ -108,5 +108,5 @@ def test_an_event_to_its_table(open_tab: Open, view: str, label: str) -> None:
     frame.get_by_role("button", name=f"Show in {label}").click()
     frame = tab.settle()
     assert_healthy(frame)
-    assert tab.state()["view"] == view and frame.locator(".tt-detail").count() == 1
+    assert tab.state()["view"] == view and frame.locator("[data-testid=detail]").count() == 1
     assert frame.locator("[role=rowheader]").all_inner_texts()[0].startswith(name[:8])

@@ -15,7 +15,7 @@ def test_a_click_zooms_and_the_way_back_is_offered(open_tab: Open) -> None:
     frame = tab.open(view="stacks", **RUN)
     tree = ask(tab.address, "view/stacks", **RUN)["payloads"]["stacks"]
     child = next(place for place, above in enumerate(tree["parent"]) if above == 0)
-    frame.locator(".tt-icicle canvas").click(position={"x": 5, "y": 33})
+    frame.locator("[data-testid=icicle] canvas").click(position={"x": 5, "y": 33})
     frame = tab.settle()
     assert_healthy(frame)
     assert (tab.state()["zoom"], tab.state()["row"]) == (str(child), str(child))
@@ -28,13 +28,13 @@ def test_a_search_lets_the_rest_fade(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="stacks", **RUN)
     look = "(canvas) => canvas.toDataURL()"
-    before = frame.locator(".tt-icicle canvas").evaluate(look)
+    before = frame.locator("[data-testid=icicle] canvas").evaluate(look)
     frame.get_by_placeholder("Search places, text or /regex/").fill("aten::linear")
     tab.page.wait_for_url("**search=**")
     frame = tab.settle()
     assert_healthy(frame)
-    assert frame.locator(".tt-icicle canvas").evaluate(look) != before
-    assert " match" in frame.inner_text(".tt-count")
+    assert frame.locator("[data-testid=icicle] canvas").evaluate(look) != before
+    assert " match" in frame.inner_text("[data-testid=count]")
 
 
 def test_choices_and_exports(open_tab: Open) -> None:

@@ -92,7 +92,7 @@ def test_events_of_one_moment_can_be_reached(open_tab: Open, logdir: Path) -> No
     tab.open(run="same_moment", view="timeline", charts="none")
     tab.page.mouse.click(*picture.on_page(Point(GUTTER + 1, picture.top(0) + 13)))
     frame = tab.settle()
-    assert frame.locator(".tt-event .tt-card-title").inner_text().startswith("op")
+    assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text().startswith("op")
     assert_healthy(frame)
 
 

@@ -13,7 +13,7 @@ RUN = "synthetic_gpu"
 
 def mark(tab: Tab, frame: Frame) -> dict[str, str]:
     """Drags with shift over the middle of the picture; the range of the address."""
-    box = frame.locator(".tt-timeline canvas").bounding_box()
+    box = frame.locator("[data-testid=timeline] canvas").bounding_box()
     assert box is not None
     y = box["y"] + box["height"] / 2
     tab.page.keyboard.down("Shift")
@@ -28,7 +28,7 @@ def mark(tab: Tab, frame: Frame) -> dict[str, str]:
 
 
 def shown(frame: Frame) -> str | None:
-    return frame.locator(".tt-range [role=table]").get_attribute("aria-rowcount")
+    return frame.locator("section[aria-label$=' marked'] [role=table]").get_attribute("aria-rowcount")
 
 
 def test_a_marked_range_says_what_ran_in_it(open_tab: Open) -> None:
@@ -38,12 +38,12 @@ def test_a_marked_range_says_what_ran_in_it(open_tab: Open) -> None:
     assert_healthy(frame)
     server = ask(tab.address, "view/range", run=RUN, **window)["payloads"]
     assert shown(frame) == str(server["range"]["matched_rows"] + 1)
-    head = frame.locator(".tt-range header").inner_text()
+    head = frame.locator("section[aria-label$=' marked'] header").inner_text()
     events = next(f["value"] for f in server["summary"]["figures"] if f["metric"]["key"] == "events")
     (device,) = server["range_devices"]["rows"]
     assert f"{events:,} events" in head
     assert f"device {device['device']} busy" in head and f"{100 * device['busy_ratio']:.1f}" in head
-    first = frame.locator(".tt-range [role=row]").nth(1).inner_text()
+    first = frame.locator("section[aria-label$=' marked'] [role=row]").nth(1).inner_text()
     assert server["range"]["rows"][0]["kind"] in first
     assert not tab.axe()
     # The link holds the range; a search of the timeline narrows the list too.
@@ -52,7 +52,7 @@ def test_a_marked_range_says_what_ran_in_it(open_tab: Open) -> None:
     assert shown(again) == str(found["matched_rows"] + 1) and 0 < found["matched_rows"] < found["total_rows"]
     again.get_by_role("button", name="Clear", exact=True).click()
     again = tab.settle()
-    assert "from_ns" not in tab.state() and not again.locator(".tt-range").count()
+    assert "from_ns" not in tab.state() and not again.locator("section[aria-label$=' marked']").count()
 
 
 def test_a_row_of_a_range_opens_to_its_events_in_the_range(open_tab: Open) -> None:
@@ -60,10 +60,10 @@ def test_a_row_of_a_range_opens_to_its_events_in_the_range(open_tab: Open) -> No
     frame = tab.open(run=RUN, view="timeline")
     window = mark(tab, frame)
     (first, *_) = ask(tab.address, "table/range/range", run=RUN, **window)["rows"]
-    frame.locator(".tt-range [role=row]").nth(1).click()
+    frame.locator("section[aria-label$=' marked'] [role=row]").nth(1).click()
     frame = tab.settle()
     assert_healthy(frame)
-    text = frame.locator(".tt-range .tt-detail-grid").inner_text()
+    text = frame.locator("section[aria-label$=' marked'] [data-testid=detail]").inner_text()
     assert f"{first['events']:,}" in text
 
 
@@ -72,7 +72,7 @@ def test_keys_walk_mark_and_fit(open_tab: Open) -> None:
     rows = ask(tab.address, "table/events/instances", run=RUN, where="name:ProfilerStep#1")["rows"]
     step = next(row for row in rows if not row["thread"].startswith("device"))
     frame = tab.open(run=RUN, view="timeline", event=str(step["event"]), start_ns="0", end_ns=str(step["start_ns"] * 4))
-    frame.locator(".tt-timeline canvas").focus()
+    frame.locator("[data-testid=timeline] canvas").focus()
     tab.page.keyboard.press("m")
     tab.settle()
     state = tab.state()
@@ -110,5 +110,5 @@ def test_from_a_kernel_to_its_launch_and_its_operator(open_tab: Open) -> None:
         frame = tab.settle()
         number = next(figure["value"] for figure in expected if figure["metric"]["key"] == "event")
         assert tab.state()["event"] == str(number)
-    assert frame.locator(".tt-event .tt-card-title").inner_text() == kernel["operator"]
+    assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text() == kernel["operator"]
     assert not tab.axe()

@@ -20,7 +20,7 @@ def chosen(tab: Tab, key: str) -> list[str]:
 
 
 def rows(frame: Frame) -> list[str]:
-    return frame.locator(".tt-track-row label").all_inner_texts()
+    return frame.locator("[data-testid=track] label").all_inner_texts()
 
 
 def test_tracks_are_arranged_from_the_menu(open_tab: Open) -> None:
@@ -118,7 +118,7 @@ def test_arrows_are_drawn_where_they_can_be_told_apart(open_tab: Open) -> None:
     picture = Picture(tab, **place)
     all_of_it = ask(tab.address, "view/flows", **place)["payloads"]["flows"]
     assert all_of_it["hidden"] == all_of_it["total"] > 500
-    foot = ".tt-timeline-foot"
+    foot = "[data-testid=timeline-foot]"
     frame = tab.open(view="timeline", flows="1", **whole(picture), **place)
     assert f"{all_of_it['total']:,} arrows: zoom in" in frame.locator(foot).inner_text()
     event = ask(tab.address, "table/events/instances", where="kind:kernel", **place)["rows"][0]
@@ -148,7 +148,7 @@ def test_tiles_that_do_not_come_are_told_and_asked_for_again(open_tab: Open, how
     frame = tab.open(run=RUN, view="timeline")
     alert = frame.locator("[role=alert]")
     assert ("The disk is on fire." if how == "refused" else "does not answer") in alert.inner_text()
-    assert "loading" not in frame.locator(".tt-timeline-foot").inner_text()
+    assert "loading" not in frame.locator("[data-testid=timeline-foot]").inner_text()
     hatched = Picture(tab, run=RUN).digest()
     tab.page.unroute("**/tiles?*")
     alert.wait_for(state="detached")

@@ -38,8 +38,8 @@ def test_zoom_to_a_kernel_and_follow_it_to_python(open_tab: Open, dark: bool) ->
     # It is drawn in the colour that the tip and the legend give its kind, and framed as the chosen one.
     spot = picture.spot(str(kernel["event"]))
     tab.page.mouse.move(*picture.on_page(spot))
-    frame.locator(".tt-tip").wait_for()
-    swatch = frame.locator(".tt-tip .tt-swatch").evaluate("(node) => getComputedStyle(node).backgroundColor")
+    frame.locator("[data-testid=tip]").wait_for()
+    swatch = frame.locator("[data-testid=tip] i").evaluate("(node) => getComputedStyle(node).backgroundColor")
     low = Point(picture.x(start) + 20, spot.y + 6)  # below the label
     assert picture.pixel(low) == tuple(map(int, re.findall(r"\d+", swatch)))
     tab.page.mouse.move(5, 5)
@@ -58,17 +58,17 @@ def test_zoom_to_a_kernel_and_follow_it_to_python(open_tab: Open, dark: bool) ->
         # It is in sight, at the same zoom.
         low_ns, high_ns = picture.window()
         assert low_ns <= figure(payloads[partner], "start_ns") <= high_ns and high_ns - low_ns == span
-    assert frame.locator(".tt-event .tt-card-title").inner_text() == "aten::addmm"
+    assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text() == "aten::addmm"
     stack = figure(
         ask(tab.address, "view/events", run=RUN, event=tab.state()["event"])["payloads"]["stack"], "call_stack"
     )
     innermost_of_python = stack.split(";")[1]
-    assert innermost_of_python.split("/")[-1].split("(")[0] in frame.locator(".tt-event-wide").inner_text()
+    assert innermost_of_python.split("/")[-1].split("(")[0] in frame.locator("[data-testid=event-stack]").inner_text()
     assert_healthy(frame)
     left = tab.state()
     frame.get_by_role("button", name="Show in operators").click()
     frame = tab.settle()
-    assert tab.state()["view"] == "operators" and frame.locator(".tt-detail").count() == 1
+    assert tab.state()["view"] == "operators" and frame.locator("[data-testid=detail]").count() == 1
     tab.page.go_back()
     frame = tab.settle()
     assert tab.state() == left
@@ -115,7 +115,10 @@ def test_a_link_opens_the_same_picture(open_tab: Open) -> None:
     assert_healthy(frame)
     assert tab.state() == state and {**state, **extras, **place}.keys() == state.keys()
     assert picture.digest() == digest
-    assert frame.locator(".tt-range").count() == 1 and frame.locator(".tt-event").count() == 1
+    assert (
+        frame.locator("section[aria-label$=' marked']").count() == 1
+        and frame.locator("section[aria-label='Event details']").count() == 1
+    )
 
 
 def test_search_counts_and_walks(open_tab: Open) -> None:
@@ -129,7 +132,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
     window = {"start_ns": str(hits[0]["start_ns"] + 1), "end_ns": str(hits[0]["start_ns"] + 2_000_000)}
     frame = tab.open(run=RUN, view="timeline", search=search, **window)
     inside = ask(tab.address, "view/find", run=RUN, search=search, **window)["payloads"]
-    text = frame.locator(".tt-hits").inner_text()
+    text = frame.locator("[data-testid=hits]").inner_text()
     total = figure(everywhere["summary"], "events")
     assert f"{total} found · {figure(inside['summary'], 'events')} in sight" in text and total == len(hits)
     order = [*range(1, len(hits)), 0, 1]
@@ -141,14 +144,14 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
             "(event) => location.hash.includes(`p.torch_trace.event=${event}`)", arg=hits[place]["event"]
         )
         frame = tab.settle()
-        assert f"{place + 1} of {total}" in frame.locator(".tt-hits").inner_text()
+        assert f"{place + 1} of {total}" in frame.locator("[data-testid=hits]").inner_text()
     for place in (0, len(hits) - 1):
         frame.get_by_role("button", name="Previous hit").click()
         tab.page.wait_for_function(
             "(event) => location.hash.includes(`p.torch_trace.event=${event}`)", arg=hits[place]["event"]
         )
         frame = tab.settle()
-    frame.wait_for_function("() => document.querySelector('.tt-hits').textContent.includes(' of ')")
+    frame.wait_for_function("() => document.querySelector('[data-testid=hits]').textContent.includes(' of ')")
     low, high = picture.window()
     assert low <= hits[-1]["start_ns"] + hits[-1]["dur_ns"] and hits[-1]["start_ns"] <= high
     assert not tab.axe()
@@ -157,7 +160,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
 def test_nothing_found_is_said_and_leads_nowhere(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run=RUN, view="timeline", search="no such name")
-    assert "0 found · 0 in sight" in frame.locator(".tt-hits").inner_text()
+    assert "0 found · 0 in sight" in frame.locator("[data-testid=hits]").inner_text()
     assert frame.get_by_role("button", name="Next hit").is_disabled()
     assert_healthy(frame)
 
@@ -169,21 +172,21 @@ def test_clicks_faster_than_answers_each_go_one_hit_on(open_tab: Open) -> None:
     frame.get_by_role("button", name="Next hit").evaluate("(button) => { for (let i = 0; i < 3; i++) button.click() }")
     tab.page.wait_for_url(f"**p.torch_trace.event={hits[2]['event']}**")
     frame = tab.settle()
-    assert f"3 of {len(hits)}" in frame.locator(".tt-hits").inner_text()
+    assert f"3 of {len(hits)}" in frame.locator("[data-testid=hits]").inner_text()
 
 
 @pytest.mark.parametrize("search", ["/(/", "/(?<!a+)b/"], ids=["senseless", "not_for_this_server"])
 def test_a_search_that_cannot_be_made_does_not_wait_for_ever(open_tab: Open, search: str) -> None:
     tab = open_tab(refusals=True)
     frame = tab.open(run=RUN, view="timeline", search=search)
-    assert "…" not in "".join(frame.locator(".tt-hits").all_inner_texts())
-    assert "regular expression" in frame.inner_text(".tt-toolbar")
+    assert "…" not in "".join(frame.locator("[data-testid=hits]").all_inner_texts())
+    assert "regular expression" in frame.inner_text("[data-testid=toolbar]")
 
 
 def test_a_window_between_nanoseconds_is_the_nearest_one(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run=RUN, view="timeline", start_ns="100000000.5", end_ns="101000000.25")
-    assert "1.00 ms in sight" in frame.locator(".tt-timeline-foot").inner_text()
+    assert "1.00 ms in sight" in frame.locator("[data-testid=timeline-foot]").inner_text()
     assert_healthy(frame)
 
 
@@ -191,18 +194,18 @@ def test_events_of_a_row_are_counted_and_walked(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run=RUN, view="kernels")
     row = ask(tab.address, "table/kernels/kernels", run=RUN)["rows"][0]
-    frame.locator("[role=row][data-index='0'] .tt-row-name").click()
+    frame.locator("[role=row][data-index='0'] [role=rowheader] button:first-child").click()
     frame = tab.settle()
-    frame.locator(".tt-detail-name").get_by_role("button", name="Show in timeline").click()
+    frame.locator("[data-testid=detail-name]").get_by_role("button", name="Show in timeline").click()
     frame = tab.settle()
     hits = ask(tab.address, "view/find", run=RUN, where=f"name:{row['name']}")["payloads"]["hits"]
     assert hits["matched_rows"] == row["calls"]
-    assert f"{row['calls']} found" in frame.locator(".tt-hits").inner_text()
+    assert f"{row['calls']} found" in frame.locator("[data-testid=hits]").inner_text()
     frame.get_by_role("button", name="Next hit").click()
     tab.page.wait_for_url(re.compile(r"p\.torch_trace\.event="))
     frame = tab.settle()
     assert int(tab.state()["event"]) in [hit["event"] for hit in hits["rows"]]
-    assert frame.locator(".tt-event .tt-card-title").inner_text() == row["name"]
+    assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text() == row["name"]
     assert_healthy(frame)
 
 
@@ -218,10 +221,10 @@ def test_as_text_lists_what_is_in_sight(open_tab: Open) -> None:
     names = table.locator("[role=rowheader]").all_inner_texts()
     # Names of all kinds stand as they are; those of kernels are shortened.
     assert [name.strip() for name in names[:3]] == [row["name"] for row in server["rows"][:3]]
-    table.locator("[role=row][data-index='1'] .tt-row-name").click()
+    table.locator("[role=row][data-index='1'] [role=rowheader] button:first-child").click()
     frame = tab.settle()
     assert tab.state()["event"] == str(server["rows"][1]["event"])
-    assert frame.locator(".tt-event .tt-card-title").inner_text() == server["rows"][1]["name"]
+    assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text() == server["rows"][1]["name"]
     assert not tab.axe()
     frame.get_by_role("button", name="As picture").click()
     assert_healthy(tab.settle())

@@ -50,7 +50,7 @@ def test_a_small_window(open_tab: Open, view: str) -> None:
 def test_legends_of_donuts_stand_line_below_line(open_tab: Open) -> None:
     tab = open_tab(size=(1000, 700))
     frame = tab.open(run="synthetic_gpu", view="operators")
-    boxes = [name.bounding_box() for name in frame.locator(".tt-legend").first.locator(".tt-legend-name").all()]
+    boxes = [name.bounding_box() for name in frame.locator("[data-testid=legend]").first.locator("li > button").all()]
     places = [(box["x"], box["y"], box["width"]) for box in boxes if box]
     assert len(places) == len(boxes) > 3 and len({x for x, _, _ in places}) == 1
     assert [y for _, y, _ in places] == sorted({y for _, y, _ in places}) and min(wide for _, _, wide in places) > 60
@@ -74,15 +74,15 @@ def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, tmp_path: Pa
     tab = open_tab(tmp_path, size=(1000, 700))
     frame = tab.open(run="many", view="distributed")
     assert_healthy(frame)
-    maps = frame.locator(".tt-heat")
+    maps = frame.locator("[data-testid=heat]")
     assert maps.count() == 3  # both cards, and the steps
     assert maps.nth(0).locator("tbody tr").count() == 17
     assert maps.nth(0).locator("tbody tr").nth(9).locator("th").inner_text() == "rank10"
-    assert frame.locator(".tt-heat-legend").count() == 3
-    assert frame.locator(".tt-heat-legend").nth(1).inner_text().endswith("ms")
+    assert frame.locator("[data-testid=heat-legend]").count() == 3
+    assert frame.locator("[data-testid=heat-legend]").nth(1).inner_text().endswith("ms")
     for one in maps.all():  # nothing is cut: no map is wider than its card
         assert one.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
-    text = frame.inner_text(".tt-distributed")
+    text = frame.inner_text("#main")
     assert "rank4 arrives last at 100.0 % of its collectives" in text
     assert "17 of 18 ranks are here" in text and "Synchronizing, at least" in text
     assert tab.overflow() <= 0
@@ -132,10 +132,10 @@ def test_a_row_opens_to_its_events(open_tab: Open, view: str) -> None:
     tab = open_tab()
     frame = tab.open(run="synthetic_gpu", view=view)
     frame.locator("[role=rowheader] [aria-expanded=false]").first.click()
-    frame.locator(".tt-detail").wait_for()
+    frame.locator("[data-testid=detail]").wait_for()
     tab.settle()
     assert_healthy(frame)
-    assert len(frame.inner_text(".tt-detail")) > 50
+    assert len(frame.inner_text("[data-testid=detail]")) > 50
 
 
 def test_a_click_on_a_header_sorts(open_tab: Open) -> None:

@@ -20,6 +20,9 @@ import { useShortcuts } from './shortcuts'
 import { EmptyPanel } from './states'
 import { theme } from './theme'
 import { TopBar } from './topbar'
+import basicsCss from '../widgets/basics.module.css'
+import textCss from '../widgets/text.module.css'
+import css from './app.module.css'
 
 export function App() {
   const scheme = useScheme()
@@ -60,9 +63,9 @@ function Frame() {
   }, [view, profile, address])
 
   return (
-    <div className="tt-app">
+    <div className={css.app}>
       {/* biome-ignore lint/a11y/useValidAnchor: a skip link is a link; only the address must stay as it is */}
-      <a className="tt-skip" href="#main" onClick={skip}>
+      <a className={css.skip} href="#main" onClick={skip}>
         Skip to the view
       </a>
       <TopBar
@@ -79,11 +82,23 @@ function Frame() {
         active={view}
         onActive={() => document.getElementById('main')?.scrollTo(0, 0)}
       />
-      <main id="main" tabIndex={-1} aria-label={profile?.views.find((item) => item.id === view)?.title ?? 'View'}>
-        <h1 className="tt-sr">{profile?.views.find((item) => item.id === view)?.title ?? 'Torch Trace'}</h1>
+      <main
+        id="main"
+        className={css.main}
+        tabIndex={-1}
+        aria-label={profile?.views.find((item) => item.id === view)?.title ?? 'View'}
+      >
+        <h1 className={textCss.sr}>{profile?.views.find((item) => item.id === view)?.title ?? 'Torch Trace'}</h1>
         {troubles.map((trouble) => (
-          <Alert key={trouble.where} color="orange" variant="light" className="tt-offline" role="status">
-            {trouble.where && <span className="tt-mono">{trouble.where}: </span>}
+          <Alert
+            key={trouble.where}
+            color="orange"
+            variant="light"
+            data-testid="offline"
+            className={css.offline}
+            role="status"
+          >
+            {trouble.where && <span className={textCss.mono}>{trouble.where}: </span>}
             {trouble.what} {trouble.do}
           </Alert>
         ))}
@@ -146,7 +161,7 @@ function Body(props: {
   const info = profile.views.find((item) => item.id === view)
   if (info && !info.available) {
     return (
-      <div className="tt-empty">
+      <div className={basicsCss.panel}>
         <h2>{info.title}</h2>
         <p>{info.why}</p>
         {info.enable && (
@@ -180,7 +195,7 @@ function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: string }) {
         do: 'It may have been moved or deleted, or the link is of another log directory. Choose another run above.',
       }}
       action={
-        <button type="button" className="tt-link" onClick={() => openProfile({ run: '', worker: '', span: '' })}>
+        <button type="button" className={textCss.link} onClick={() => openProfile({ run: '', worker: '', span: '' })}>
           Open the first profile
         </button>
       }

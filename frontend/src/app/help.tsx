@@ -1,5 +1,6 @@
 // The keyboard's card.
 import { Kbd, Modal } from '@mantine/core'
+import css from './help.module.css'
 
 const KEYS: [string, [string[], string][]][] = [
   [
@@ -49,10 +50,10 @@ export function HelpModal({ open, onClose }: { open: boolean; onClose: () => voi
       transitionProps={{ duration: 100 }}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
-      <div className="tt-keys">
+      <div className={css.keys}>
         {KEYS.map(([title, keys]) => (
           <section key={title}>
-            <h3 className="tt-h3">{title}</h3>
+            <h3>{title}</h3>
             <dl>
               {keys.map(([names, text]) => (
                 <div key={text}>

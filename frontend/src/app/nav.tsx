@@ -3,6 +3,8 @@ import { Popover, Tooltip } from '@mantine/core'
 import type { ViewInfo } from '../api/payloads'
 import { openView } from '../state/route'
 import { NavIcon } from '../widgets/icons'
+import basicsCss from '../widgets/basics.module.css'
+import css from './nav.module.css'
 
 /** Shown before the profile is read, so that the page does not jump. */
 const TITLES = ['Overview', 'Timeline', 'Operators', 'Kernels', 'Modules', 'Stacks', 'Memory', 'Distributed', 'Diff']
@@ -17,13 +19,13 @@ const EXPECTED: ViewInfo[] = TITLES.map((title) => ({
 export function Nav({ views, active, onActive }: { views: readonly ViewInfo[]; active: string; onActive: () => void }) {
   const shown = views.length > 0 ? views : EXPECTED
   return (
-    <nav className="tt-nav" aria-label="Views">
+    <nav className={css.nav} aria-label="Views">
       {shown.map((view) =>
         view.available ? (
-          <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className="tt-nav-tip">
+          <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className={css.tip}>
             <button
               type="button"
-              className={view.id === active ? 'tt-on' : undefined}
+              className={view.id === active ? css.on : undefined}
               aria-current={view.id === active ? 'page' : undefined}
               onClick={() => {
                 openView(view.id)
@@ -44,17 +46,17 @@ export function Nav({ views, active, onActive }: { views: readonly ViewInfo[]; a
 
 function Unavailable({ view }: { view: ViewInfo }) {
   const text = (
-    <div className="tt-help">
+    <div className={basicsCss.help}>
       <b>{view.title}</b>
       <div>{view.why || 'This view does not apply to this trace.'}</div>
-      {view.enable && <div className="tt-help-foot">To enable it: {view.enable}</div>}
+      {view.enable && <div className={basicsCss.helpFoot}>To enable it: {view.enable}</div>}
     </div>
   )
   return (
     <Popover position="right-start" width={300} withinPortal>
       <Popover.Target>
         <Tooltip label={text} position="right">
-          <button type="button" className="tt-off" aria-disabled="true">
+          <button type="button" className={css.off} aria-disabled="true">
             <NavIcon view={view.id} />
             <span>{view.title}</span>
           </button>

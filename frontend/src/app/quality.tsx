@@ -8,6 +8,9 @@ import { followLink } from '../state/links'
 import { Bones, CopyIconButton } from '../widgets/basics'
 import { NoticeList } from '../widgets/notices'
 import { ProblemPanel } from '../widgets/problem'
+import figuresCss from '../widgets/figures.module.css'
+import textCss from '../widgets/text.module.css'
+import css from './quality.module.css'
 
 export function QualityDrawer(props: { open: boolean; onClose: () => void; profile: Profile; base: Query }) {
   const { open, onClose, profile, base } = props
@@ -21,10 +24,10 @@ export function QualityDrawer(props: { open: boolean; onClose: () => void; profi
       size={520}
       title="About this trace"
       transitionProps={{ duration: 120 }}
-      classNames={{ title: 'tt-drawer-title' }}
+      classNames={{ title: css.title }}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
-      <h3 className="tt-h3">What the numbers stand on</h3>
+      <h3>What the numbers stand on</h3>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!resource.data && !resource.problem && <Bones height={120} />}
       {quality?.kind === 'notices' && (
@@ -56,8 +59,8 @@ const COUNTS: [keyof ReadInfo, string, string][] = [
 function ReadFacts({ read }: { read: ReadInfo }) {
   return (
     <>
-      <h3 className="tt-h3">How the file was read</h3>
-      <dl className="tt-list">
+      <h3>How the file was read</h3>
+      <dl className={figuresCss.list}>
         <div>
           <dt>Format</dt>
           <dd>{read.format}</dd>
@@ -76,14 +79,14 @@ function ReadFacts({ read }: { read: ReadInfo }) {
         {COUNTS.map(([key, title, definition]) => (
           <div key={key}>
             <dt title={definition}>{title}</dt>
-            <dd className="tt-num">{Number(read[key]).toLocaleString('en-US')}</dd>
+            <dd className={textCss.num}>{Number(read[key]).toLocaleString('en-US')}</dd>
           </div>
         ))}
       </dl>
       {read.issues.length > 0 && (
         <>
-          <h3 className="tt-h3">Irregularities</h3>
-          <ul className="tt-issues">
+          <h3>Irregularities</h3>
+          <ul className={css.issues}>
             {read.issues.map((issue) => (
               <Issue key={`${issue.code} ${issue.outcome}`} issue={issue} />
             ))}
@@ -100,12 +103,12 @@ function Issue({ issue }: { issue: IssueInfo }) {
       <div>
         <b>{issue.count.toLocaleString('en-US')}</b> {issue.outcome} · {issue.text}
       </div>
-      <div className="tt-mute">
+      <div className={textCss.mute}>
         <code>{issue.code}</code>
         {issue.first_offset !== null && <> · first at byte {issue.first_offset.toLocaleString('en-US')}</>}
       </div>
       {issue.examples.slice(0, 3).map((example) => (
-        <div key={example} className="tt-example">
+        <div key={example} className={css.example}>
           <code>{example}</code>
           <CopyIconButton text={example} label="Copy example" />
         </div>

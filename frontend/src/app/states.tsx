@@ -2,6 +2,10 @@
 import type { Catalog } from '../api/payloads'
 import { formatTime } from '../lib/format'
 import { CopyIconButton } from '../widgets/basics'
+import basicsCss from '../widgets/basics.module.css'
+import plainTableCss from '../widgets/plainTable.module.css'
+import textCss from '../widgets/text.module.css'
+import css from './states.module.css'
 
 const HINT = `from torch.profiler import profile, schedule, tensorboard_trace_handler
 
@@ -18,7 +22,7 @@ with profile(
 export function EmptyPanel({ catalog }: { catalog: Catalog }) {
   const hint = HINT.replace('LOGDIR', catalog.logdir.replaceAll('"', ''))
   return (
-    <div className="tt-empty">
+    <div className={basicsCss.panel}>
       <h2>{catalog.scanning ? 'Looking for traces…' : 'No trace found'}</h2>
       <p>
         Looked in <code>{catalog.logdir}</code>: {catalog.scanned_files.toLocaleString('en-US')}{' '}
@@ -28,12 +32,12 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
       </p>
       {catalog.skipped.length > 0 && (
         <>
-          <h3 className="tt-h3">Passed over</h3>
-          <table className="tt-table">
+          <h3>Passed over</h3>
+          <table className={plainTableCss.table}>
             <thead>
               <tr>
                 <th scope="col">File</th>
-                <th scope="col" className="tt-left">
+                <th scope="col" className={textCss.left}>
                   Why
                 </th>
               </tr>
@@ -41,18 +45,18 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
             <tbody>
               {catalog.skipped.slice(0, 50).map((item) => (
                 <tr key={item.path}>
-                  <th scope="row" className="tt-mono">
+                  <th scope="row" className={textCss.mono}>
                     {item.path}
                   </th>
-                  <td className="tt-left">{item.reason}</td>
+                  <td className={textCss.left}>{item.reason}</td>
                 </tr>
               ))}
             </tbody>
           </table>
         </>
       )}
-      <h3 className="tt-h3">Record one</h3>
-      <div className="tt-code">
+      <h3>Record one</h3>
+      <div className={css.code}>
         <pre>{hint}</pre>
         <CopyIconButton text={hint} label="Copy code" />
       </div>

@@ -1,38 +1,13 @@
 // Mantine's defaults, and what the design asks beyond them: calm tooltips, short motion.
-import { Button, createTheme, type MantineColorsTuple, Popover, Tooltip } from '@mantine/core'
-
-/** Mantine's dark greys, bluish as the rest of the page. */
-const dark: MantineColorsTuple = [
-  '#e6ebf0',
-  '#c3ccd5',
-  '#a3afbb',
-  '#8494a3',
-  '#4c5763',
-  '#39424d',
-  '#28303a',
-  '#1b2026',
-  '#171b20',
-  '#14181d',
-]
-const blue: MantineColorsTuple = [
-  '#eef3fc',
-  '#d9e4f8',
-  '#b1c7f0',
-  '#86a8e8',
-  '#638de0',
-  '#4d7bdb',
-  '#3b6fd4',
-  '#2f62c6',
-  '#2556b1',
-  '#174a9c',
-]
+import { Button, createTheme, Popover, Tooltip } from '@mantine/core'
+import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
 
 export const theme = createTheme({
   primaryColor: 'trace',
-  colors: { trace: blue, dark },
+  colors: { trace: BLUES, dark: GREYS },
   primaryShade: { light: 7, dark: 7 },
-  fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif',
-  fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
+  fontFamily: SANS,
+  fontFamilyMonospace: LIGHT.mono,
   respectReducedMotion: true,
   components: {
     Tooltip: Tooltip.extend({

@@ -10,6 +10,7 @@ import { useCopied } from '../widgets/basics'
 import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
 import { ProfilePickers } from '../widgets/profilePickers'
 import { StepsPicker } from '../widgets/stepsPicker'
+import css from './topbar.module.css'
 
 export function TopBar(props: {
   catalog: Catalog | null
@@ -24,8 +25,8 @@ export function TopBar(props: {
   const { catalog, address, profile, base, steps, onQuality, onHelp } = props
   const notices = profile?.data_notices ?? 0
   return (
-    <div className="tt-top" role="region" aria-label="Profile">
-      <div className="tt-picks">
+    <div className={css.top} role="region" aria-label="Profile">
+      <div className={css.picks}>
         <ProfilePickers catalog={catalog} address={address} onChange={openProfile} />
         {profile?.state === 'ready' && (
           <StepsPicker
@@ -36,19 +37,19 @@ export function TopBar(props: {
           />
         )}
       </div>
-      <div className="tt-actions">
+      <div className={css.actions}>
         {profile?.state === 'ready' && (
           <Tooltip label="What was repaired, dropped or missing in the trace, and what that means for the numbers">
             <Button
               size="sm"
               variant="default"
               radius="xl"
-              className={notices > 0 ? 'tt-quality tt-has' : 'tt-quality'}
+              className={notices > 0 ? css.quality : undefined}
               onClick={onQuality}
               leftSection={<InfoIcon />}
             >
               {notices}{' '}
-              <span className="tt-wide">&nbsp;{notices === 1 ? 'note on this trace' : 'notes on this trace'}</span>
+              <span className={css.wide}>&nbsp;{notices === 1 ? 'note on this trace' : 'notes on this trace'}</span>
             </Button>
           </Tooltip>
         )}
@@ -99,15 +100,15 @@ function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 
       <Menu.Dropdown>
         <Menu.Item component="a" href={originalUrl(base)} download disabled={!ready}>
           Original file
-          <small className="tt-menu-note">as it lies in the log directory</small>
+          <small className={css.note}>as it lies in the log directory</small>
         </Menu.Item>
         <Menu.Item component="a" href={windowUrl({ ...base, ...chosen })} download disabled={!ready}>
           Chrome trace for Perfetto
-          <small className="tt-menu-note">{what}</small>
+          <small className={css.note}>{what}</small>
         </Menu.Item>
         <Menu.Item component="a" href={csv?.url ?? '#'} download disabled={!csv}>
           Table as CSV
-          <small className="tt-menu-note">
+          <small className={css.note}>
             {csv ? `${csv.title}, all matching rows` : 'open Operators or Kernels first'}
           </small>
         </Menu.Item>

@@ -1,5 +1,5 @@
 // Icicle chart: roots on top, children below in proportion of one value.
-import { box, FONT, MARK, paint, type Theme } from './surface'
+import { box, FONT, paint, type Theme } from './surface'
 
 export interface IcicleNode {
   label: string
@@ -116,7 +116,7 @@ export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene
       model.nodes[i].label,
     )
     if (i === scene.selected || i === scene.hover) {
-      context.strokeStyle = i === scene.selected ? MARK : theme.ink
+      context.strokeStyle = i === scene.selected ? theme.mark : theme.ink
       context.lineWidth = i === scene.selected ? 2 : 1
       context.strokeRect(left + 1, y + 1, Math.max(1, visible - 3), LEVEL - 4)
     }

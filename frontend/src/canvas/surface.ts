@@ -1,46 +1,16 @@
 // The one Canvas2D engine's ground: a sharp canvas, the theme's colours, and the box with a label that the timeline and
 // the icicle chart both are made of.
 import { categoryColor, inkOn, mix } from '../lib/color'
+import type { Tokens } from '../lib/tokens'
+import * as tokens from '../lib/tokens'
 
-export interface Theme {
-  dark: boolean
-  panel: string
-  soft: string
-  line: string
-  ink: string
-  mute: string
-  accent: string
-  /** The two sides of a comparison. */
-  base: string
-  exp: string
-}
+export type Theme = Tokens & { dark: boolean }
 
-export const LIGHT: Theme = {
-  dark: false,
-  panel: '#ffffff',
-  soft: '#f6f8fa',
-  line: '#dfe3e8',
-  ink: '#1c2733',
-  mute: '#5b6773',
-  accent: '#2f62c6',
-  base: '#8a949e',
-  exp: '#3f4e5e',
-}
-export const DARK: Theme = {
-  dark: true,
-  panel: '#1b2026',
-  soft: '#20262d',
-  line: '#303842',
-  ink: '#e6ebf0',
-  mute: '#a3afbb',
-  accent: '#7ea6f5',
-  base: '#7b8794',
-  exp: '#d5dce3',
-}
-export const MARK = '#e11d74'
+export const LIGHT: Theme = { ...tokens.LIGHT, dark: false }
+export const DARK: Theme = { ...tokens.DARK, dark: true }
 
-export const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
-export const FONT_TITLE = '600 12.5px system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
+export const FONT = `11px ${tokens.SANS}`
+export const FONT_TITLE = `600 12.5px ${tokens.SANS}`
 
 /** Sizes the canvas for the screen's pixels; drawing then happens in CSS pixels. */
 export function fit(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {

@@ -2,7 +2,7 @@
 import { format } from '../lib/format'
 import { shortKernel } from '../lib/names'
 import { niceStep, ticks } from '../lib/scale'
-import { box, cut, FONT, FONT_TITLE, MARK, paint } from './surface'
+import { box, cut, FONT, FONT_TITLE, paint, type Theme } from './surface'
 import type { Tile } from './tileStore'
 import { drawCounter, sliceAt } from './timelineCounters'
 import { drawCursor, drawHead, drawRange } from './timelineHead'
@@ -11,7 +11,6 @@ import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './t
 import { inSight, rowY, type Scene, toX } from './timelineScene'
 
 const NARROW = 3
-const MATRIX = '#f5c518'
 
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   const { width, height, theme, layout } = scene
@@ -146,7 +145,7 @@ function drawLine(
     const left = Math.max(x, GUTTER - 4)
     const visible = Math.min(x + w - 1, width + 4) - left
     box(context, left, y, visible, BAR, look, w < 24 ? '' : labelOf(model, tile, i, isDevice), GUTTER)
-    if (tile.matrix[i] === 1 && !merged && w > 12) badge(context, Math.min(x + w - 1, width), y)
+    if (tile.matrix[i] === 1 && !merged && w > 12) badge(context, scene.theme, Math.min(x + w - 1, width), y)
   }
 }
 
@@ -165,8 +164,8 @@ function labelOf(model: TimelineModel, tile: Tile, i: number, isDevice: boolean)
 }
 
 /** A corner that says: this kernel uses matrix units. */
-function badge(context: CanvasRenderingContext2D, right: number, y: number): void {
-  context.fillStyle = MATRIX
+function badge(context: CanvasRenderingContext2D, theme: Theme, right: number, y: number): void {
+  context.fillStyle = theme.matrix
   context.beginPath()
   context.moveTo(right - 6, y)
   context.lineTo(right, y)
@@ -243,10 +242,10 @@ function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: read
   context.beginPath()
   context.rect(GUTTER, -1e6, scene.width - GUTTER, 2e6)
   context.clip()
-  for (const hit of scene.hits) outline(hit, MARK, 1)
+  for (const hit of scene.hits) outline(hit, scene.theme.mark, 1)
   const { hover, selected } = scene
   if (hover) outline({ ...hover, end: hover.start + hover.dur }, scene.theme.ink, 1)
-  if (selected) outline(selected, MARK, 2)
+  if (selected) outline(selected, scene.theme.mark, 2)
   context.restore()
 }
 

@@ -1,7 +1,7 @@
 // The head of the timeline: the strip of the whole trace, the axis, the steps; and what lies over all tracks.
 import { format } from '../lib/format'
 import { tickLabel } from '../lib/scale'
-import { box, FONT, FONT_TITLE, MARK, paint } from './surface'
+import { box, FONT, FONT_TITLE, paint } from './surface'
 import { AXIS, GUTTER, HEAD, STRIP } from './timelineLayout'
 import type { Range } from './timelineModel'
 import { type Scene, toX } from './timelineScene'
@@ -11,7 +11,7 @@ export function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks:
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, HEAD)
   drawStrip(context, scene)
-  context.fillStyle = theme.soft
+  context.fillStyle = theme.band
   context.fillRect(0, STRIP, width, AXIS - STRIP)
   context.fillStyle = theme.line
   context.fillRect(0, STRIP - 1, width, 1)
@@ -71,7 +71,7 @@ function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
     context.fillRect(GUTTER + b * perBin, STRIP - 5 - tall, Math.max(1, perBin), tall)
   }
   const perMark = wide / Math.max(1, marks.length)
-  context.fillStyle = MARK
+  context.fillStyle = scene.theme.mark
   for (let b = 0; b < marks.length; b++)
     if (marks[b] > 0) context.fillRect(GUTTER + b * perMark, STRIP - 5, Math.max(1.5, perMark), 4)
   const whole = model.end - model.start
@@ -116,7 +116,7 @@ export function drawRange(context: CanvasRenderingContext2D, scene: Scene, range
   const to = Math.min(scene.width, toX(scene, Math.max(range.start, range.end)))
   if (to < GUTTER || from > scene.width) return
   context.globalAlpha = 0.14
-  context.fillStyle = MARK
+  context.fillStyle = scene.theme.mark
   context.fillRect(from, STRIP, to - from, scene.height)
   context.globalAlpha = 1
   context.fillRect(from, STRIP, 1, scene.height)
@@ -126,8 +126,8 @@ export function drawRange(context: CanvasRenderingContext2D, scene: Scene, range
   const wide = context.measureText(text).width + 12
   if (to - from < wide) return
   const left = (from + to - wide) / 2
-  context.fillStyle = MARK
+  context.fillStyle = scene.theme.mark
   context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
-  context.fillStyle = '#ffffff'
+  context.fillStyle = scene.theme.onMark
   context.fillText(text, left + 6, (STRIP + AXIS) / 2)
 }

@@ -1,45 +1,44 @@
-// One colour per category, everywhere. Each holds 3:1 against both themes (color.test.ts measures it).
-
-export const SURFACE = { light: '#ffffff', dark: '#1b2026' }
+// One colour per category, everywhere (color.test.ts measures that each can be told from its ground).
+import { HUES, ON_COLOR, type TREND } from './tokens'
 
 const CATEGORIES: Record<string, string> = {
-  kernel: '#3b6fd4',
-  compute: '#3b6fd4',
-  matrix: '#3b6fd4',
-  communication: '#8b5cf6',
-  overlap: '#1f93a4',
-  transfer: '#3b6fd4',
-  wait: '#d9730d',
-  memcpy: '#d9730d',
-  memset: '#a38a00',
-  runtime: '#2a8f62',
-  dataloader: '#d6455d',
-  cpu: '#1f93a4',
-  operator: '#1f93a4',
-  annotation: '#7b8794',
-  device_annotation: '#7b8794',
-  window: '#8a949e',
-  unknown: '#8a949e',
-  other: '#7b8794',
-  no_matrix: '#7b8794',
-  idle: '#8a949e',
-  python: '#a3804a',
-  module: '#b3579b',
-  sync: '#c2543d',
-  overhead: '#857a6a',
-  slice0: '#3b6fd4',
-  slice1: '#1f93a4',
-  slice2: '#d9730d',
-  slice3: '#8b5cf6',
-  slice4: '#2a8f62',
-  slice5: '#d6455d',
-  slice6: '#a38a00',
-  slice7: '#b3579b',
-  slice8: '#5f7fae',
-  slice9: '#a3674a',
-  rest: '#8a949e',
+  kernel: HUES.blue,
+  compute: HUES.blue,
+  matrix: HUES.blue,
+  communication: HUES.purple,
+  overlap: HUES.teal,
+  transfer: HUES.blue,
+  wait: HUES.orange,
+  memcpy: HUES.orange,
+  memset: HUES.olive,
+  runtime: HUES.green,
+  dataloader: HUES.red,
+  cpu: HUES.teal,
+  operator: HUES.teal,
+  annotation: HUES.grey,
+  device_annotation: HUES.grey,
+  window: HUES.pale,
+  unknown: HUES.pale,
+  other: HUES.grey,
+  no_matrix: HUES.grey,
+  idle: HUES.pale,
+  python: HUES.sand,
+  module: HUES.magenta,
+  sync: HUES.rust,
+  overhead: HUES.stone,
+  slice0: HUES.blue,
+  slice1: HUES.teal,
+  slice2: HUES.orange,
+  slice3: HUES.purple,
+  slice4: HUES.green,
+  slice5: HUES.red,
+  slice6: HUES.olive,
+  slice7: HUES.magenta,
+  slice8: HUES.steel,
+  slice9: HUES.brown,
+  rest: HUES.pale,
 }
-const SPARE = ['#5f7fae', '#a3674a', '#b3579b', '#2a8f62', '#a38a00', '#8b5cf6']
+const SPARE = [HUES.steel, HUES.brown, HUES.magenta, HUES.green, HUES.olive, HUES.purple]
 
 /** The colour of a category; an unknown one gets a fixed spare. */
 export function categoryColor(category: string): string {
@@ -50,8 +49,6 @@ export function categoryColor(category: string): string {
   return SPARE[Math.abs(hash) % SPARE.length]
 }
 
-/** Of a change; never red against green. */
-export const TREND = { slower: '#d9480f', faster: '#2f6fd0', same: '#7b8794' }
 export type Trend = keyof typeof TREND
 
 /** What a change of time means; `value` is experiment less baseline. */
@@ -77,9 +74,9 @@ export function contrast(a: string, b: string): number {
   return (light + 0.05) / (dark + 0.05)
 }
 
-/** Black or white, whichever reads better on the colour. */
+/** White where it holds 4.5:1 on the colour, else black, which then does. */
 export function inkOn(hex: string): string {
-  return contrast(hex, '#ffffff') >= 4.4 ? '#ffffff' : '#0b0f14'
+  return contrast(hex, ON_COLOR.light) >= 4.5 ? ON_COLOR.light : ON_COLOR.dark
 }
 
 /** The colour mixed with a background: opacity without blending in the canvas. */

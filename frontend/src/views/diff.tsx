@@ -22,9 +22,14 @@ import { WindowBar } from '../widgets/windowBar'
 import { BothSides, type Side } from './parts/bothSides'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './parts/compareBar'
 import { ViewFrame } from './parts/frame'
+import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import basicsCss from '../widgets/basics.module.css'
+import layoutCss from '../widgets/layout.module.css'
+import textCss from '../widgets/text.module.css'
+import css from './diff.module.css'
 
 /** Bars of parts that fit beside the settings. */
 const MOST_NARROW = 7
@@ -66,7 +71,7 @@ export function Diff({ catalog, profile, base }: ViewProps) {
   }, [baseline, named, baseSteps, baseWindow])
   if (!baseline && !named) return <Alone profile={profile} exp={exp} catalog={catalog} />
   return (
-    <div className="tt-diff">
+    <div className={css.diff}>
       <CompareBar
         catalog={catalog}
         exp={exp}
@@ -102,7 +107,7 @@ export function Diff({ catalog, profile, base }: ViewProps) {
 /** There is no second profile. */
 function Alone({ profile, exp, catalog }: { profile: Profile; exp: Address; catalog: Catalog }) {
   return (
-    <div className="tt-empty">
+    <div className={basicsCss.panel}>
       <h2>One profile: nothing to compare with</h2>
       <p>
         <code>{catalog.logdir}</code> holds only {addressText(exp)}. Record a second one into a folder beside it
@@ -176,10 +181,10 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
   return (
     <>
       {sameAddress(base, exp) && base.steps === exp.steps && base.window === exp.window && (
-        <p className="tt-none" role="status">
+        <p className={textCss.none} role="status">
           Baseline and experiment are the same profile and steps: no change anywhere.{' '}
           {other && (
-            <button type="button" className="tt-link" onClick={() => setBaseline(other)}>
+            <button type="button" className={textCss.link} onClick={() => setBaseline(other)}>
               Compare with {addressText(other)}
             </button>
           )}
@@ -196,6 +201,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         <TableSection
           view="diff"
           base={query}
+          below
           groups={GROUPS}
           placeholder="Search names, text or /regex/"
           detail={(row, table) => <BothSides row={row} table={table} query={query} base={base} exp={exp} />}
@@ -207,9 +213,9 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
 
 function Reading({ fraction }: { fraction: number | null }) {
   return (
-    <div className="tt-column">
+    <div className={layoutCss.column}>
       {fraction !== null && (
-        <p className="tt-none" role="status">
+        <p className={textCss.none} role="status">
           Reading both traces: {format(fraction, 'ratio')}
         </p>
       )}
@@ -233,28 +239,28 @@ function Page({ view }: { view: View }) {
   // Many bars need the whole width for their names.
   const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
   return (
-    <div className="tt-overview">
+    <div className={layoutCss.grid}>
       {headline && (
-        <Card className="tt-span12 tt-headline-card" label="Headline">
+        <HeadlineCard className={css.headline}>
           <Headline figures={headline.figures} alarms={new Map()} />
           {first && (
-            <p className={`tt-say tt-say-${first.severity}`}>
+            <Say severity={first.severity}>
               <Sentence notice={first} text={first.text} />{' '}
               {first.todo && <Sentence notice={first} text={first.todo} />}
-            </p>
+            </Say>
           )}
-        </Card>
+        </HeadlineCard>
       )}
       {waterfall && <WaterfallCard payload={waterfall} wide={!narrow} />}
       {aside && (
-        <div className={`tt-column ${narrow ? 'tt-diff-aside' : 'tt-span12 tt-diff-last'}`}>
+        <div className={`${layoutCss.column} ${narrow ? css.aside : `${layoutCss.span12} ${css.last}`}`}>
           {others.length > 0 && (
             <Card title="Mind when comparing">
               <NoticeList notices={others} onLink={followLink} none="" />
             </Card>
           )}
           {differs && (
-            <Card title={settings.title} className="tt-settings">
+            <Card title={settings.title} className={css.settings}>
               <SmallTable table={settings} />
             </Card>
           )}
@@ -269,7 +275,7 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
   const [form, setForm] = useState('chart')
   return (
     <Card
-      className={wide ? 'tt-span12' : 'tt-diff-main'}
+      className={wide ? layoutCss.span12 : css.main}
       title={payload.title}
       subtitle={payload.subtitle}
       actions={
@@ -286,7 +292,7 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
       }
     >
       {form === 'chart' ? (
-        <div className="tt-steps">
+        <div className={wide ? layoutCss.chart : `${layoutCss.chart} ${css.bars}`}>
           <Waterfall payload={payload} height="100%" />
         </div>
       ) : (
@@ -303,7 +309,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
   const metric = tree.columns.find((column) => column.metric.key === 'delta_ns')?.metric
   return (
     <Card
-      className="tt-span12"
+      className={layoutCss.span12}
       title={tree.title}
       subtitle={`${device ? 'device' : 'host'} time of a call with everything below it, ${metric?.window ?? ''}`}
       actions={
@@ -327,10 +333,10 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
           onPath={(next) => setRoute({ node: joinList(next) }, true)}
         />
       ) : (
-        <p className="tt-none">
+        <p className={textCss.none}>
           No calls with {device ? 'device' : 'host'} time on either side.{' '}
           {device && (
-            <button type="button" className="tt-link" onClick={() => setRoute({ measure: 'host_total_ns' }, true)}>
+            <button type="button" className={textCss.link} onClick={() => setRoute({ measure: 'host_total_ns' }, true)}>
               Show host time
             </button>
           )}

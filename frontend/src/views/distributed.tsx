@@ -16,9 +16,13 @@ import { HeatMap } from '../widgets/heat'
 import { NoticeList } from '../widgets/notices'
 import { SmallTable } from '../widgets/payload'
 import { ViewFrame } from './parts/frame'
+import { HeadlineCard } from './parts/headline'
 import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import layoutCss from '../widgets/layout.module.css'
+import textCss from '../widgets/text.module.css'
+import css from './distributed.module.css'
 
 /** From so many workers on a bar is too thin: the heat map stands first. */
 const MANY = 16
@@ -34,7 +38,7 @@ export function Distributed({ base }: ViewProps) {
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
   return (
-    <div className="tt-distributed">
+    <div className={css.distributed}>
       <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
         {(view) => <Page view={view} />}
       </ViewFrame>
@@ -42,6 +46,7 @@ export function Distributed({ base }: ViewProps) {
         <TableSection
           view="distributed"
           base={query}
+          below
           groups={GROUPS}
           placeholder="Search workers and collectives, text or /regex/"
           detail={(row, table) => (
@@ -60,7 +65,7 @@ function Reading({ fraction }: { fraction: number | null }) {
   return (
     <>
       {fraction !== null && (
-        <p className="tt-none" role="status">
+        <p className={textCss.none} role="status">
           Reading the traces of all workers: {format(fraction, 'ratio')}
         </p>
       )}
@@ -80,14 +85,14 @@ function Page({ view }: { view: View }) {
     name.startsWith('by_step_') ? (pick(view, name, 'series') ?? []) : [],
   )
   return (
-    <div className="tt-overview">
+    <div className={`${layoutCss.grid} ${css.cards}`}>
       {headline && (
-        <Card className="tt-span12 tt-headline-card" label="Headline">
+        <HeadlineCard>
           <Headline figures={headline.figures} alarms={new Map()} />
-        </Card>
+        </HeadlineCard>
       )}
       {findings && findings.notices.length > 0 && (
-        <Card className="tt-span12" title={findings.title} subtitle={String(findings.notices.length)}>
+        <Card className={layoutCss.span12} title={findings.title} subtitle={String(findings.notices.length)}>
           <NoticeList notices={findings.notices} onLink={followLink} none="" />
         </Card>
       )}
@@ -95,16 +100,16 @@ function Page({ view }: { view: View }) {
       {waiting && <BarsCard series={waiting} wide={false} />}
       {matrices.length > 0 && <ByStep matrices={matrices} />}
       {devices && (
-        <Card className="tt-span12 tt-short" title={devices.title} subtitle="per node and process">
+        <Card className={`${layoutCss.span12} ${css.short}`} title={devices.title} subtitle="per node and process">
           <SmallTable table={devices} />
         </Card>
       )}
       {groups && (
-        <Card className="tt-span12 tt-short" title={groups.title} subtitle="as recorded">
+        <Card className={`${layoutCss.span12} ${css.short}`} title={groups.title} subtitle="as recorded">
           {groups.rows.length > 0 ? (
             <SmallTable table={groups} />
           ) : (
-            <p className="tt-none">The traces name no process group.</p>
+            <p className={textCss.none}>The traces name no process group.</p>
           )}
         </Card>
       )}
@@ -119,7 +124,7 @@ function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
   const bars = useMemo(() => ({ ...series, x: withoutShared(series.x.map(String)) }), [series])
   return (
     <Card
-      className={wide ? 'tt-span12' : 'tt-span6'}
+      className={wide ? layoutCss.span12 : layoutCss.span6}
       title={series.title}
       subtitle={series.subtitle}
       actions={
@@ -136,7 +141,7 @@ function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
         />
       }
     >
-      <div className="tt-legend-row" hidden={shown !== 'chart'}>
+      <div className={css.legend} hidden={shown !== 'chart'}>
         {series.lines.map((line) => (
           <span key={line.metric.key}>
             <Swatch color={categoryColor(line.category)} /> <MetricName metric={line.metric} />
@@ -148,6 +153,7 @@ function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
         <HeatMap
           series={turned(series)}
           row={series.x_metric.title}
+          dense={!wide}
           categories={series.lines.map((line) => line.category)}
         />
       )}
@@ -179,7 +185,7 @@ function ByStep({ matrices }: { matrices: Series[] }) {
   )
   return (
     <Card
-      className="tt-span12"
+      className={layoutCss.span12}
       title={`${shown.title} (${unit.symbol})`}
       subtitle={shown.subtitle}
       actions={

@@ -5,13 +5,14 @@ import { Bones } from '../widgets/basics'
 import { PayloadCard } from '../widgets/payload'
 import { ViewFrame } from './parts/frame'
 import type { ViewProps } from './view'
+import layoutCss from '../widgets/layout.module.css'
 
 export function Fallback({ id, base }: ViewProps) {
   const resource = useView(id, base)
   return (
     <ViewFrame resource={resource} bones={<Bones height={400} />} steps={String(base.steps ?? '')}>
       {(view) => (
-        <div className="tt-column">
+        <div className={layoutCss.column}>
           {Object.entries(view.payloads).map(([name, payload]) => (
             <PayloadCard key={name} payload={payload} onLink={followLink} />
           ))}

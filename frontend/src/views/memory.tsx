@@ -19,10 +19,17 @@ import { NoticeList } from '../widgets/notices'
 import { RangeFilter } from '../widgets/rangeFilter'
 import { rowText } from '../widgets/table'
 import { ViewFrame } from './parts/frame'
+import { HeadlineCard } from './parts/headline'
 import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import breakdownCss from '../widgets/breakdown.module.css'
+import layoutCss from '../widgets/layout.module.css'
+import textCss from '../widgets/text.module.css'
+import css from './memory.module.css'
+import frameCss from './parts/frame.module.css'
+import rowDetailCss from './parts/rowDetail.module.css'
 
 const groupsAt = (moment: string | undefined): Group[] => [
   { table: 'memory_operators', label: 'By operator', filters: ['name', 'device'] },
@@ -69,7 +76,7 @@ const Page = memo(({ base, profile, onPoint, onOpen }: ViewProps & Marking) => {
     before.current = steps
   }, [steps])
   return (
-    <div className="tt-page-table">
+    <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={330} />} steps={steps}>
         {(view) => <Top view={view} profile={profile} />}
       </ViewFrame>
@@ -91,14 +98,14 @@ function Top({ view, profile }: { view: View; profile: Profile }) {
   const calls = pick(view, 'driver_calls', 'figures')
   const bars = ['live_operators', 'live_modules'].flatMap((name) => pick(view, name, 'breakdown') ?? [])
   return (
-    <div className="tt-column">
+    <div className={layoutCss.column}>
       {summary && (
-        <Card className="tt-headline-card tt-memory-head" label={summary.title}>
+        <HeadlineCard className={css.head} label={summary.title}>
           {devices && <DevicePicker devices={devices} chosen={summary.title} />}
           <Headline figures={summary.figures} alarms={new Map()} />
-        </Card>
+        </HeadlineCard>
       )}
-      <div className="tt-memory-top">
+      <div className={css.top}>
         {series && <CurveCard series={series} summary={summary} profile={profile} />}
         {bars.length > 0 && <LiveCard bars={bars} />}
       </div>
@@ -111,11 +118,11 @@ function DevicePicker({ devices, chosen }: { devices: Figures; chosen: string })
   const names = devices.figures.map((figure) => figure.metric.title)
   const choose = (name: string) =>
     setRoute({ device: name === names[0] ? '' : name, where: '', row: '', at_ns: '' }, true)
-  if (names.length === 1) return <b className="tt-memory-device">{chosen}</b>
+  if (names.length === 1) return <b className={css.device}>{chosen}</b>
   if (names.length > 4) {
     return (
       <NativeSelect
-        className="tt-memory-device"
+        className={css.device}
         aria-label="Device"
         value={chosen}
         onChange={(event) => choose(event.currentTarget.value)}
@@ -123,9 +130,7 @@ function DevicePicker({ devices, chosen }: { devices: Figures; chosen: string })
       />
     )
   }
-  return (
-    <SegmentedControl className="tt-memory-device" aria-label="Device" value={chosen} onChange={choose} data={names} />
-  )
+  return <SegmentedControl className={css.device} aria-label="Device" value={chosen} onChange={choose} data={names} />
 }
 
 const figureOf = (figures: Figures | null, key: string) =>
@@ -172,7 +177,7 @@ function CurveCard({ series, summary, profile }: { series: Series; summary: Figu
       >
         <PointedBlock series={series} />
       </Curve>
-      <ul className="tt-key tt-curve-key">
+      <ul className={breakdownCss.key}>
         {series.lines.map((line) => (
           <LineKey key={line.metric.key} title={line.metric.title} category={line.category} />
         ))}
@@ -200,10 +205,10 @@ function LiveCard({ bars }: { bars: Breakdown[] }) {
   const bar = bars.find((item) => item.name === by) ?? bars[0]
   return (
     <Card
-      className="tt-memory-live"
+      className={css.live}
       title={route.at_ns ? `Live at ${format(Number(route.at_ns), 'ns')}` : 'Live at the peak'}
       actions={
-        <span className="tt-row">
+        <span className={textCss.row}>
           {route.at_ns && (
             <Button size="compact-xs" variant="default" onClick={() => setRoute({ at_ns: '' }, true)}>
               At the peak
@@ -224,11 +229,11 @@ function LiveCard({ bars }: { bars: Breakdown[] }) {
         </span>
       }
     >
-      <div className="tt-scroll" tabIndex={0}>
+      <div className={layoutCss.scroll} tabIndex={0}>
         {bar.total > 0 ? (
-          <BreakdownBar payload={bar} onLink={followLink} />
+          <BreakdownBar payload={bar} onLink={followLink} stacked />
         ) : (
-          <p className="tt-none">Nothing known to be live.</p>
+          <p className={textCss.none}>Nothing known to be live.</p>
         )}
       </div>
     </Card>
@@ -239,7 +244,7 @@ function Notes({ advice, calls }: { advice: Notices | null; calls: Figures | nul
   const any = calls?.figures.some((figure) => typeof figure.value === 'number' && figure.value > 0)
   if ((!advice || advice.notices.length === 0) && !any) return null
   return (
-    <div className="tt-memory-notes">
+    <div className={css.notes}>
       {advice && advice.notices.length > 0 && (
         <Card title={advice.title}>
           <NoticeList notices={advice.notices} onLink={followLink} none="" />
@@ -329,10 +334,10 @@ function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; onOpen: (
   }, [row, table, onOpen])
   const at = start ?? end
   return (
-    <div className="tt-detail-grid">
-      <div className="tt-detail-name">
-        <span className="tt-mono">{String(row[table.name_column] ?? '')}</span>
-        <span className="tt-row">
+    <div className={rowDetailCss.grid}>
+      <div data-testid="detail-name" className={rowDetailCss.name}>
+        <span className={textCss.mono}>{String(row[table.name_column] ?? '')}</span>
+        <span className={textCss.row}>
           {isBlock && at !== null && (
             <Button size="compact-xs" variant="default" onClick={() => showInTimeline(null, at, (end ?? at) - at)}>
               Show in timeline

@@ -13,6 +13,8 @@ import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import { TreePage } from './parts/treePage'
 import type { ViewProps } from './view'
+import layoutCss from '../widgets/layout.module.css'
+import frameCss from './parts/frame.module.css'
 
 export function Modules({ base }: ViewProps) {
   const resource = useView('modules', base)
@@ -36,7 +38,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   const hasTable = payloads.some(([, payload]) => payload.kind === 'table')
   if (!tree) {
     return (
-      <div className="tt-column">
+      <div className={layoutCss.column}>
         {payloads.map(([name, payload]) => (
           <PayloadCard key={name} payload={payload} onLink={followLink} />
         ))}
@@ -57,7 +59,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   ) : null
   if (route.form === 'table' && hasTable) {
     return (
-      <div className="tt-page-table">
+      <div className={frameCss.page}>
         <TableSection
           view="modules"
           base={base}

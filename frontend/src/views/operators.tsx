@@ -6,6 +6,7 @@ import { ViewFrame } from './parts/frame'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import frameCss from './parts/frame.module.css'
 
 const GROUPS: Group[] = [
   { table: 'operators', label: 'By operator' },
@@ -16,7 +17,7 @@ const KIND = { kind: 'operator' }
 export function Operators({ base }: ViewProps) {
   const resource = useView('operators', base)
   return (
-    <div className="tt-page-table">
+    <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={200} />} steps={String(base.steps ?? '')}>
         {(view) => <Donuts payloads={view.payloads} />}
       </ViewFrame>

@@ -13,18 +13,21 @@ import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { PayloadCard } from '../widgets/payload'
 import { ViewFrame } from './parts/frame'
+import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
 import type { ViewProps } from './view'
+import layoutCss from '../widgets/layout.module.css'
+import textCss from '../widgets/text.module.css'
 
 const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', 'configuration', 'data_quality'])
 
 const bones = (
-  <div className="tt-overview">
+  <div className={layoutCss.grid}>
     <PageBones />
-    <div className="tt-span8">
+    <div className={layoutCss.span8}>
       <Bones height={200} />
     </div>
-    <div className="tt-span4">
+    <div className={layoutCss.span4}>
       <Bones height={200} />
     </div>
   </div>
@@ -54,11 +57,11 @@ function Page({ view, whole }: { view: View; whole: View }) {
   )
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
   return (
-    <div className="tt-overview">
-      {headline && <HeadlineCard headline={headline} advice={advice} />}
+    <div className={layoutCss.grid}>
+      {headline && <Answer headline={headline} advice={advice} />}
       {steps && <StepsCard series={steps} wide={!average} />}
       {average && <AverageCard payload={average} wide={!steps} />}
-      <div className="tt-span8 tt-column">
+      <div className={`${layoutCss.span8} ${layoutCss.column}`}>
         {advice && (
           <Card title={advice.title} subtitle={advice.notices.length > 0 ? String(advice.notices.length) : undefined}>
             <NoticeList
@@ -74,7 +77,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
       </div>
       <SideCards devices={devices} configuration={configuration} />
       {rest.map((name) => (
-        <div key={name} className="tt-span12">
+        <div key={name} className={layoutCss.span12}>
           <PayloadCard payload={view.payloads[name]} onLink={followLink} />
         </div>
       ))}
@@ -82,7 +85,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   )
 }
 
-function HeadlineCard({ headline, advice }: { headline: Figures; advice: Notices | null }) {
+function Answer({ headline, advice }: { headline: Figures; advice: Notices | null }) {
   const first = advice?.notices[0]
   const alarms = useMemo(() => {
     const out = new Map<string, Severity>()
@@ -93,19 +96,19 @@ function HeadlineCard({ headline, advice }: { headline: Figures; advice: Notices
     return out
   }, [advice])
   return (
-    <Card className="tt-span12 tt-headline-card" label="Headline">
+    <HeadlineCard>
       <Headline figures={headline.figures} alarms={alarms} />
       {first && (
-        <p className={`tt-say tt-say-${first.severity}`}>
+        <Say severity={first.severity}>
           <Sentence notice={first} text={first.text} /> {first.evidence && <LinkButton link={first.evidence} />}
-        </p>
+        </Say>
       )}
-    </Card>
+    </HeadlineCard>
   )
 }
 
 const LinkButton = ({ link }: { link: Link }) => (
-  <button type="button" className="tt-link" onClick={() => followLink(link)}>
+  <button type="button" className={textCss.link} onClick={() => followLink(link)}>
     {link.text || 'Show evidence'}
   </button>
 )
@@ -119,7 +122,7 @@ function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
   const lit = useMemo(() => parseSteps(route.steps ?? '', series.x.map(String)), [route.steps, series])
   return (
     <Card
-      className={wide ? 'tt-span12' : 'tt-span8'}
+      className={wide ? layoutCss.span12 : layoutCss.span8}
       title={series.title}
       subtitle={[series.subtitle, 'click a bar to choose its step'].filter(Boolean).join(' · ')}
       actions={
@@ -135,7 +138,7 @@ function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
         />
       }
     >
-      <div className="tt-steps">
+      <div className={layoutCss.chart}>
         {form === 'chart' ? (
           <Chart series={series} height="100%" selected={lit} onBar={atIndex} />
         ) : (
@@ -148,7 +151,7 @@ function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
 
 function AverageCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
   return (
-    <Card className={wide ? 'tt-span12' : 'tt-span4'} title={payload.title} subtitle={payload.subtitle}>
+    <Card className={wide ? layoutCss.span12 : layoutCss.span4} title={payload.title} subtitle={payload.subtitle}>
       <BreakdownTable payload={payload} onLink={followLink} of={wide ? '% of recording' : '% of step'} />
     </Card>
   )
@@ -157,7 +160,7 @@ function AverageCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
 function SideCards({ devices, configuration }: { devices: Figures[]; configuration: Figures | null }) {
   if (devices.length === 0 && !configuration) return null
   return (
-    <div className="tt-span4 tt-column">
+    <div className={`${layoutCss.span4} ${layoutCss.column}`}>
       {devices.map((device) => (
         <Card key={device.name} title={device.title} subtitle={device.subtitle}>
           <FigureList figures={device.figures} />

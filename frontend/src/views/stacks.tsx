@@ -10,6 +10,7 @@ import { Bones } from '../widgets/basics'
 import { ViewFrame } from './parts/frame'
 import { TreePage } from './parts/treePage'
 import type { ViewProps } from './view'
+import textCss from '../widgets/text.module.css'
 
 const FRAMES = [
   { value: '', label: 'Python and operators' },
@@ -84,7 +85,7 @@ function Page({ view, query }: { view: View; query: Query }) {
     />
   ))
   const exports = tree.rows.length > 0 && (
-    <span className="tt-row">
+    <span className={textCss.row}>
       {FILES.map(({ format, label, title }) => (
         <Button
           key={format}

@@ -27,6 +27,11 @@ import { firstView, useTimeline } from './parts/timelineModel'
 import { TimelineText } from './parts/timelineText'
 import { TracksMenu, useTracks } from './parts/tracksMenu'
 import type { ViewProps } from './view'
+import basicsCss from '../widgets/basics.module.css'
+import textCss from '../widgets/text.module.css'
+import frameCss from './parts/frame.module.css'
+import toolbarCss from './parts/toolbar.module.css'
+import css from './timeline.module.css'
 
 const DEBOUNCE_MS = 160
 
@@ -133,8 +138,8 @@ function Page(props: {
     setRoute({ event: item ? String(item.event) : '' })
   }
   return (
-    <div className="tt-page-timeline">
-      <div className="tt-toolbar">
+    <div className={`${frameCss.page} ${css.page}`}>
+      <div data-testid="toolbar" className={toolbarCss.toolbar}>
         <SearchBox
           value={search}
           onChange={(next) => setRoute({ search: next })}
@@ -161,7 +166,7 @@ function Page(props: {
         {perfetto(view)}
       </div>
       {problem && <ProblemPanel problem={problem} />}
-      <section className="tt-card tt-timeline-card" aria-busy={busy} aria-label="Timeline">
+      <section className={`${basicsCss.card} ${css.card}`} aria-busy={busy} aria-label="Timeline">
         {text ? (
           <TimelineText profile={profile} view={view} search={search} onOpen={(next) => setRoute({ event: next })} />
         ) : (
@@ -189,14 +194,14 @@ function Page(props: {
             handle={handle}
           />
         )}
-        <footer className="tt-timeline-foot">
+        <footer data-testid="timeline-foot" className={css.foot}>
           <span>
             {format(view.end - view.start, 'ns')} in sight
             {busy && ' · loading…'}
             {notes.map((note) => ` · ${note}`)}
           </span>
           {colors === 'kind' && <Legend />}
-          <span className="tt-hint">
+          <span className={css.hint}>
             wheel or W S zoom · drag or A D move · shift + drag marks a range · F fits · arrows walk from event to event
           </span>
         </footer>
@@ -238,7 +243,7 @@ const KINDS: [string, string][] = [
 
 function Legend() {
   return (
-    <span className="tt-kinds">
+    <span className={css.kinds}>
       {KINDS.map(([kind, label]) => (
         <span key={kind}>
           <Swatch color={categoryColor(kind)} /> {label}
@@ -259,14 +264,14 @@ function Hits({ found, go }: { found: NonNullable<TimelineExtras['found']>; go: 
   const place = position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`
   const text = `${place} · ${count(inSight)} in sight · ${format(totalNs, 'ns')}${mean}`
   return (
-    <span className="tt-row tt-hits" role="status">
+    <span data-testid="hits" className={textCss.row} role="status">
       <ActionIcon variant="default" size="md" aria-label="Previous hit" disabled={!total} onClick={() => go(-1)}>
         <UpIcon />
       </ActionIcon>
       <ActionIcon variant="default" size="md" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
         <DownIcon />
       </ActionIcon>
-      <span className="tt-count tt-mute">{problem ?? text}</span>
+      <span className={`${toolbarCss.count} ${textCss.mute}`}>{problem ?? text}</span>
     </span>
   )
 }

@@ -6,6 +6,9 @@ import { DARK, LIGHT, type Theme } from '../canvas/surface'
 import { trendOf } from '../lib/color'
 import { exact, format, formatNumber, precise, type Scale, signed } from '../lib/format'
 import { CheckIcon, CopyIcon } from './icons'
+import css from './basics.module.css'
+import layoutCss from './layout.module.css'
+import textCss from './text.module.css'
 
 export const useTheme = (): Theme =>
   useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark' ? DARK : LIGHT
@@ -21,13 +24,13 @@ export function Card(props: {
   const { title, subtitle, actions, className, children, label } = props
   return (
     <section
-      className={`tt-card ${className ?? ''}`}
+      className={`${css.card} ${className ?? ''}`}
       aria-label={label ?? (typeof title === 'string' ? title : undefined)}
     >
       {title !== undefined && (
-        <header className="tt-card-head">
+        <header className={css.cardHead}>
           <h2>
-            <span className="tt-card-title">{title}</span>
+            <span className={css.cardTitle}>{title}</span>
             {subtitle && <small title={typeof subtitle === 'string' ? subtitle : undefined}>{subtitle}</small>}
           </h2>
           {actions}
@@ -51,11 +54,11 @@ const UNITS: Partial<Record<Unit, string>> = {
 export function MetricHelp({ metric }: { metric: Metric }) {
   const unit = UNITS[metric.unit]
   return (
-    <div className="tt-help">
+    <div className={css.help}>
       <b>{metric.title}</b>
       {metric.definition && <div>{metric.definition}</div>}
       {(unit || metric.window) && (
-        <div className="tt-help-foot">
+        <div className={css.helpFoot}>
           {unit && <>Unit: {unit}</>}
           {unit && metric.window && ' · '}
           {metric.window && <>Window: {metric.window}</>}
@@ -68,16 +71,18 @@ export function MetricHelp({ metric }: { metric: Metric }) {
 export function MetricName({ metric, children }: { metric: Metric; children?: ReactNode }) {
   return (
     <Tooltip label={<MetricHelp metric={metric} />}>
-      <span className="tt-metric" tabIndex={0}>
+      <span className={css.metric} tabIndex={0}>
         {children ?? metric.title}
       </span>
     </Tooltip>
   )
 }
 
+const TRENDS = { slower: css.slower, faster: css.faster, same: '' }
+
 /** The class that colours a change: time that was lost or won. Changes of other units only have a sign. */
 export const trendClass = (value: Scalar, unit: Unit) =>
-  unit === 'ns' && typeof value === 'number' ? `tt-trend-${trendOf(value)}` : ''
+  unit === 'ns' && typeof value === 'number' ? TRENDS[trendOf(value)] : ''
 
 /** A number with its unit; the exact value on hover. `change`: with its sign, in the colour of its direction. */
 export function Value(props: {
@@ -91,7 +96,7 @@ export function Value(props: {
   const { value, unit, scale, bare, whole, change } = props
   const text = bare && scale ? formatNumber(value, scale) : whole ? precise(value, unit) : format(value, unit, scale)
   const plain = unit === 'text' || unit === 'code'
-  const kind = unit === 'code' ? 'tt-mono' : 'tt-num'
+  const kind = unit === 'code' ? textCss.mono : textCss.num
   return (
     <span
       className={change ? `${kind} ${trendClass(value, unit)}` : kind}
@@ -164,7 +169,9 @@ export function CopyIconButton({ text, label }: { text: string; label: string })
 }
 
 export function Swatch({ color, idle }: { color: string; idle?: boolean }) {
-  return <i className={idle ? 'tt-swatch tt-idle' : 'tt-swatch'} style={idle ? undefined : { background: color }} />
+  return (
+    <i className={idle ? `${css.swatch} ${css.idle}` : css.swatch} style={idle ? undefined : { background: color }} />
+  )
 }
 
 export const Bones = ({ height }: { height: number | string }) => <Skeleton height={height} radius="md" />
@@ -172,13 +179,13 @@ export const Bones = ({ height }: { height: number | string }) => <Skeleton heig
 /** Where the first cards of a page will be. */
 export const PageBones = () => (
   <>
-    <div className="tt-span12">
+    <div className={layoutCss.span12}>
       <Bones height={78} />
     </div>
-    <div className="tt-span8">
+    <div className={layoutCss.span8}>
       <Bones height={330} />
     </div>
-    <div className="tt-span4">
+    <div className={layoutCss.span4}>
       <Bones height={330} />
     </div>
   </>

@@ -6,27 +6,33 @@ import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
 import { shortKernel } from '../lib/names'
 import { MetricHelp, MetricName, Swatch, Value } from './basics'
+import basicsCss from './basics.module.css'
+import css from './breakdown.module.css'
+import plainTableCss from './plainTable.module.css'
+import textCss from './text.module.css'
 
 export type OnLink = (link: Link) => void
 
 const share = (part: Part, total: number) => (total > 0 ? part.value / total : 0)
 const isIdle = (part: Part) => part.category === 'idle'
 
-export function BreakdownBar({ payload, onLink }: { payload: Breakdown; onLink: OnLink }) {
+/** `stacked`: the parts' names stand one below another. */
+export function BreakdownBar(props: { payload: Breakdown; onLink: OnLink; stacked?: boolean }) {
+  const { payload, onLink, stacked } = props
   const shown = payload.parts.filter((part) => part.value > 0)
   return (
     <div>
-      <div className="tt-strip" role="img" aria-label={describe(payload)}>
+      <div className={css.strip} role="img" aria-label={describe(payload)}>
         {shown.map((part) => (
           <Tooltip key={part.metric.key} label={<MetricHelp metric={part.metric} />}>
             <b
-              className={isIdle(part) ? 'tt-idle' : undefined}
+              className={isIdle(part) ? basicsCss.idle : undefined}
               style={{ flexGrow: part.value, background: isIdle(part) ? undefined : categoryColor(part.category) }}
             />
           </Tooltip>
         ))}
       </div>
-      <ul className="tt-key">
+      <ul className={stacked ? `${css.key} ${css.stacked}` : css.key}>
         {payload.parts.map((part) => (
           <li key={part.metric.key}>
             <Swatch color={categoryColor(part.category)} idle={isIdle(part)} />
@@ -36,7 +42,7 @@ export function BreakdownBar({ payload, onLink }: { payload: Breakdown; onLink: 
             </b>
           </li>
         ))}
-        <li className="tt-key-total">
+        <li className={css.keyTotal}>
           Total{' '}
           <b>
             <Value value={payload.total} unit={payload.unit} />
@@ -52,7 +58,7 @@ function PartName({ part, onLink }: { part: Part; onLink: OnLink }) {
   if (!link) return <MetricName metric={part.metric} />
   return (
     <Tooltip label={<MetricHelp metric={part.metric} />}>
-      <button type="button" className="tt-link tt-part" onClick={() => onLink(link)}>
+      <button type="button" className={textCss.link} onClick={() => onLink(link)}>
         {part.metric.title}
       </button>
     </Tooltip>
@@ -71,14 +77,12 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
   const scale = columnScale(payload.unit, [payload.total])
   const largest = Math.max(...payload.parts.map((part) => share(part, payload.total)), 1e-9)
   return (
-    <table className="tt-table">
+    <table className={plainTableCss.table}>
       <thead>
         <tr>
           <th scope="col">Category</th>
           <th scope="col">{scale.symbol || 'Value'}</th>
-          <th scope="col" className="tt-share-head">
-            {of}
-          </th>
+          <th scope="col">{of}</th>
         </tr>
       </thead>
       <tbody>
@@ -91,8 +95,8 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
             <td>
               <Value value={part.value} unit={payload.unit} scale={scale} bare />
             </td>
-            <td className="tt-share">
-              <span className="tt-share-bar">
+            <td className={css.share}>
+              <span className={css.shareBar}>
                 <i
                   style={{
                     width: `${(share(part, payload.total) / largest) * 100}%`,
@@ -100,7 +104,7 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
                   }}
                 />
               </span>
-              <span className="tt-num">{formatNumber(share(part, payload.total), columnScale('ratio', [1]))}</span>
+              <span className={textCss.num}>{formatNumber(share(part, payload.total), columnScale('ratio', [1]))}</span>
             </td>
           </tr>
         ))}
@@ -111,7 +115,7 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
           <td>
             <Value value={payload.total} unit={payload.unit} scale={scale} bare />
           </td>
-          <td className="tt-num">{payload.total > 0 ? '100.0' : '–'}</td>
+          <td className={textCss.num}>{payload.total > 0 ? '100.0' : '–'}</td>
         </tr>
       </tfoot>
     </table>
@@ -144,7 +148,7 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
   })
   const chosen = payload.parts.find((part) => part.metric.key === focus)
   return (
-    <div className="tt-donut">
+    <div className={css.donut}>
       <svg viewBox="0 0 100 100" role="img" aria-label={describe(payload)}>
         {slices
           .filter(({ part }) => part.value > 0)
@@ -154,21 +158,21 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
               key={part.metric.key}
               d={arc(from, to, 49, 32)}
               fill={categoryColor(part.category)}
-              className={focus && focus !== part.metric.key ? 'tt-dim' : undefined}
+              className={focus && focus !== part.metric.key ? css.dim : undefined}
               style={{ cursor: part.link ? 'pointer' : undefined }}
               onMouseEnter={() => setHover(part.metric.key)}
               onMouseLeave={() => setHover('')}
               onClick={() => part.link && onLink(part.link)}
             />
           ))}
-        <text x="50" y="49" className="tt-donut-value">
+        <text x="50" y="49" className={css.donutValue}>
           {chosen ? format(share(chosen, payload.total), 'ratio') : format(payload.total, payload.unit)}
         </text>
-        <text x="50" y="59" className="tt-donut-note">
+        <text x="50" y="59" className={css.donutNote}>
           {chosen ? 'of total' : 'total'}
         </text>
       </svg>
-      <ul className="tt-legend">
+      <ul data-testid="legend" className={css.legend}>
         {payload.parts.map((part) => (
           <LegendItem
             key={part.metric.key}
@@ -210,13 +214,13 @@ function LegendItem(props: {
     <li
       onMouseEnter={() => onHover(part.metric.key)}
       onMouseLeave={() => onHover('')}
-      className={active ? 'tt-active' : undefined}
+      className={active ? css.active : undefined}
     >
       <Swatch color={categoryColor(part.category)} />
       {link ? (
         <button
           type="button"
-          className="tt-legend-name"
+          className={css.legendName}
           title={part.metric.title}
           aria-pressed={active}
           onClick={() => onLink(link)}
@@ -226,14 +230,14 @@ function LegendItem(props: {
           {name}
         </button>
       ) : (
-        <span className="tt-legend-name" title={part.metric.definition || part.metric.title}>
+        <span className={css.legendName} title={part.metric.definition || part.metric.title}>
           {name}
         </span>
       )}
-      <span className="tt-num">
+      <span className={textCss.num}>
         {value} {symbol}
       </span>
-      <span className="tt-num tt-mute">{ratio}</span>
+      <span className={`${textCss.num} ${textCss.mute}`}>{ratio}</span>
     </li>
   )
 }

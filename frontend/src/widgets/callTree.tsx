@@ -8,6 +8,11 @@ import { shortCall } from '../lib/names'
 import { MetricName, Swatch, trendClass, Value } from './basics'
 import { ChevronRight } from './icons'
 import { Presence } from './tableCells'
+import css from './callTree.module.css'
+import layoutCss from './layout.module.css'
+import plainTableCss from './plainTable.module.css'
+import rowNameCss from './rowName.module.css'
+import textCss from './text.module.css'
 
 const FIRST = 40
 const MORE = 400
@@ -52,26 +57,26 @@ export function CallTree(props: {
   const ancestors: number[] = []
   for (let at = node; at >= 0; at = tree.parent[at]) ancestors.unshift(at)
   return (
-    <div ref={root} className="tt-calltree">
-      <nav aria-label="Place in the call tree" className="tt-crumbs">
+    <div ref={root} data-testid="call-tree" className={css.tree}>
+      <nav aria-label="Place in the call tree" data-testid="crumbs" className={css.crumbs}>
         {[-1, ...ancestors].map((at, i) => {
           const name = at < 0 ? 'All' : shortCall(String(tree.rows[at].name), String(tree.rows[at].node_kind))
           return (
             <span key={at}>
               {i > 0 && <ChevronRight />}
               {at === node ? (
-                <b aria-current="location" tabIndex={-1} className={at < 0 ? undefined : 'tt-mono'}>
+                <b aria-current="location" tabIndex={-1} className={at < 0 ? undefined : textCss.mono}>
                   {name}
                 </b>
               ) : (
-                <button type="button" className="tt-link" onClick={() => go(at)}>
-                  <span className={at < 0 ? undefined : 'tt-mono'}>{name}</span>
+                <button type="button" className={textCss.link} onClick={() => go(at)}>
+                  <span className={at < 0 ? undefined : textCss.mono}>{name}</span>
                 </button>
               )}
             </span>
           )
         })}
-        {node < 0 && <small className="tt-mute">choose a call to see what is below it</small>}
+        {node < 0 && <small className={textCss.mute}>choose a call to see what is below it</small>}
       </nav>
       {view.rows.length > 0 ? (
         <LevelTable
@@ -85,7 +90,7 @@ export function CallTree(props: {
         <Leaf level={view.whole} />
       )}
       {view.rows.some((row) => row.role === 'rest') && (
-        <button type="button" className="tt-link" onClick={() => setShown({ node, limit: limit + MORE })}>
+        <button type="button" className={textCss.link} onClick={() => setShown({ node, limit: limit + MORE })}>
           Show {Math.min(MORE, (children.get(node)?.length ?? 0) - limit).toLocaleString('en-US')} more
         </button>
       )}
@@ -95,7 +100,7 @@ export function CallTree(props: {
 
 function Leaf({ level }: { level: Level }) {
   return (
-    <p className="tt-none">
+    <p className={textCss.none}>
       Nothing was recorded below it. It took <Value value={level.base} unit="ns" /> on the baseline and{' '}
       <Value value={level.exp} unit="ns" /> on the experiment: <Value value={level.delta} unit="ns" change />.
     </p>
@@ -131,26 +136,26 @@ function LevelTable(props: {
     return known ? <MetricName metric={known}>{short}</MetricName> : short
   }
   return (
-    <div className="tt-scroll" tabIndex={0}>
-      <table className="tt-table tt-levels">
+    <div className={layoutCss.scroll} tabIndex={0}>
+      <table className={`${plainTableCss.table} ${css.levels}`}>
         <thead>
           <tr>
-            <th scope="col" className="tt-level-name">
+            <th scope="col" className={css.name}>
               Name
             </th>
-            <th scope="col" className="tt-level-calls">
+            <th scope="col" className={css.calls}>
               Calls
             </th>
-            <td className="tt-level-bars" />
+            <td className={css.bars} />
             <th scope="col">
-              <span className="tt-level-side">
+              <span className={css.side}>
                 <Swatch color="var(--tt-base)" />
                 {head('base_ns', 'Baseline')}
               </span>{' '}
               ({scale.symbol})
             </th>
             <th scope="col">
-              <span className="tt-level-side">
+              <span className={css.side}>
                 <Swatch color="var(--tt-exp)" />
                 {head('exp_ns', 'Experiment')}
               </span>{' '}
@@ -159,7 +164,7 @@ function LevelTable(props: {
             <th scope="col">
               {head('delta_ns', 'Change')} ({scale.symbol})
             </th>
-            <th scope="col" className="tt-level-sum">
+            <th scope="col" className={css.sum}>
               <MetricName metric={SUM} /> ({scale.symbol})
             </th>
           </tr>
@@ -168,25 +173,25 @@ function LevelTable(props: {
           {rows.map((row, i) => (
             <tr
               key={row.node >= 0 ? row.node : row.role}
-              className={row.below && row.role === 'child' ? 'tt-go' : undefined}
+              className={row.below && row.role === 'child' ? css.go : undefined}
               onClick={
                 row.below && row.role === 'child'
                   ? () => !window.getSelection()?.toString() && onDown(row.node)
                   : undefined
               }
             >
-              <th scope="row" className="tt-level-name">
+              <th scope="row" className={css.name}>
                 <NameCell row={row} onDown={onDown} />
               </th>
-              <td className="tt-level-calls">
+              <td className={css.calls}>
                 <Calls row={row} scale={calls} />
               </td>
-              <td className="tt-level-bars" aria-hidden="true">
+              <td className={css.bars} aria-hidden="true">
                 <Bar side="base" share={row.base / widest} />
                 <Bar side="exp" share={row.exp / widest} />
               </td>
               <Numbers level={row} scale={scale} />
-              <td className="tt-level-sum">
+              <td className={css.sum}>
                 <Accumulated from={i === 0 ? 0 : rows[i - 1].sum} to={row.sum} low={low} high={high} />
                 <Value value={row.sum} unit="ns" scale={scale} bare change />
               </td>
@@ -195,13 +200,13 @@ function LevelTable(props: {
         </tbody>
         <tfoot>
           <tr>
-            <th scope="row" className="tt-level-name">
+            <th scope="row" className={css.name}>
               {whole.name === '' ? 'All' : 'Whole'}
             </th>
-            <td className="tt-level-calls">{whole.baseCalls !== null && <Calls row={whole} scale={calls} />}</td>
-            <td className="tt-level-bars" />
+            <td className={css.calls}>{whole.baseCalls !== null && <Calls row={whole} scale={calls} />}</td>
+            <td className={css.bars} />
             <Numbers level={whole} scale={scale} />
-            <td className="tt-level-sum" />
+            <td className={css.sum} />
           </tr>
         </tfoot>
       </table>
@@ -210,25 +215,25 @@ function LevelTable(props: {
 }
 
 function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => void }) {
-  if (row.role === 'self') return <span className="tt-mute">itself</span>
+  if (row.role === 'self') return <span className={textCss.mute}>itself</span>
   if (row.role === 'rest')
-    return <span className="tt-mute">{row.below.toLocaleString('en-US')} others, each with a smaller change</span>
+    return <span className={textCss.mute}>{row.below.toLocaleString('en-US')} others, each with a smaller change</span>
   const name = (
-    <span className="tt-mono" title={row.name}>
+    <span data-testid="call" className={textCss.mono} title={row.name}>
       {shortCall(row.name, row.kind)}
     </span>
   )
   return (
-    <span className="tt-level-cell">
+    <span className={css.cell}>
       {row.kind !== 'phase' && (
-        <span title={row.kind} className="tt-row">
+        <span title={row.kind} className={textCss.row}>
           <Swatch color={categoryColor(row.kind)} />
         </span>
       )}
       {row.below > 0 ? (
         <button
           type="button"
-          className="tt-row-name"
+          className={rowNameCss.rowName}
           data-node={row.node}
           aria-label={`${row.name}: ${row.below} below`}
           onClick={(event) => {
@@ -240,7 +245,7 @@ function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => vo
           <ChevronRight />
         </button>
       ) : (
-        <span className="tt-row-name tt-level-leaf" title="Nothing was recorded below it">
+        <span className={`${rowNameCss.rowName} ${css.leaf}`} title="Nothing was recorded below it">
           {name}
         </span>
       )}
@@ -250,7 +255,10 @@ function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => vo
 }
 
 const Bar = ({ side, share }: { side: 'base' | 'exp'; share: number }) => (
-  <i className={`tt-pair tt-pair-${side}`} style={{ width: `${share * 100}%`, minWidth: share > 0 ? 1 : 0 }} />
+  <i
+    className={`${css.pair} ${side === 'base' ? css.base : css.exp}`}
+    style={{ width: `${share * 100}%`, minWidth: share > 0 ? 1 : 0 }}
+  />
 )
 
 function Calls({ row, scale }: { row: Level; scale: Scale }) {
@@ -258,7 +266,7 @@ function Calls({ row, scale }: { row: Level; scale: Scale }) {
   const [base, exp] = [formatNumber(row.baseCalls, scale), formatNumber(row.expCalls, scale)]
   const title = `Baseline ${exact(row.baseCalls, 'number')}, experiment ${exact(row.expCalls, 'number')}`
   return (
-    <span className="tt-num" title={title}>
+    <span className={textCss.num} title={title}>
       {base === exp ? base : `${base} → ${exp}`}
     </span>
   )
@@ -277,7 +285,7 @@ function Numbers({ level, scale }: { level: Level; scale: Scale }) {
       </td>
       <td>
         <span
-          className={`tt-num ${trendClass(level.delta, 'ns')}`}
+          className={`${textCss.num} ${trendClass(level.delta, 'ns')}`}
           title={[exact(level.delta, 'ns'), ratio].filter(Boolean).join(' · ')}
         >
           {signed(formatNumber(level.delta, scale), level.delta)}
@@ -292,11 +300,11 @@ function Accumulated({ from, to, low, high }: { from: number; to: number; low: n
   if (high === low) return null
   const at = (value: number) => ((value - low) / (high - low)) * 100
   return (
-    <span className="tt-accumulated" aria-hidden="true">
-      <i className="tt-zero" style={{ left: `${at(0)}%` }} />
+    <span className={css.accumulated} aria-hidden="true">
+      <i className={css.zero} style={{ left: `${at(0)}%` }} />
       {to !== from && (
         <i
-          className={to > from ? 'tt-rise' : 'tt-fall'}
+          className={to > from ? css.rise : css.fall}
           style={{ left: `${at(Math.min(from, to))}%`, width: `${Math.abs(at(to) - at(from))}%` }}
         />
       )}

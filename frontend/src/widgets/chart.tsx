@@ -5,6 +5,9 @@ import { formatNumber } from '../lib/format'
 import { useTheme, Value } from './basics'
 import { chartOption, chartScale, totalsOf, xLabels } from './chartOption'
 import { PlotFrame, usePlot } from './plot'
+import layoutCss from './layout.module.css'
+import plainTableCss from './plainTable.module.css'
+import textCss from './text.module.css'
 
 export function Chart(props: {
   series: Series
@@ -60,8 +63,8 @@ export function SeriesTable({
   const totals = totalsOf(series)
   const stacked = series.style === 'stacked_bars'
   return (
-    <div className="tt-scroll" tabIndex={0}>
-      <table className="tt-table">
+    <div className={layoutCss.scroll} tabIndex={0}>
+      <table className={plainTableCss.table}>
         <thead>
           <tr>
             <th scope="col">
@@ -82,7 +85,12 @@ export function SeriesTable({
             <tr key={label}>
               <th scope="row">
                 {onPick ? (
-                  <button type="button" className="tt-link" title={pick} onClick={() => onPick(String(series.x[i]))}>
+                  <button
+                    type="button"
+                    className={textCss.link}
+                    title={pick}
+                    onClick={() => onPick(String(series.x[i]))}
+                  >
                     {label}
                   </button>
                 ) : (

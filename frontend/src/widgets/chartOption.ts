@@ -4,14 +4,16 @@ import type { Line, Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber, type Scale } from '../lib/format'
+import { SANS } from '../lib/tokens'
+import basicsCss from './basics.module.css'
+import textCss from './text.module.css'
+import tipCss from './tip.module.css'
 
 export interface ChartLook {
   theme: Theme
   selected: ReadonlySet<string>
   compact: boolean
 }
-
-export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
 
 export const totalsOf = (series: Series): number[] =>
   series.x.map((_, i) => series.lines.reduce((sum, line) => sum + (line.values[i] ?? 0), 0))
@@ -72,22 +74,22 @@ function cell(row: HTMLElement, text: string, className: string): void {
 /** What stands in a chart's tooltip: nodes, because ECharts takes a text for markup. */
 export function tipNode(title: string, rows: readonly TipRow[]): HTMLElement {
   const root = document.createElement('div')
-  root.className = 'tt-tip'
+  root.className = tipCss.tip
   const head = document.createElement('div')
-  head.className = 'tt-tip-head'
+  head.className = tipCss.head
   head.textContent = title
   root.append(head)
   for (const { name, color, value, note, strong } of rows) {
     const line = document.createElement('div')
-    line.className = strong ? 'tt-tip-row tt-strong' : 'tt-tip-row'
+    line.className = strong ? `${tipCss.row} ${textCss.strong}` : tipCss.row
     const swatch = document.createElement('i')
-    swatch.className = 'tt-swatch'
+    swatch.className = basicsCss.swatch
     if (color) swatch.style.background = color
     else swatch.style.visibility = 'hidden'
     line.append(swatch)
-    cell(line, name, 'tt-tip-name')
-    cell(line, value, 'tt-num')
-    if (note !== undefined) cell(line, note, 'tt-num tt-mute')
+    cell(line, name, tipCss.name)
+    cell(line, value, textCss.num)
+    if (note !== undefined) cell(line, note, `${textCss.num} ${textCss.mute} ${tipCss.note}`)
     root.append(line)
   }
   return root
@@ -136,12 +138,12 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const { theme, compact } = look
   const scale = chartScale(series)
   const { labels, scale: xScale } = xLabels(series)
-  const text = { color: theme.mute, fontSize: 11, fontFamily: FONT }
+  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   const many = series.x.length > 60
   const yTitle = series.style === 'stacked_bars' ? 'time' : (series.lines[0]?.metric.title ?? '')
   return {
     animation: false,
-    textStyle: { fontFamily: FONT },
+    textStyle: { fontFamily: SANS },
     grid: {
       left: compact ? 46 : 58,
       right: 14,

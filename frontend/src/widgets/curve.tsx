@@ -2,11 +2,12 @@
 import { ActionIcon, Tooltip } from '@mantine/core'
 import { type CSSProperties, type PointerEvent, type ReactNode, useMemo, useState } from 'react'
 import type { Series } from '../api/payloads'
-import { MARK } from '../canvas/surface'
 import { format } from '../lib/format'
 import { useTheme } from './basics'
 import { type Band, type CurveMarks, curveOption, GRID, windowOf } from './curveOption'
 import { PlotFrame, usePlot } from './plot'
+import css from './curve.module.css'
+import textCss from './text.module.css'
 
 const DRAG_PX = 5
 
@@ -45,7 +46,8 @@ export function Curve(props: {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the buttons above the curve do the same by keyboard
     <div
-      className="tt-curve"
+      data-testid="curve"
+      className={css.curve}
       onPointerDown={(event) => {
         const box = frame.current?.getBoundingClientRect()
         if (event.button !== 0 || !chart.current || !box) return
@@ -62,10 +64,7 @@ export function Curve(props: {
       <PlotFrame frame={frame} drawn={drawn} height={height} label={summary(series, marks)} />
       {children}
       {drag && Math.abs(drag.to - drag.from) >= DRAG_PX && (
-        <i
-          className="tt-curve-drag"
-          style={{ left: Math.min(drag.from, drag.to), width: Math.abs(drag.to - drag.from) }}
-        />
+        <i className={css.drag} style={{ left: Math.min(drag.from, drag.to), width: Math.abs(drag.to - drag.from) }} />
       )}
     </div>
   )
@@ -78,7 +77,6 @@ export function CurveBlock({ series, life }: { series: Series; life: Band }) {
   const [from, to] = [share(life.start), share(life.end)]
   const room = `(100% - ${GRID.left + GRID.right}px)`
   const style: CSSProperties = {
-    color: MARK,
     top: GRID.top,
     bottom: GRID.bottom,
     left: `calc(${GRID.left}px + ${room} * ${from})`,
@@ -86,7 +84,7 @@ export function CurveBlock({ series, life }: { series: Series; life: Band }) {
     borderLeftWidth: life.start >= start && life.start <= end ? 2 : 0,
     borderRightWidth: life.end >= start && life.end <= end ? 2 : 0,
   }
-  return <i className="tt-curve-block" style={style} />
+  return <i data-testid="curve-block" className={css.block} style={style} />
 }
 
 function summary(series: Series, { peak }: CurveMarks): string {
@@ -120,7 +118,7 @@ export function CurveButtons(props: {
     ['Show the whole window', '↺', onReset, zoomed],
   ]
   return (
-    <span className="tt-row">
+    <span className={textCss.row}>
       {buttons.map(([title, sign, action, enabled]) => (
         <Tooltip key={title} label={title}>
           <ActionIcon size="sm" variant="default" aria-label={title} disabled={!enabled} onClick={action}>

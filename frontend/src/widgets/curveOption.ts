@@ -1,9 +1,10 @@
 // A series over time as steps: values hold until the next event. Profiler steps stand behind it, the peak is marked.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Series } from '../api/payloads'
-import { MARK, type Theme } from '../canvas/surface'
+import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, type Scale, scaleFor } from '../lib/format'
+import { SANS } from '../lib/tokens'
 import { tooltipNode } from './chartOption'
 
 export interface Band {
@@ -18,8 +19,6 @@ export interface CurveMarks {
   /** A chosen moment. */
   moment: number | null
 }
-
-const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
 
 /** Room around the drawing, in pixels: what lies over it stands in the same frame. */
 export const GRID = { left: 62, right: 18, top: 30, bottom: 42 }
@@ -76,10 +75,10 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
   const scale = axisScale(series)
   const window = windowOf(series)
   const xScale = columnScale('ns', [window[1] - window[0] || 1])
-  const text = { color: theme.mute, fontSize: 11, fontFamily: FONT }
+  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   return {
     animation: false,
-    textStyle: { fontFamily: FONT },
+    textStyle: { fontFamily: SANS },
     grid: GRID,
     tooltip: tooltip(series, scale, theme),
     xAxis: {
@@ -150,7 +149,11 @@ function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
         { xAxis: gap.end },
       ]),
       ...visibleBands(moment, window).map((band) => [
-        { xAxis: band.start, name: '', itemStyle: { color: MARK, opacity: 0.28, borderColor: MARK, borderWidth: 1 } },
+        {
+          xAxis: band.start,
+          name: '',
+          itemStyle: { color: theme.mark, opacity: 0.28, borderColor: theme.mark, borderWidth: 1 },
+        },
         { xAxis: band.end },
       ]),
     ],
@@ -164,7 +167,7 @@ function point({ peak }: CurveMarks, window: [number, number], scale: Scale, the
     symbol: 'circle',
     symbolSize: 9,
     silent: true,
-    itemStyle: { color: MARK, borderColor: theme.panel, borderWidth: 1.5 },
+    itemStyle: { color: theme.mark, borderColor: theme.panel, borderWidth: 1.5 },
     label: {
       show: true,
       position: left ? 'left' : 'right',

@@ -3,10 +3,13 @@ import type { Figure, Figures, Severity } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { isChange } from '../lib/format'
 import { MetricName, Value } from './basics'
+import css from './figures.module.css'
+
+const ALARMS: Partial<Record<Severity, string>> = { high: css.alarmHigh, medium: css.alarmMedium }
 
 export function Headline({ figures, alarms }: { figures: readonly Figure[]; alarms: ReadonlyMap<string, Severity> }) {
   return (
-    <dl className="tt-headline">
+    <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
         const alarm = alarms.get(figure.metric.key)
         return (
@@ -14,7 +17,7 @@ export function Headline({ figures, alarms }: { figures: readonly Figure[]; alar
             <dt>
               <MetricName metric={figure.metric} />
             </dt>
-            <dd className={alarm ? `tt-alarm-${alarm}` : undefined}>
+            <dd className={alarm && ALARMS[alarm]}>
               <b>
                 <Value value={figure.value} unit={figure.metric.unit} change={isChange(figure.metric.key)} />
               </b>
@@ -30,7 +33,7 @@ export function Headline({ figures, alarms }: { figures: readonly Figure[]; alar
 /** `whole`: every digit of a recorded value, for a single event. */
 export function FigureList({ figures, whole }: { figures: readonly Figure[]; whole?: boolean }) {
   return (
-    <dl className="tt-list">
+    <dl className={css.list}>
       {figures.map((figure) => (
         <div key={figure.metric.key}>
           <dt>

@@ -2,9 +2,13 @@
 import { Tooltip } from '@mantine/core'
 import type { CSSProperties } from 'react'
 import type { Series } from '../api/payloads'
-import { categoryColor, inkOn, mix, SURFACE } from '../lib/color'
+import { categoryColor, inkOn, mix } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
 import { useTheme } from './basics'
+import css from './heat.module.css'
+import layoutCss from './layout.module.css'
+import plainTableCss from './plainTable.module.css'
+import textCss from './text.module.css'
 
 /** Numbers are written into the cells up to so many columns; hover shows them always. */
 const WRITTEN = 14
@@ -18,15 +22,15 @@ const FAINT = 0.06
 /** With more columns than numbers fit, so many of them are named. */
 const NAMED = 12
 
-export function HeatMap(props: { series: Series; row: string; categories?: readonly string[] }) {
-  const { series, row, categories } = props
+export function HeatMap(props: { series: Series; row: string; categories?: readonly string[]; dense?: boolean }) {
+  const { series, row, categories, dense } = props
   const theme = useTheme()
   const values = series.lines.flatMap((line) => line.values)
   const unit = series.lines[0]?.metric.unit ?? 'number'
   const scale = columnScale(unit, values)
   const most = Math.max(...values.map((value) => value ?? 0), 0)
-  const surface = theme.dark ? SURFACE.dark : SURFACE.light
-  const shade = (category: string, part: number) => mix(categoryColor(category), surface, FAINT + (1 - FAINT) * part)
+  const shade = (category: string, part: number) =>
+    mix(categoryColor(category), theme.panel, FAINT + (1 - FAINT) * part)
   const written = series.x.length <= WRITTEN
   const every = written ? 1 : Math.ceil(series.x.length / NAMED)
   const longest = Math.max(row.length, ...series.lines.map((line) => line.metric.title.length))
@@ -38,7 +42,7 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
   } as CSSProperties
   return (
     <>
-      <div className="tt-heat-legend">
+      <div data-testid="heat-legend" className={css.legend}>
         <span>0</span>
         {[...new Set(categories ?? [series.lines[0]?.category ?? ''])].map((category) => (
           <i
@@ -50,14 +54,17 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
         {values.includes(null) && <span>· empty: not recorded</span>}
       </div>
       <div
-        className={series.lines.length >= SMALL ? 'tt-scroll tt-heat tt-heat-small' : 'tt-scroll tt-heat'}
+        className={[layoutCss.scroll, css.heat, dense && css.dense, series.lines.length >= SMALL && css.small]
+          .filter(Boolean)
+          .join(' ')}
+        data-testid="heat"
         style={widths}
         tabIndex={0}
       >
-        <table className="tt-table" aria-label={`${series.title} (${scale.symbol || unit})`}>
+        <table className={plainTableCss.table} aria-label={`${series.title} (${scale.symbol || unit})`}>
           <thead>
             <tr>
-              <th scope="col" className="tt-left">
+              <th scope="col" className={textCss.left}>
                 {row}
               </th>
               {series.x.map((x, i) => (
@@ -70,7 +77,7 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
           <tbody>
             {series.lines.map((line) => (
               <tr key={line.metric.key}>
-                <th scope="row" className="tt-left" title={line.metric.title}>
+                <th scope="row" className={textCss.left} title={line.metric.title}>
                   {line.metric.title}
                 </th>
                 {line.values.map((value, i) => {

@@ -6,6 +6,9 @@ import { fit as sharpen } from '../canvas/surface'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useTheme } from './basics'
+import css from './icicle.module.css'
+import textCss from './text.module.css'
+import tipCss from './tip.module.css'
 
 /** A canvas has its limits; what a recursion calls deeper down stands in the table. */
 const MAX_LEVELS = 400
@@ -72,9 +75,9 @@ export function Icicle(props: {
   }
   const title = tree.columns.find((column) => column.metric.key === valueKey)?.metric.title ?? valueKey
   return (
-    <div className="tt-icicle">
+    <div data-testid="icicle" className={css.icicle}>
       {model.total === 0 && (
-        <div className="tt-none">
+        <div className={textCss.none}>
           {title} is 0 everywhere: no {noun} to draw.
         </div>
       )}
@@ -97,20 +100,22 @@ export function Icicle(props: {
         }}
         onKeyDown={onKey}
       />
-      <span className="tt-sr" role="status">
+      <span className={textCss.sr} role="status">
         {selected >= 0 &&
           `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, 'ns')}`}
       </span>
       {hover && (
         <div
-          className="tt-tip tt-float"
+          className={`${tipCss.tip} ${tipCss.float}`}
           style={{ left: Math.min(hover.x + 12, Math.max(0, width - 260)), top: hover.y + 14 }}
         >
-          <div className="tt-tip-head tt-mono">{String(tree.rows[hover.node][tree.label_column] ?? '')}</div>
+          <div className={`${tipCss.head} ${textCss.mono}`}>
+            {String(tree.rows[hover.node][tree.label_column] ?? '')}
+          </div>
           {text(hover.node).map((line) => (
-            <div className="tt-tip-row" key={line.title}>
-              <span className="tt-tip-name">{line.title}</span>
-              <span className="tt-num">{line.value}</span>
+            <div className={tipCss.row} key={line.title}>
+              <span className={tipCss.name}>{line.title}</span>
+              <span className={textCss.num}>{line.value}</span>
             </div>
           ))}
         </div>

@@ -3,6 +3,9 @@ import type { Link, Notice } from '../api/payloads'
 import { format, isChange, signed } from '../lib/format'
 import { pieces } from '../lib/template'
 import { MetricName, Value } from './basics'
+import badgeCss from './badge.module.css'
+import css from './notices.module.css'
+import textCss from './text.module.css'
 
 /** A template with its figures in bold; all of it text, never markup. */
 export function Sentence({ notice, text }: { notice: Notice; text: string }) {
@@ -24,17 +27,24 @@ export function Sentence({ notice, text }: { notice: Notice; text: string }) {
   )
 }
 
+const BADGES = {
+  high: `${badgeCss.badge} ${badgeCss.high}`,
+  medium: `${badgeCss.badge} ${badgeCss.medium}`,
+  low: badgeCss.badge,
+  info: badgeCss.badge,
+}
+
 const isWeb = (url: string) => /^https?:\/\//i.test(url)
 
 export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: Link) => void }) {
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice
   return (
-    <li className="tt-notice">
-      <span className={`tt-badge tt-${notice.severity}`}>
+    <li className={css.notice}>
+      <span className={BADGES[notice.severity]}>
         {measure ? (
           <MetricName metric={measure.metric}>
-            <span className="tt-sr">{notice.severity}: </span>
+            <span className={textCss.sr}>{notice.severity}: </span>
             {isChange(measure.metric.key)
               ? signed(format(measure.value, measure.metric.unit), measure.value)
               : format(measure.value, measure.metric.unit)}
@@ -62,7 +72,7 @@ export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: 
         </p>
       </div>
       {evidence && (
-        <button type="button" className="tt-link" onClick={() => onLink(evidence)}>
+        <button type="button" className={textCss.link} onClick={() => onLink(evidence)}>
           {evidence.text || 'Show evidence'}
         </button>
       )}
@@ -79,9 +89,9 @@ export function NoticeList({
   onLink: (link: Link) => void
   none: string
 }) {
-  if (notices.length === 0) return <p className="tt-none">{none}</p>
+  if (notices.length === 0) return <p className={textCss.none}>{none}</p>
   return (
-    <ul className="tt-notices">
+    <ul className={css.notices}>
       {notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a rule may speak twice; the order is fixed
         <NoticeItem key={`${notice.rule} ${i}`} notice={notice} onLink={onLink} />

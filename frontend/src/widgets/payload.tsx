@@ -9,6 +9,9 @@ import { FiguresBlock } from './figures'
 import { Icicle } from './icicle'
 import { NoticeList } from './notices'
 import { TreeTable } from './tree'
+import layoutCss from './layout.module.css'
+import plainTableCss from './plainTable.module.css'
+import textCss from './text.module.css'
 
 export function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink: (link: Link) => void }) {
   if (payload.style === 'donut') return <Donut payload={payload} onLink={onLink} />
@@ -53,8 +56,8 @@ export function PayloadCard({ payload, onLink }: { payload: Payload; onLink: (li
 
 function TrackList({ tracks }: { tracks: readonly TimelineTrack[] }) {
   return (
-    <table className="tt-table">
-      <caption className="tt-sr">What the timeline shows</caption>
+    <table className={plainTableCss.table}>
+      <caption className={textCss.sr}>What the timeline shows</caption>
       <thead>
         <tr>
           <th scope="col">Track</th>
@@ -65,7 +68,7 @@ function TrackList({ tracks }: { tracks: readonly TimelineTrack[] }) {
         {tracks.map((track) => (
           <tr key={track.id}>
             <th scope="row">{track.subtitle ? `${track.title} · ${track.subtitle}` : track.title}</th>
-            <td className="tt-num">{track.events.toLocaleString('en-US')}</td>
+            <td className={textCss.num}>{track.events.toLocaleString('en-US')}</td>
           </tr>
         ))}
       </tbody>
@@ -104,12 +107,12 @@ export function SmallTable({ table, limit = 100 }: { table: Table; limit?: numbe
     [table],
   )
   return (
-    <div className="tt-scroll" tabIndex={0}>
-      <table className="tt-table">
+    <div className={layoutCss.scroll} tabIndex={0}>
+      <table className={plainTableCss.table}>
         <thead>
           <tr>
             {columns.map(({ metric }) => (
-              <th key={metric.key} scope="col" className={isNumeric(metric.unit) ? 'tt-right' : 'tt-left'}>
+              <th key={metric.key} scope="col" className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
                 <MetricName metric={metric} />
                 {scales.get(metric.key)?.symbol && ` (${scales.get(metric.key)?.symbol})`}
               </th>
@@ -121,7 +124,7 @@ export function SmallTable({ table, limit = 100 }: { table: Table; limit?: numbe
             // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
             <tr key={i}>
               {columns.map(({ metric }) => (
-                <td key={metric.key} className={isNumeric(metric.unit) ? 'tt-right' : 'tt-left'}>
+                <td key={metric.key} className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
                   <Value
                     value={row[metric.key] ?? null}
                     unit={metric.unit}
@@ -135,7 +138,7 @@ export function SmallTable({ table, limit = 100 }: { table: Table; limit?: numbe
         </tbody>
       </table>
       {table.matched_rows > rows.length && (
-        <p className="tt-none">
+        <p className={textCss.none}>
           {rows.length.toLocaleString('en-US')} of {table.matched_rows.toLocaleString('en-US')} rows
         </p>
       )}

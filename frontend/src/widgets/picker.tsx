@@ -3,6 +3,8 @@ import { Combobox, ScrollArea, useCombobox } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { format } from '../lib/format'
 import { ChevronDown } from './icons'
+import css from './picker.module.css'
+import textCss from './text.module.css'
 
 export interface Choice {
   value: string
@@ -43,7 +45,7 @@ export function Picker(props: {
   const current = choices.find((choice) => choice.value === value)
   if (choices.length <= 1) {
     return (
-      <div className="tt-pick tt-pick-label">
+      <div className={`${css.pick} ${css.label}`}>
         <small>{label}</small>
         <span title={current?.label ?? value}>{current?.label ?? (value || '–')}</span>
       </div>
@@ -64,10 +66,10 @@ export function Picker(props: {
       }}
     >
       <Combobox.Target>
-        <button type="button" className="tt-pick" onClick={() => box.toggleDropdown()}>
+        <button type="button" className={css.pick} onClick={() => box.toggleDropdown()}>
           <small>
             {label}
-            <span className="tt-sr">: </span>
+            <span className={textCss.sr}>: </span>
           </small>
           <span title={current?.label}>
             {current?.label ?? value}
@@ -75,7 +77,7 @@ export function Picker(props: {
           </span>
         </button>
       </Combobox.Target>
-      <Combobox.Dropdown className="tt-pick-list">
+      <Combobox.Dropdown className={css.list}>
         {choices.length >= FILTER_FROM && (
           <Combobox.Search
             value={filter}
@@ -97,10 +99,10 @@ export function Picker(props: {
                 active={choice.value === value}
                 selected={choice.value === value}
               >
-                <span className="tt-pick-item">
-                  <span className={choice.value === value ? 'tt-strong' : undefined}>{choice.label}</span>
+                <span className={css.item}>
+                  <span className={choice.value === value ? textCss.strong : undefined}>{choice.label}</span>
                   {choice.note && (
-                    <small className={choice.tone ? `tt-tone-${choice.tone}` : undefined}>{choice.note}</small>
+                    <small className={choice.tone && (choice.tone === 'bad' ? css.bad : css.busy)}>{choice.note}</small>
                   )}
                 </span>
               </Combobox.Option>

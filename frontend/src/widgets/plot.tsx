@@ -1,5 +1,6 @@
 // The frame of a chart: loads the library once, draws, and redraws on a new size and a new option.
 import { type RefObject, useEffect, useRef, useState } from 'react'
+import css from './plot.module.css'
 
 type Library = typeof import('./echarts')
 export type Instance = ReturnType<Library['init']>
@@ -54,5 +55,15 @@ export function PlotFrame(props: {
   label: string
 }) {
   const { frame, drawn, height, label } = props
-  return <div ref={frame} className="tt-chart" aria-busy={!drawn} style={{ height }} role="img" aria-label={label} />
+  return (
+    <div
+      ref={frame}
+      data-testid="chart"
+      className={css.chart}
+      aria-busy={!drawn}
+      style={{ height }}
+      role="img"
+      aria-label={label}
+    />
+  )
 }

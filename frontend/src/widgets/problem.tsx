@@ -3,18 +3,21 @@ import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Problem } from '../api/payloads'
 import { useCopied } from './basics'
+import basicsCss from './basics.module.css'
+import css from './problem.module.css'
+import textCss from './text.module.css'
 
 export function ProblemPanel({ problem, action, title }: { problem: Problem; action?: ReactNode; title?: string }) {
   const [copied, copy] = useCopied()
   return (
-    <div className="tt-problem" role="alert">
-      {title && <div className="tt-problem-title">{title}</div>}
+    <div data-testid="problem" className={`${basicsCss.panel} ${css.problem}`} role="alert">
+      {title && <div className={css.title}>{title}</div>}
       <h2>{problem.what}</h2>
       <dl>
         {problem.where && (
           <>
             <dt>Where</dt>
-            <dd className="tt-mono">{problem.where}</dd>
+            <dd className={textCss.mono}>{problem.where}</dd>
           </>
         )}
         {problem.do && (
@@ -24,7 +27,7 @@ export function ProblemPanel({ problem, action, title }: { problem: Problem; act
           </>
         )}
       </dl>
-      <div className="tt-row">
+      <div className={textCss.row}>
         {action}
         <Button
           size="xs"

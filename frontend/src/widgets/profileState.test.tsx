@@ -16,7 +16,7 @@ function shown(loading: Partial<Loading>, events_read = 0): string {
       <LoadingPanel profile={profile} span={null} />
     </MantineProvider>,
   )
-  const body = html.slice(html.indexOf('tt-loading'))
+  const body = html.slice(html.indexOf('role="status"'))
   return body.replaceAll(/<style.*?<\/style>/gs, '').replaceAll(/<[^>]*>/g, '|')
 }
 

@@ -7,6 +7,10 @@ import { countsByKind, eventsPerSecond, STAGES, secondsLeft } from '../lib/loadi
 import { addressText } from '../lib/profiles'
 import { PageBones } from './basics'
 import { ProblemPanel } from './problem'
+import basicsCss from './basics.module.css'
+import layoutCss from './layout.module.css'
+import css from './profileState.module.css'
+import textCss from './text.module.css'
 
 /** `side` says which of several profiles it is. */
 export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | null; side?: string }) {
@@ -18,14 +22,14 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
   const title = [side, STAGES[loading?.stage ?? 'reading']].filter(Boolean).join(': ')
   return (
     <div>
-      <div className="tt-loading" role="status">
-        <div className="tt-loading-line">
+      <div className={`${basicsCss.panel} ${css.loading}`} role="status">
+        <div className={css.line}>
           <b>{title}</b>
-          {fraction !== null && <span className="tt-num">{Math.floor(fraction * 100)} %</span>}
+          {fraction !== null && <span className={textCss.num}>{Math.floor(fraction * 100)} %</span>}
           {profile && profile.events_read > 0 && <span>{format(profile.events_read, 'count')} events</span>}
           {speed !== null && <span>{format(speed, 'count')} events/s</span>}
           {left !== null && <span>about {timeLeft(left)} left</span>}
-          {span && <span className="tt-mute">{format(span.size_bytes, 'bytes')}</span>}
+          {span && <span className={textCss.mute}>{format(span.size_bytes, 'bytes')}</span>}
         </div>
         <Progress
           value={(fraction ?? 1) * 100}
@@ -36,16 +40,16 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
           aria-label={title}
         />
         {loading && (
-          <ul className="tt-loading-kinds">
+          <ul className={css.kinds}>
             {countsByKind(loading).map(([kind, count]) => (
               <li key={kind}>
-                {kind} <span className="tt-num">{format(count, 'count')}</span>
+                {kind} <span className={textCss.num}>{format(count, 'count')}</span>
               </li>
             ))}
           </ul>
         )}
         {loading && loading.about.length > 0 && (
-          <dl className="tt-loading-about" aria-label="About the trace">
+          <dl className={css.about} aria-label="About the trace">
             {loading.about.map(({ metric, value }) => (
               <div key={metric.key}>
                 <dt title={metric.definition}>{metric.title}</dt>
@@ -55,7 +59,7 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
           </dl>
         )}
       </div>
-      <div className="tt-overview" aria-hidden="true">
+      <div className={layoutCss.grid} aria-hidden="true">
         <PageBones />
       </div>
     </div>

@@ -5,6 +5,7 @@ import type { Unit } from '../api/payloads'
 import { format } from '../lib/format'
 import { readQuantity, writeQuantity } from '../lib/quantity'
 import { ChevronDown } from './icons'
+import css from './rangeFilter.module.css'
 
 export interface Range {
   /** Whole numbers as text, '' = no limit. */
@@ -35,14 +36,14 @@ export function RangeFilter(props: {
         <Button
           size="sm"
           variant={set ? 'light' : 'default'}
-          className="tt-range-button"
+          className={css.button}
           rightSection={<ChevronDown />}
           aria-label={`${label}: ${set ? said(range, unit) : 'any'}`}
         >
           {set ? `${label} ${said(range, unit)}` : label}
         </Button>
       </Popover.Target>
-      <Popover.Dropdown className="tt-range-fields">
+      <Popover.Dropdown className={css.fields}>
         <Limit
           label={`${label} at least`}
           unit={unit}

@@ -4,6 +4,8 @@ import { useState } from 'react'
 import { type CodeFrame, canOpen, editorUrl, parseStack } from '../lib/frames'
 import { CopyIconButton } from './basics'
 import { EditorIcon, GearIcon } from './icons'
+import css from './stack.module.css'
+import textCss from './text.module.css'
 
 /** The web view of an editor listens for this (spec section 13). Sent only when a person clicks. */
 function tellHost(frame: CodeFrame): void {
@@ -14,7 +16,7 @@ function tellHost(frame: CodeFrame): void {
 export function StackFrames({ stack, editor }: { stack: string; editor: string }) {
   const frames = parseStack(stack)
   return (
-    <ol className="tt-stack">
+    <ol className={css.stack}>
       {frames.map((frame, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a recursive stack repeats its frames
         <li key={i}>
@@ -26,15 +28,15 @@ export function StackFrames({ stack, editor }: { stack: string; editor: string }
 }
 
 function FrameLine({ frame, editor }: { frame: CodeFrame; editor: string }) {
-  if (frame.path === null || !canOpen(frame)) return <span className="tt-mute">{frame.text}</span>
+  if (frame.path === null || !canOpen(frame)) return <span className={textCss.mute}>{frame.text}</span>
   const place = `${frame.path}:${frame.line}`
   const url = editorUrl(editor, frame)
   const cut = frame.path.lastIndexOf('/') + 1
   return (
     <>
       <b>{frame.name || '(module)'}</b>
-      <span className="tt-frame-path" title={place}>
-        <span className="tt-mute">{frame.path.slice(0, cut)}</span>
+      <span className={css.path} title={place}>
+        <span className={textCss.mute}>{frame.path.slice(0, cut)}</span>
         {frame.path.slice(cut)}:{frame.line}
       </span>
       <CopyIconButton text={place} label="Copy path:line" />

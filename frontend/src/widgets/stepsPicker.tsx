@@ -5,6 +5,9 @@ import type { StepInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { parseSteps, writeSteps } from '../lib/steps'
 import { ChevronDown } from './icons'
+import pickerCss from './picker.module.css'
+import css from './stepsPicker.module.css'
+import textCss from './text.module.css'
 
 const FILTER_FROM = 12
 
@@ -23,7 +26,7 @@ export function StepsPicker(props: {
   if (all.length === 0) {
     return (
       <div
-        className="tt-pick tt-pick-label"
+        className={`${pickerCss.pick} ${pickerCss.label}`}
         title="The trace holds no ProfilerStep: call profiler.step() once an iteration."
       >
         <small>Steps</small>
@@ -41,9 +44,9 @@ export function StepsPicker(props: {
   return (
     <Popover position="bottom-start" withinPortal trapFocus onClose={() => setFilter('')}>
       <Popover.Target>
-        <button type="button" className={value ? 'tt-pick tt-pick-set' : 'tt-pick'}>
+        <button type="button" className={value ? `${pickerCss.pick} ${pickerCss.set}` : pickerCss.pick}>
           <small>
-            Steps<span className="tt-sr">: </span>
+            Steps<span className={textCss.sr}>: </span>
           </small>
           <span title={text}>
             {text}
@@ -69,15 +72,15 @@ export function StepsPicker(props: {
         <Checkbox size="xs" p={4} label={none} checked={value === ''} onChange={() => set(new Set())} />
         <ScrollArea.Autosize mah={340} type="auto">
           {found.map((step) => (
-            <div className="tt-step" key={step.label}>
+            <div className={css.step} key={step.label}>
               <Checkbox
                 size="xs"
                 label={`Step ${step.label}`}
                 checked={chosen.has(step.label)}
                 onChange={() => toggle(step.label)}
               />
-              <span className="tt-num tt-mute">{format(step.end_ns - step.start_ns, 'ns')}</span>
-              <button type="button" className="tt-link" onClick={() => set(new Set([step.label]))}>
+              <span className={`${textCss.num} ${textCss.mute}`}>{format(step.end_ns - step.start_ns, 'ns')}</span>
+              <button type="button" className={textCss.link} onClick={() => set(new Set([step.label]))}>
                 only
               </button>
             </div>

@@ -18,6 +18,9 @@ import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
 import { ProblemPanel } from './problem'
 import { CellText, type NameStyle, NameText, startWidth } from './tableCells'
+import rowNameCss from './rowName.module.css'
+import css from './table.module.css'
+import textCss from './text.module.css'
 
 const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature })
 const ROW = 32
@@ -78,11 +81,11 @@ export function DataTable(props: DataTableProps) {
     return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Bones height="100%" />
   }
   return (
-    <div className="tt-grid-frame" aria-busy={pages.busy}>
+    <div className={css.frame} aria-busy={pages.busy}>
       {pages.problem && <ProblemPanel problem={pages.problem} />}
       <Grid {...props} table={table} key={`${table.name} ${table.columns.length}`} />
       {!pages.busy && !pages.problem && pages.count === 0 && (
-        <div className="tt-none tt-grid-none">
+        <div className={`${textCss.none} ${css.nothing}`}>
           {table.total_rows === 0 ? (
             'There are no rows for the chosen steps.'
           ) : (
@@ -97,7 +100,7 @@ export function DataTable(props: DataTableProps) {
           )}
         </div>
       )}
-      <span className="tt-sr" role="status">
+      <span className={textCss.sr} role="status">
         {label}: {pages.count} rows{query.search && ` match ${query.search}`}
         {shown && `, ${shown.length} columns`}
       </span>
@@ -178,7 +181,7 @@ function Grid(props: DataTableProps & { table: Table }) {
     if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return
     const row = (event.target as HTMLElement).closest('[role=row]')
     const next = event.key === 'ArrowDown' ? row?.nextElementSibling : row?.previousElementSibling
-    const button = next?.querySelector<HTMLElement>('.tt-row-name')
+    const button = next?.querySelector<HTMLElement>('[role=rowheader] button')
     if (!button) return
     event.preventDefault()
     button.focus()
@@ -200,10 +203,10 @@ function Grid(props: DataTableProps & { table: Table }) {
   useEffect(() => () => leave.current(null), [])
 
   return (
-    <div className="tt-grid" ref={scroller} style={sizes as CSSProperties}>
+    <div data-testid="grid" className={css.grid} ref={scroller} style={sizes as CSSProperties}>
       <div role="table" aria-label={label} aria-rowcount={pages.count + 1} aria-colcount={headers.length}>
-        <div role="rowgroup" className="tt-grid-head">
-          <div role="row" className="tt-grid-row" aria-rowindex={1}>
+        <div role="rowgroup" className={css.head}>
+          <div role="row" className={css.row} aria-rowindex={1}>
             {headers.map((header) => {
               const column = byKey.get(header.column.id)
               if (!column) return null
@@ -226,7 +229,7 @@ function Grid(props: DataTableProps & { table: Table }) {
         </div>
         <div
           role="rowgroup"
-          className="tt-grid-body"
+          className={css.body}
           style={{ height: rows.getTotalSize() }}
           onKeyDown={move}
           onPointerOver={pointAt}
@@ -245,7 +248,7 @@ function Grid(props: DataTableProps & { table: Table }) {
                 aria-rowindex={item.index + 2}
                 data-index={item.index}
                 ref={rows.measureElement}
-                className={isOpen ? 'tt-grid-item tt-open' : 'tt-grid-item'}
+                className={isOpen ? `${css.item} ${css.open}` : css.item}
                 style={{ transform: `translateY(${item.start}px)` }}
               >
                 {row ? (
@@ -260,12 +263,17 @@ function Grid(props: DataTableProps & { table: Table }) {
                     onToggle={onOpen && (() => onOpen(isOpen ? '' : id))}
                   />
                 ) : (
-                  <div className="tt-grid-row tt-grid-wait" role="cell">
+                  <div className={`${css.row} ${css.wait}`} role="cell">
                     …
                   </div>
                 )}
                 {isOpen && (
-                  <div role="cell" className="tt-detail" style={{ width: Math.max(300, width - 2) }}>
+                  <div
+                    role="cell"
+                    data-testid="detail"
+                    className={css.detail}
+                    style={{ width: Math.max(300, width - 2) }}
+                  >
                     {detail(row, data)}
                   </div>
                 )}
@@ -282,6 +290,12 @@ function Grid(props: DataTableProps & { table: Table }) {
 function orderedColumns(data: Table): Column[] {
   const name = data.columns.filter((column) => column.metric.key === data.name_column)
   return [...name, ...data.columns.filter((column) => column.metric.key !== data.name_column)]
+}
+
+const SORTS = {
+  ascending: `${css.sort} ${css.ascending}`,
+  descending: `${css.sort} ${css.descending}`,
+  none: `${css.sort} ${css.unsorted}`,
 }
 
 const cssName = (key: string) => key.replace(/[^a-zA-Z0-9_-]/g, '_')
@@ -303,7 +317,7 @@ function HeaderCell(props: {
     <div
       role="columnheader"
       aria-sort={direction}
-      className={`tt-th ${numeric ? 'tt-right' : ''} ${isName ? 'tt-name' : ''}`}
+      className={`${css.th} ${numeric ? css.right : ''} ${isName ? css.name : ''}`}
       style={cellStyle(metric.key)}
     >
       <Tooltip label={<MetricHelp metric={metric} />}>
@@ -313,11 +327,11 @@ function HeaderCell(props: {
             {scale?.symbol && ' '}
             {scale?.symbol && <small>({scale.symbol})</small>}
           </span>
-          <i className={`tt-sort tt-${direction}`} aria-hidden="true" />
+          <i className={SORTS[direction]} aria-hidden="true" />
         </button>
       </Tooltip>
       <span
-        className={resizing ? 'tt-resize tt-on' : 'tt-resize'}
+        className={resizing ? `${css.resize} ${css.dragged}` : css.resize}
         aria-hidden="true"
         onMouseDown={onResize}
         onTouchStart={onResize}
@@ -347,7 +361,7 @@ function RowCells(props: {
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the name is a button that does the same
     // biome-ignore lint/a11y/noStaticElementInteractions: see above
-    <div className={copied ? 'tt-grid-row tt-copied' : 'tt-grid-row'} onClick={toggle}>
+    <div className={copied ? `${css.row} ${css.copied}` : css.row} onClick={toggle}>
       {columns.map((column) => {
         const { key, unit } = column.metric
         const value = row[key] ?? null
@@ -355,10 +369,10 @@ function RowCells(props: {
         if (key === data.name_column) {
           const text = String(value ?? '')
           return (
-            <div key={key} role="rowheader" className="tt-td tt-name" style={cellStyle(key)}>
+            <div key={key} role="rowheader" className={`${css.td} ${css.name}`} style={cellStyle(key)}>
               <button
                 type="button"
-                className="tt-row-name"
+                className={rowNameCss.rowName}
                 aria-expanded={isOpen ?? undefined}
                 onClick={(event) => {
                   event.stopPropagation()
@@ -379,7 +393,7 @@ function RowCells(props: {
           <div
             key={key}
             role="cell"
-            className={isNumeric(unit) ? 'tt-td tt-right' : 'tt-td'}
+            className={isNumeric(unit) ? `${css.td} ${css.right}` : css.td}
             style={cellStyle(key)}
             onDoubleClick={() => copy(value === null ? '' : String(value))}
           >

@@ -4,6 +4,9 @@ import { exact, format, formatNumber, isChange, isNumeric, type Scale, signed } 
 import { shortenMiddle, shortKernel } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { trendClass } from './basics'
+import badgeCss from './badge.module.css'
+import css from './tableCells.module.css'
+import textCss from './text.module.css'
 
 export type NameStyle = 'plain' | 'kernel'
 
@@ -29,24 +32,30 @@ export function NameText({ text, width, style }: { text: string; width: number; 
   const short = style === 'kernel' ? shortKernel(text) : text
   if (short === text) {
     return (
-      <span className="tt-mono" title={text}>
+      <span className={textCss.mono} title={text}>
         {shortenMiddle(text, room)}
       </span>
     )
   }
   // The rest of the name follows, dimmed: two kernels of one short name stay apart.
   return (
-    <span className="tt-mono" title={text}>
-      {shortenMiddle(short, room)} {short.length + 6 < room && <span className="tt-mute tt-full">{text}</span>}
+    <span className={textCss.mono} title={text}>
+      {shortenMiddle(short, room)}{' '}
+      {short.length + 6 < room && <span className={`${textCss.mute} ${css.full}`}>{text}</span>}
     </span>
   )
 }
 
 /** On which side of a comparison a row is; one that both have needs no word. */
 export function Presence({ presence }: { presence: string }) {
-  if (presence === 'new') return <span className="tt-badge tt-new">new</span>
-  if (presence === 'gone') return <span className="tt-badge tt-gone">gone</span>
-  return <span className="tt-mute">{presence}</span>
+  if (presence === 'new')
+    return (
+      <span data-testid="new" className={`${badgeCss.badge} ${badgeCss.new}`}>
+        new
+      </span>
+    )
+  if (presence === 'gone') return <span className={badgeCss.badge}>gone</span>
+  return <span className={textCss.mute}>{presence}</span>
 }
 
 export function CellText(props: { value: Scalar; column: Column; scale: Scale; total: Scalar; width: number }) {
@@ -57,7 +66,7 @@ export function CellText(props: { value: Scalar; column: Column; scale: Scale; t
     if (column.metric.key === 'presence') return <Presence presence={text} />
     if (unit !== 'code') return <span title={text}>{text}</span>
     return (
-      <span className="tt-mono" title={text}>
+      <span className={textCss.mono} title={text}>
         {shortenMiddle(text, Math.max(6, Math.floor((width - 18) / MONO_PX)))}
       </span>
     )
@@ -65,16 +74,16 @@ export function CellText(props: { value: Scalar; column: Column; scale: Scale; t
   const part = typeof total === 'number' && total > 0 && typeof value === 'number' ? value / total : null
   const title = part === null ? exact(value, unit) : `${exact(value, unit)} · ${format(part, 'ratio')} of the total`
   return (
-    <span className="tt-cell-num" title={title}>
+    <span className={css.number} title={title}>
       {column.share && (
-        <span className="tt-cell-bar" aria-hidden="true">
+        <span className={css.bar} aria-hidden="true">
           <i style={{ width: `${Math.min(1, Math.max(0, part ?? 0)) * 100}%` }} />
         </span>
       )}
       {isChange(column.metric.key) ? (
-        <span className={`tt-num ${trendClass(value, unit)}`}>{signed(formatNumber(value, scale), value)}</span>
+        <span className={`${textCss.num} ${trendClass(value, unit)}`}>{signed(formatNumber(value, scale), value)}</span>
       ) : (
-        <span className="tt-num">{formatNumber(value, scale)}</span>
+        <span className={textCss.num}>{formatNumber(value, scale)}</span>
       )}
     </span>
   )

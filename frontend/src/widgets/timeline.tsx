@@ -7,6 +7,9 @@ import type { Arrangement } from '../lib/arrange'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import { Swatch, useTheme } from './basics'
+import textCss from './text.module.css'
+import css from './timeline.module.css'
+import tipCss from './tip.module.css'
 
 export interface TimelineHandle {
   zoom(factor: number): void
@@ -94,7 +97,7 @@ export function TimelineCanvas(props: TimelineProps) {
     [],
   )
   return (
-    <div className="tt-timeline">
+    <div data-testid="timeline" className={css.timeline}>
       <canvas
         ref={canvas}
         tabIndex={0}
@@ -133,18 +136,18 @@ function HoverTip({ hover, width, height }: { hover: Hover; width: number; heigh
     ...(hover.y > height / 2 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
   }
   return (
-    <div className="tt-tip tt-float" style={style}>
-      <div className="tt-tip-head tt-mono">
+    <div data-testid="tip" className={`${tipCss.tip} ${tipCss.float}`} style={style}>
+      <div className={`${tipCss.head} ${textCss.mono}`}>
         <Swatch color={categoryColor(item.category)} />
         {merged ? `${item.name} and others` : item.name}
       </div>
       {lines.map(([title, value]) => (
-        <div className="tt-tip-row" key={title}>
-          <span className="tt-tip-name">{title}</span>
-          <span className="tt-num">{value}</span>
+        <div className={tipCss.row} key={title}>
+          <span className={tipCss.name}>{title}</span>
+          <span className={textCss.num}>{value}</span>
         </div>
       ))}
-      <div className="tt-tip-foot">
+      <div className={tipCss.foot}>
         {item.category}
         {merged ? ' · too small at this zoom: click to zoom in' : ' · click for details'}
       </div>

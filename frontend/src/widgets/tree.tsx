@@ -7,6 +7,8 @@ import { columnScale, isNumeric } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
+import textCss from './text.module.css'
+import css from './tree.module.css'
 
 const ROW = 28
 /** Levels that are indented: the names of deep stacks stay in sight. */
@@ -95,12 +97,12 @@ export function TreeTable(props: {
   const minWidth = 260 + columns.length * 97
   const template = `minmax(220px, 1fr) ${columns.map((column) => (isNumeric(column.metric.unit) ? '88px' : '120px')).join(' ')}`
   return (
-    <div className="tt-tree" ref={scroller}>
-      <div className="tt-tree-head" style={{ gridTemplateColumns: template, minWidth }} aria-hidden="true">
+    <div className={css.tree} ref={scroller}>
+      <div className={css.head} style={{ gridTemplateColumns: template, minWidth }} aria-hidden="true">
         <span>{label?.metric.title ?? 'Name'}</span>
         {columns.map(({ metric }) => (
           <Tooltip key={metric.key} label={<MetricHelp metric={metric} />}>
-            <span className={isNumeric(metric.unit) ? 'tt-right' : undefined}>
+            <span className={isNumeric(metric.unit) ? textCss.right : undefined}>
               {metric.title} {scales.get(metric.key)?.symbol && <small>({scales.get(metric.key)?.symbol})</small>}
             </span>
           </Tooltip>
@@ -110,23 +112,23 @@ export function TreeTable(props: {
         role="tree"
         aria-label={tree.title}
         tabIndex={0}
-        className="tt-tree-body"
+        className={css.body}
         style={{ height: rows.getTotalSize(), minWidth }}
         onKeyDown={onKey}
-        aria-activedescendant={selected >= 0 ? `tt-node-${selected}` : undefined}
+        aria-activedescendant={selected >= 0 ? `node-${selected}` : undefined}
       >
         {rows.getVirtualItems().map((item) => {
           const node = nodes[item.index]
           const row = tree.rows[node]
           const name = String(row[tree.label_column] ?? '')
-          const classes = ['tt-tree-row']
-          if (node === selected) classes.push('tt-selected')
-          if (match && !match(name)) classes.push('tt-dim')
+          const classes = [css.row]
+          if (node === selected) classes.push(css.selected)
+          if (match && !match(name)) classes.push(css.dim)
           return (
             // biome-ignore lint/a11y/useKeyWithClickEvents: keys are handled by the tree
             <div
               key={node}
-              id={`tt-node-${node}`}
+              id={`node-${node}`}
               role="treeitem"
               aria-level={depth[node] + 1}
               aria-expanded={parents[node] ? open.has(node) : undefined}
@@ -135,7 +137,7 @@ export function TreeTable(props: {
               style={{ transform: `translateY(${item.start}px)`, gridTemplateColumns: template }}
               onClick={() => onSelect(node)}
             >
-              <span className="tt-tree-name" style={{ paddingLeft: Math.min(depth[node], DEEPEST) * 16 }}>
+              <span className={css.name} style={{ paddingLeft: Math.min(depth[node], DEEPEST) * 16 }}>
                 {parents[node] ? (
                   <button
                     type="button"
@@ -151,12 +153,12 @@ export function TreeTable(props: {
                 ) : (
                   <i />
                 )}
-                <span className="tt-mono" title={name}>
+                <span className={textCss.mono} title={name}>
                   {shortenMiddle(name, 70)}
                 </span>
               </span>
               {columns.map(({ metric }) => (
-                <span key={metric.key} className={isNumeric(metric.unit) ? 'tt-right' : undefined}>
+                <span key={metric.key} className={isNumeric(metric.unit) ? textCss.right : undefined}>
                   <Value value={row[metric.key] ?? null} unit={metric.unit} scale={scales.get(metric.key)} bare />
                 </span>
               ))}

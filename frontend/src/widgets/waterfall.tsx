@@ -5,6 +5,9 @@ import { categoryColor } from '../lib/color'
 import { MetricName, Swatch, useTheme, Value } from './basics'
 import { PlotFrame, usePlot } from './plot'
 import { describeWaterfall, waterfallBars, waterfallOption, waterfallScale } from './waterfallOption'
+import layoutCss from './layout.module.css'
+import plainTableCss from './plainTable.module.css'
+import textCss from './text.module.css'
 
 export function Waterfall({ payload, height }: { payload: Breakdown; height: number | string }) {
   const theme = useTheme()
@@ -16,8 +19,8 @@ export function Waterfall({ payload, height }: { payload: Breakdown; height: num
 export function WaterfallTable({ payload }: { payload: Breakdown }) {
   const scale = waterfallScale(payload)
   return (
-    <div className="tt-scroll" tabIndex={0}>
-      <table className="tt-table">
+    <div className={layoutCss.scroll} tabIndex={0}>
+      <table className={plainTableCss.table}>
         <thead>
           <tr>
             <th scope="col">Category</th>
@@ -29,7 +32,7 @@ export function WaterfallTable({ payload }: { payload: Breakdown }) {
         <tbody>
           {waterfallBars(payload).map(({ title, metric, category, value, to }) => (
             <tr key={metric?.key ?? title}>
-              <th scope="row" className={metric ? undefined : 'tt-strong'}>
+              <th scope="row" className={metric ? undefined : textCss.strong}>
                 {metric && <Swatch color={categoryColor(category)} />}
                 {metric ? <MetricName metric={metric} /> : title}
               </th>
@@ -45,7 +48,7 @@ export function WaterfallTable({ payload }: { payload: Breakdown }) {
                   />
                 )}
               </td>
-              <td className={metric ? undefined : 'tt-strong'}>
+              <td className={metric ? undefined : textCss.strong}>
                 <Value value={to} unit={payload.unit} scale={scale} bare />
               </td>
             </tr>

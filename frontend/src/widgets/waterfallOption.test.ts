@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Breakdown } from '../api/payloads'
 import { LIGHT } from '../canvas/surface'
-import { TREND } from '../lib/color'
+import { TREND } from '../lib/tokens'
 import { describeWaterfall, waterfallBars, waterfallOption } from './waterfallOption'
 
 const part = (title: string, value: number) => ({

@@ -2,9 +2,10 @@
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Breakdown, Metric } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
-import { TREND, trendOf } from '../lib/color'
+import { trendOf } from '../lib/color'
 import { columnScale, format, formatNumber, type Scale, signed } from '../lib/format'
-import { axisNumber, FONT, tipNode, tipOption } from './chartOption'
+import { SANS, TREND } from '../lib/tokens'
+import { axisNumber, tipNode, tipOption } from './chartOption'
 
 export interface WaterfallBar {
   title: string
@@ -47,10 +48,10 @@ const valueText = (bar: WaterfallBar, scale: Scale) =>
 export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOption {
   const bars = waterfallBars(payload)
   const scale = waterfallScale(payload)
-  const text = { color: theme.mute, fontSize: 11, fontFamily: FONT }
+  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   return {
     animation: false,
-    textStyle: { fontFamily: FONT },
+    textStyle: { fontFamily: SANS },
     grid: { left: 58, right: 14, top: 24, bottom: 26 },
     tooltip: tipOption(theme, 'shadow', (index) => tip(payload, bars[index] ?? bars[0], scale, theme)),
     xAxis: {

@@ -3,6 +3,7 @@ import { Button, NativeSelect } from '@mantine/core'
 import type { Profile, WindowInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { beginOf, begins, earlier, later } from '../lib/window'
+import css from './windowBar.module.css'
 
 /** Nothing for a profile that is open whole. `side` says which of several profiles it is. */
 export function WindowBar(props: { profile: Profile; side?: string; onWindow: (window: string) => void }) {
@@ -12,7 +13,7 @@ export function WindowBar(props: { profile: Profile; side?: string; onWindow: (w
   const [before, after] = [earlier(window, steps), later(window, steps)]
   const name = [side, 'Window of the trace'].filter(Boolean).join(': ')
   return (
-    <section className="tt-window" aria-label={name}>
+    <section className={css.window} aria-label={name}>
       <p role="status">
         {side && <b>{side}: </b>}
         <b>{shownText(window)}</b> {reasonText(window)}

@@ -12,6 +12,10 @@ import { openElsewhere } from '../../state/route'
 import { Bones, useCopied, Value } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { rowText } from '../../widgets/table'
+import plainTableCss from '../../widgets/plainTable.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './bothSides.module.css'
+import rowDetailCss from './rowDetail.module.css'
 
 /** A profile, and the window and steps chosen of it. */
 export interface Side extends Address {
@@ -46,10 +50,10 @@ export function BothSides(props: { row: Row; table: Table; query: Query; base: S
   const [copied, copy] = useCopied()
   const name = String(row[table.name_column] ?? '')
   return (
-    <div className="tt-detail-sides">
-      <div className="tt-detail-name">
-        <span className="tt-mono">{name.length > 36 ? name : ''}</span>
-        <span className="tt-row">
+    <div className={css.sides}>
+      <div data-testid="detail-name" className={rowDetailCss.name}>
+        <span className={textCss.mono}>{name.length > 36 ? name : ''}</span>
+        <span className={textCss.row}>
           {row.presence !== 'new' && (
             <Button size="compact-xs" variant="default" onClick={() => openRow(base, row, table)}>
               Open in baseline
@@ -80,8 +84,8 @@ function Numbers({ table, row }: { table: Table; row: Row }) {
     .filter(({ key }) => row[`base_${key}`] || row[`exp_${key}`])
   const window = measures.at(-1)?.metric.window ?? ''
   return (
-    <div className="tt-detail-block">
-      <table className="tt-table">
+    <div className={rowDetailCss.block}>
+      <table className={plainTableCss.table}>
         <thead>
           <tr>
             <th scope="col">{window}</th>

@@ -7,6 +7,7 @@ import { openProfile, setRoute, useRoute } from '../../state/route'
 import { SwapIcon } from '../../widgets/icons'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { StepsPicker } from '../../widgets/stepsPicker'
+import css from './compareBar.module.css'
 
 export const MEASURES = [
   { value: '', label: 'Time: automatic' },
@@ -48,9 +49,9 @@ export function CompareBar(props: {
   const baseWindow = route.base_window ?? ''
   const same = sameAddress(baseline, exp) && baseSteps === steps && baseWindow === (route.window ?? '')
   return (
-    <section className="tt-compare" aria-label="Comparison">
-      <div className="tt-compare-side">
-        <div className="tt-compare-label" title={`Experiment: ${addressText(exp)}`}>
+    <section className={css.compare} aria-label="Comparison">
+      <div className={css.side}>
+        <div className={css.label} title={`Experiment: ${addressText(exp)}`}>
           <b>Baseline</b>
           <small>Experiment: above</small>
         </div>
@@ -75,7 +76,7 @@ export function CompareBar(props: {
           Swap
         </Button>
       </Tooltip>
-      <div className="tt-compare-how">
+      <div className={css.how}>
         <NativeSelect
           size="sm"
           title="Automatic: device time where a part of the step on the device changed most, else host time"

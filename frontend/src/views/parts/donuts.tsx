@@ -8,12 +8,18 @@ import { useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { Donut } from '../../widgets/breakdown'
 import { ChevronDown, ChevronRight } from '../../widgets/icons'
+import basicsCss from '../../widgets/basics.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './donuts.module.css'
+
+/** By how many there are, four at most. */
+const COLUMNS = [css.one, css.two, css.three, css.four]
 
 /** What the donut counts, on hover and focus of its title: the legend needs the room. */
 function Titled({ title, help }: { title: string; help: string }) {
   return (
     <Tooltip label={help} disabled={help === ''}>
-      <span className="tt-metric" tabIndex={0}>
+      <span className={basicsCss.metric} tabIndex={0}>
         {title}
       </span>
     </Tooltip>
@@ -33,9 +39,9 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
   const activeOf = (payload: (typeof donuts)[number]) =>
     payload.parts.find((part) => part.link?.params.where && where.includes(part.link.params.where))?.metric.key
   return (
-    <div className="tt-donuts-frame">
-      <div className="tt-row">
-        <UnstyledButton className="tt-fold" aria-expanded={open} onClick={() => setOpen(!open)}>
+    <div className={css.frame}>
+      <div className={textCss.row}>
+        <UnstyledButton className={css.fold} aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? <ChevronDown /> : <ChevronRight />} Top 10
         </UnstyledButton>
         {open && paired && (
@@ -52,7 +58,7 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
         )}
       </div>
       {open && (
-        <div className={`tt-donuts tt-donuts-${Math.min(4, shown.length)}`}>
+        <div className={`${css.donuts} ${COLUMNS[Math.min(4, shown.length) - 1]}`}>
           {shown.map((payload) => (
             <Card
               key={payload.name}

@@ -12,6 +12,9 @@ import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
+import textCss from '../../widgets/text.module.css'
+import css from './eventPanel.module.css'
+import frameCss from './frame.module.css'
 
 export function EventPanel(props: {
   event: number
@@ -33,11 +36,12 @@ export function EventPanel(props: {
   const home = tableOf(name, kind)
   return (
     <Card
-      className="tt-event"
-      title={<span className="tt-mono">{name}</span>}
+      className={css.event}
+      label="Event details"
+      title={<span className={textCss.mono}>{name}</span>}
       subtitle={main?.subtitle}
       actions={
-        <span className="tt-row">
+        <span className={textCss.row}>
           {home && (
             <Button size="compact-xs" variant="default" onClick={() => openView(home.view, home.state)}>
               Show in {home.label}
@@ -52,9 +56,9 @@ export function EventPanel(props: {
     >
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!resource.data && !resource.problem && <Bones height={120} />}
-      <div className={resource.busy ? 'tt-event-grid tt-stale' : 'tt-event-grid'}>
+      <div className={resource.busy ? `${css.grid} ${frameCss.stale}` : css.grid}>
         {blocks.map(({ key, payload }) => (
-          <div key={key} className={key === 'stack' ? 'tt-event-wide' : undefined}>
+          <div key={key} className={key === 'stack' ? css.wide : undefined} data-testid={`event-${key}`}>
             <h3>
               {key === 'event' ? 'Event' : key === 'same_name' ? 'All of this name' : payload.title}
               {key === 'stack' && payload.subtitle && <small>{payload.subtitle}</small>}

@@ -5,6 +5,7 @@ import type { View } from '../../api/payloads'
 import type { Resource } from '../../state/data'
 import { setRoute } from '../../state/route'
 import { ProblemPanel } from '../../widgets/problem'
+import css from './frame.module.css'
 
 export function ViewFrame(props: {
   resource: Resource<View>
@@ -32,7 +33,7 @@ export function ViewFrame(props: {
   }
   if (!resource.data) return <div aria-busy="true">{bones}</div>
   return (
-    <div className={resource.busy ? 'tt-view tt-stale' : 'tt-view'} aria-busy={resource.busy}>
+    <div className={resource.busy ? `${css.view} ${css.stale}` : css.view} aria-busy={resource.busy}>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {children(resource.data)}
     </div>

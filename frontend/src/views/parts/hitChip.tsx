@@ -5,6 +5,8 @@ import { decodeHit, hitTitle } from '../../state/hit'
 import { clearHits, showTable } from '../../state/links'
 import { useRoute } from '../../state/route'
 import { CloseIcon } from '../../widgets/icons'
+import textCss from '../../widgets/text.module.css'
+import toolbarCss from './toolbar.module.css'
 
 export function HitChip() {
   const { hit, from_view: from } = useRoute()
@@ -12,9 +14,9 @@ export function HitChip() {
   if (where.length === 0) return null
   return (
     <>
-      <span className="tt-chip" title={where.join('\n')}>
-        <span className="tt-mute">Highlighted:</span>{' '}
-        <span className="tt-mono">{shortenMiddle(hitTitle(where), 36)}</span>
+      <span data-testid="chip" className={toolbarCss.chip} title={where.join('\n')}>
+        <span className={textCss.mute}>Highlighted:</span>{' '}
+        <span className={textCss.mono}>{shortenMiddle(hitTitle(where), 36)}</span>
         <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Clear the highlight" onClick={clearHits}>
           <CloseIcon />
         </ActionIcon>

@@ -9,6 +9,8 @@ import { HandoverError, handOver } from '../../lib/perfetto'
 import { problemOf } from '../../state/data'
 import { DownloadIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
+import textCss from '../../widgets/text.module.css'
+import css from './perfetto.module.css'
 
 type Part = 'shown' | 'all'
 type State = { is: 'idle' | 'busy' | 'done' } | { is: 'failed'; problem: Problem }
@@ -64,7 +66,7 @@ function Choice({ address, base, shown, all, profile }: Props) {
     }
   }
   return (
-    <div className="tt-perfetto">
+    <div className={css.perfetto}>
       <SegmentedControl
         fullWidth
         size="sm"
@@ -84,9 +86,9 @@ function Choice({ address, base, shown, all, profile }: Props) {
         {part === 'all' && profile.read && <Size profile={profile} />}. Its events are complete: nothing is merged.
       </p>
       {address ? (
-        <p className="tt-mute">
-          Perfetto opens in a new tab from <span className="tt-mono">{new URL(address).origin}</span> and works in your
-          browser: this page hands the trace to that tab alone. Perfetto may ask whether it trusts this page.
+        <p className={textCss.mute}>
+          Perfetto opens in a new tab from <span className={textCss.mono}>{new URL(address).origin}</span> and works in
+          your browser: this page hands the trace to that tab alone. Perfetto may ask whether it trusts this page.
         </p>
       ) : (
         <p role="alert">
@@ -95,11 +97,11 @@ function Choice({ address, base, shown, all, profile }: Props) {
         </p>
       )}
       {state.is === 'failed' && <ProblemPanel problem={state.problem} />}
-      <p role="status" className="tt-mute">
+      <p role="status" className={textCss.mute}>
         {state.is === 'busy' && 'Preparing the trace and waiting for Perfetto…'}
         {state.is === 'done' && 'Perfetto has the trace.'}
       </p>
-      <div className="tt-row">
+      <div className={textCss.row}>
         <Button onClick={go} disabled={address === ''} loading={state.is === 'busy'}>
           Open in Perfetto
         </Button>
@@ -117,7 +119,7 @@ function Size({ profile: { read, window: part } }: { profile: Profile }) {
   return (
     <>
       , {read.events_kept.toLocaleString('en-US')} events{' '}
-      <span className="tt-mute">
+      <span className={textCss.mute}>
         ({part && 'of a '}file of {format(read.file_bytes, 'bytes')}, {format(read.text_bytes, 'bytes')} of text)
       </span>
     </>

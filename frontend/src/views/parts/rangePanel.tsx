@@ -11,6 +11,8 @@ import { Card } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { DataTable } from '../../widgets/table'
 import { RowDetail } from './rowDetail'
+import textCss from '../../widgets/text.module.css'
+import css from './rangePanel.module.css'
 
 interface Order {
   key: string
@@ -39,11 +41,11 @@ export function RangePanel(props: {
   const pages = usePages('range', 'range', asked, query)
   return (
     <Card
-      className="tt-range"
+      className={css.range}
       title={`${format(range.end - range.start, 'ns')} marked`}
       subtitle={resource.data ? <Devices view={resource.data} /> : undefined}
       actions={
-        <span className="tt-row">
+        <span className={textCss.row}>
           <Button size="compact-xs" variant="default" onClick={() => onShow(range)}>
             Zoom to it
           </Button>

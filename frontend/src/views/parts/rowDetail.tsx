@@ -16,6 +16,10 @@ import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { rowText } from '../../widgets/table'
+import layoutCss from '../../widgets/layout.module.css'
+import plainTableCss from '../../widgets/plainTable.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './rowDetail.module.css'
 
 /** Columns of a row that the events view can filter by. */
 const EVENT_KEYS = new Set([
@@ -52,10 +56,10 @@ export function RowDetail(props: {
   const payloads = events.data?.payloads ?? {}
   const name = String(row[table.name_column] ?? '')
   return (
-    <div className="tt-detail-grid">
-      <div className="tt-detail-name">
-        <span className="tt-mono">{name.length > 36 ? name : ''}</span>
-        <span className="tt-row">
+    <div className={css.grid}>
+      <div data-testid="detail-name" className={css.name}>
+        <span className={textCss.mono}>{name.length > 36 ? name : ''}</span>
+        <span className={textCss.row}>
           <Button
             size="compact-xs"
             variant="default"
@@ -80,9 +84,9 @@ export function RowDetail(props: {
 
 function Distribution({ distribution, summary }: { distribution?: Payload; summary?: Payload }) {
   return (
-    <div className="tt-detail-block">
+    <div className={css.block}>
       <h3>Distribution</h3>
-      <div className="tt-distribution">
+      <div className={css.distribution}>
         {distribution?.kind === 'series' && distribution.x.length > 0 && (
           <Chart series={distribution} height={168} compact />
         )}
@@ -112,7 +116,7 @@ export function Instances({ table }: { table: Table }) {
   )
   const rows = table.rows.slice(0, MOST_INSTANCES)
   return (
-    <div className="tt-detail-block">
+    <div className={css.block}>
       <h3>
         Events
         <small>
@@ -123,8 +127,8 @@ export function Instances({ table }: { table: Table }) {
             `, by ${table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title.toLowerCase()}`}
         </small>
       </h3>
-      <div className="tt-scroll tt-instances" tabIndex={0}>
-        <table className="tt-table">
+      <div className={`${layoutCss.scroll} ${css.instances}`} tabIndex={0}>
+        <table className={plainTableCss.table}>
           <thead>
             <tr>
               {columns.map((column) => (
@@ -135,7 +139,7 @@ export function Instances({ table }: { table: Table }) {
                 />
               ))}
               <th scope="col">
-                <span className="tt-sr">Show</span>
+                <span className={textCss.sr}>Show</span>
               </th>
             </tr>
           </thead>
@@ -144,7 +148,7 @@ export function Instances({ table }: { table: Table }) {
               // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
               <tr key={i}>
                 {columns.map(({ metric }) => (
-                  <td key={metric.key} className={isNumeric(metric.unit) ? 'tt-right' : 'tt-left'}>
+                  <td key={metric.key} className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
                     <Value
                       value={row[metric.key] ?? null}
                       unit={metric.unit}
@@ -166,7 +170,11 @@ export function Instances({ table }: { table: Table }) {
 }
 
 const InstanceHead = ({ column, symbol }: { column: Column; symbol: string }) => (
-  <th scope="col" className={isNumeric(column.metric.unit) ? 'tt-right' : 'tt-left'} title={column.metric.definition}>
+  <th
+    scope="col"
+    className={isNumeric(column.metric.unit) ? textCss.right : textCss.left}
+    title={column.metric.definition}
+  >
     {column.metric.title}
     {symbol && ` (${symbol})`}
   </th>
@@ -180,7 +188,7 @@ function ShowButton({ row }: { row: Row }) {
   return (
     <button
       type="button"
-      className="tt-link tt-icon-link"
+      className={`${textCss.link} ${textCss.iconLink}`}
       title="Show this event in the timeline"
       aria-label="Show this event in the timeline"
       onClick={() => showInTimeline(event, start, dur ?? 0)}
@@ -205,25 +213,25 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
       !hidden && isNumeric(metric.unit) && /calls|self/.test(metric.key) && metric.unit !== 'ratio',
   )
   return (
-    <div className="tt-detail-block tt-detail-stacks">
+    <div className={`${css.block} ${css.stacks}`}>
       <h3>
         Call stacks
         <small>{pages.count > rows.length ? `${rows.length} of ${pages.count}` : pages.count}</small>
         <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
       </h3>
       {pages.count === 0 && (
-        <p className="tt-none">
+        <p className={textCss.none}>
           The trace holds no call stacks for this operator. Record them with <code>profile(with_stack=True)</code>.
         </p>
       )}
       {column &&
         rows.map((row, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
-          <div key={i} className="tt-stack-box">
-            <div className="tt-stack-facts">
+          <div key={i} className={css.stackBox}>
+            <div className={css.stackFacts}>
               {shown.map(({ metric }) => (
                 <span key={metric.key}>
-                  <span className="tt-mute">{metric.title}</span>{' '}
+                  <span className={textCss.mute}>{metric.title}</span>{' '}
                   <Value value={row[metric.key] ?? null} unit={metric.unit} />
                 </span>
               ))}

@@ -2,6 +2,7 @@
 import { Button, Checkbox, Popover, Radio } from '@mantine/core'
 import type { ColorBy } from '../../canvas/timelineColors'
 import { setRoute, useRoute } from '../../state/route'
+import toolbarCss from './toolbar.module.css'
 
 export function useColors(): ColorBy {
   const { colors } = useRoute()
@@ -24,7 +25,7 @@ export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasD
         </Button>
       </Popover.Target>
       <Popover.Dropdown>
-        <div className="tt-columns">
+        <div className={toolbarCss.menu}>
           <Checkbox {...flag('flows')} label="Arrows in sight: launches, forward to backward, waits" />
           {hasDevices && <Checkbox {...flag('gaps')} label="Gaps of streams, and what the host did" />}
           <Radio.Group
@@ -33,7 +34,7 @@ export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasD
             value={route.charts ?? 'main'}
             onChange={(value) => setRoute({ charts: value === 'main' ? '' : value })}
           >
-            <div className="tt-columns">
+            <div className={toolbarCss.menu}>
               <Radio size="xs" value="main" label="Utilization, launch queue, memory" />
               <Radio size="xs" value="all" label="All, also recorded counters" />
               <Radio size="xs" value="none" label="None" />
@@ -45,7 +46,7 @@ export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasD
             value={colors}
             onChange={(value) => setRoute({ colors: value === 'kind' ? '' : value })}
           >
-            <div className="tt-columns">
+            <div className={toolbarCss.menu}>
               <Radio size="xs" value="kind" label="By kind" />
               <Radio size="xs" value="name" label="By name" />
               <Radio size="xs" value="module" label="By module" disabled={!hasModules} />

@@ -13,6 +13,9 @@ import { setRoute, useRoute } from '../../state/route'
 import { CloseIcon, ColumnsIcon, SearchIcon } from '../../widgets/icons'
 import { DataTable, isShown } from '../../widgets/table'
 import type { NameStyle } from '../../widgets/tableCells'
+import textCss from '../../widgets/text.module.css'
+import css from './tableSection.module.css'
+import toolbarCss from './toolbar.module.css'
 
 const DEBOUNCE_MS = 300
 
@@ -50,7 +53,7 @@ export function SearchBox({
   }
   return (
     <TextInput
-      className="tt-search"
+      className={toolbarCss.search}
       size="sm"
       type="search"
       data-search
@@ -74,6 +77,8 @@ export function TableSection(props: {
   groups: readonly Group[]
   nameStyle?: NameStyle
   placeholder: string
+  /** Stands below other things, with a height of its own; absent: it fills the page. */
+  below?: boolean
   /** Stands first in the toolbar. */
   lead?: ReactNode
   /** Filters of the view's own, after the search; `cleared` is what takes them out of the URL. */
@@ -83,7 +88,7 @@ export function TableSection(props: {
   onPoint?: (row: Row | null, table: Table) => void
   detail: (row: Row, table: Table) => ReactNode
 }) {
-  const { view, base, groups, nameStyle, placeholder, lead, filters, cleared, onPoint, detail } = props
+  const { view, base, groups, nameStyle, placeholder, below, lead, filters, cleared, onPoint, detail } = props
   const route = useRoute()
   const group = groups.find((item) => item.table === route.group) ?? groups[0]
   const { sort, desc, search, where } = route
@@ -108,8 +113,8 @@ export function TableSection(props: {
   }, [view, group, base, query])
 
   return (
-    <section className="tt-table-section" aria-label={group.label}>
-      <div className="tt-toolbar">
+    <section className={below ? `${css.section} ${css.below}` : css.section} aria-label={group.label}>
+      <div data-testid="toolbar" className={toolbarCss.toolbar}>
         {lead}
         {groups.length > 1 && (
           <SegmentedControl
@@ -132,8 +137,8 @@ export function TableSection(props: {
         />
         {filters?.(table)}
         <Chips where={query.where} table={table} />
-        <span className="tt-toolbar-end">
-          <span className="tt-count tt-mute">
+        <span className={toolbarCss.end}>
+          <span data-testid="count" className={`${toolbarCss.count} ${textCss.mute}`}>
             {table &&
               (pages.count === table.total_rows
                 ? `${table.total_rows.toLocaleString('en-US')} rows`
@@ -167,9 +172,9 @@ function Chips({ where, table }: { where: readonly string[]; table: Table | null
         const column = table?.columns.find(({ metric }) => metric.key === item.slice(0, at))
         const value = item.slice(at + 1)
         return (
-          <span className="tt-chip" key={item} title={value}>
-            <span className="tt-mute">{column?.metric.title ?? item.slice(0, at)}:</span>{' '}
-            <span className="tt-mono">{shortenMiddle(value, 36)}</span>
+          <span data-testid="chip" className={toolbarCss.chip} key={item} title={value}>
+            <span className={textCss.mute}>{column?.metric.title ?? item.slice(0, at)}:</span>{' '}
+            <span className={textCss.mono}>{shortenMiddle(value, 36)}</span>
             <ActionIcon
               size="xs"
               variant="subtle"
@@ -205,7 +210,7 @@ function ColumnChooser({ table, shown }: { table: Table; shown: readonly string[
         </Tooltip>
       </Popover.Target>
       <Popover.Dropdown>
-        <div className="tt-columns">
+        <div className={toolbarCss.menu}>
           {columns.map((column) => (
             <Checkbox
               key={column.metric.key}

@@ -4,6 +4,9 @@ import { useMemo } from 'react'
 import { type Arrangement, arrange, joinIds, move, type Named, splitIds } from '../../lib/arrange'
 import { setRoute, useRoute } from '../../state/route'
 import { DownIcon, PinIcon, UpIcon } from '../../widgets/icons'
+import textCss from '../../widgets/text.module.css'
+import toolbarCss from './toolbar.module.css'
+import css from './tracksMenu.module.css'
 
 export interface Tracks {
   arrangement: Arrangement
@@ -47,7 +50,7 @@ export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tra
         </Button>
       </Popover.Target>
       <Popover.Dropdown>
-        <div className="tt-columns tt-tracks">
+        <div className={`${toolbarCss.menu} ${css.tracks}`}>
           <TextInput
             size="xs"
             aria-label="Filter tracks"
@@ -80,7 +83,7 @@ export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tra
             const name = track.subtitle ? `${track.title} · ${track.subtitle}` : track.title
             const isPinned = at < pinned
             return (
-              <div className="tt-track-row" key={track.id}>
+              <div data-testid="track" className={css.row} key={track.id}>
                 <Checkbox size="xs" checked={!collapsed.has(track.id)} onChange={() => toggle(track.id)} label={name} />
                 <ActionIcon
                   size="xs"
@@ -109,7 +112,7 @@ export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tra
             )
           })}
           {order.length > LISTED && (
-            <p className="tt-mute">{order.length - LISTED} more: narrow the list with the filter.</p>
+            <p className={textCss.mute}>{order.length - LISTED} more: narrow the list with the filter.</p>
           )}
         </div>
       </Popover.Dropdown>

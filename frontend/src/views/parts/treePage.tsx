@@ -11,6 +11,10 @@ import { Card } from '../../widgets/basics'
 import { Icicle } from '../../widgets/icicle'
 import { TreeTable } from '../../widgets/tree'
 import { SearchBox } from './tableSection'
+import textCss from '../../widgets/text.module.css'
+import frameCss from './frame.module.css'
+import toolbarCss from './toolbar.module.css'
+import css from './treePage.module.css'
 
 /** The first levels open, as long as they fit on a screen. */
 function firstOpen(tree: Tree): ReadonlySet<number> {
@@ -83,8 +87,8 @@ export function TreePage(props: {
   const all = () => setOpen(new Set(tree.parent.filter((parent) => parent >= 0)))
   const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
   return (
-    <div className="tt-page-table">
-      <div className="tt-toolbar">
+    <div className={frameCss.page}>
+      <div data-testid="toolbar" className={toolbarCss.toolbar}>
         {lead}
         {tree.value_columns.length > 1 && (
           <NativeSelect
@@ -98,7 +102,7 @@ export function TreePage(props: {
           />
         )}
         <SearchBox value={route.search ?? ''} onChange={search} placeholder={`Search ${noun}, text or /regex/`} />
-        <span className="tt-count tt-mute">
+        <span data-testid="count" className={`${toolbarCss.count} ${textCss.mute}`}>
           {match ? `${found} of ${tree.rows.length} match` : `${tree.rows.length.toLocaleString('en-US')} ${noun}`}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
@@ -128,7 +132,7 @@ export function TreePage(props: {
             ) : undefined
           }
         >
-          <div className={tall ? 'tt-icicle-frame tt-tall' : 'tt-icicle-frame'}>
+          <div className={tall ? `${css.frame} ${css.tall}` : css.frame}>
             <Icicle
               tree={tree}
               valueKey={value}

@@ -1,0 +1,26 @@
+// The card that answers first: a few numbers and, beside them, the sentence that matters most.
+import type { ReactNode } from 'react'
+import type { Severity } from '../../api/payloads'
+import { Card } from '../../widgets/basics'
+import layoutCss from '../../widgets/layout.module.css'
+import css from './headline.module.css'
+
+export function HeadlineCard(props: { label?: string; className?: string; children: ReactNode }) {
+  const { label = 'Headline', className = '', children } = props
+  return (
+    <Card className={`${layoutCss.span12} ${css.card} ${className}`} label={label}>
+      {children}
+    </Card>
+  )
+}
+
+const SAYS: Record<Severity, string> = {
+  high: `${css.say} ${css.high}`,
+  medium: `${css.say} ${css.medium}`,
+  low: css.say,
+  info: css.say,
+}
+
+export const Say = ({ severity, children }: { severity: Severity; children: ReactNode }) => (
+  <p className={SAYS[severity]}>{children}</p>
+)
