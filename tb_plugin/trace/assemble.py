@@ -11,17 +11,15 @@ import numpy.typing as npt
 from tb_plugin.trace import links, tree
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.numbering import firsts, numbered, places_of
-from tb_plugin.trace.order import FAR, LONG, kinds, plausible, sort
+from tb_plugin.trace.order import kinds, plausible, sort
 from tb_plugin.trace.overflow import clipped, told
-from tb_plugin.trace.report import Issue, ReadReport
+from tb_plugin.trace.quarantine import counters_of, memory_of, set_aside, sized
 from tb_plugin.trace.rows import Nests, Rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
 from tb_plugin.trace.table import (
     CollectiveArgs,
-    CounterEvents,
     DeviceArgs,
-    MemoryEvents,
     OperatorArgs,
     PythonArgs,
     RawTrace,
@@ -42,7 +40,7 @@ Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArg
 
 def assemble(raw: RawTrace) -> TraceTable:
     """The model of a raw trace. Times become relative to the first kept event; n log n in the number of rows."""
-    kept, quarantined = plausible(raw)
+    kept, aside = plausible(raw)
     kept, outside = inside(raw, kept)
     order = kept[sort(raw, kept)]
     origin = _origin(raw, order)
@@ -70,8 +68,11 @@ def assemble(raw: RawTrace) -> TraceTable:
     launch, operator, disagreements = _device_links(rows, operator, op_parent)
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
-    counters, untimely = _counters(raw.counters, origin)
-    report = told(without_outside(_with_quarantine(raw.report, len(quarantined) + untimely), outside), cut)
+    counters, untimely = counters_of(raw.counters, origin)
+    memory, early, unsized, untotalled = memory_of(raw.memory, origin)
+    report = set_aside(raw.report, "impossible_time", len(aside) + untimely + early)
+    report = set_aside(report, "impossible_size", unsized, untotalled)
+    report = told(without_outside(report, outside), cut)
     return TraceTable(
         start_ns=rows.start,
         dur_ns=rows.end - rows.start,
@@ -98,10 +99,10 @@ def assemble(raw: RawTrace) -> TraceTable:
         devices=devices,
         operators=operators,
         python=python,
-        device_args=_moved(raw.device_args, position),
+        device_args=sized(_moved(raw.device_args, position)),
         collectives=_moved(raw.collectives, position),
         clipped=cut,
-        memory=_memory(raw.memory, origin),
+        memory=memory,
         counters=counters,
         steps=_steps(raw, rows, launch),
         metadata=raw.metadata,
@@ -320,26 +321,6 @@ def _drawn(rows: Rows, nests: Nests) -> _Drawn:
     return _Drawn(depth, overlaps)
 
 
-def _memory(memory: MemoryEvents, origin: int) -> MemoryEvents:
-    order = np.argsort(memory.time_ns, kind="stable")
-    columns = {f.name: getattr(memory, f.name)[order] for f in fields(memory)}
-    columns["time_ns"] = columns["time_ns"] - origin
-    return MemoryEvents(**columns)
-
-
-def _counters(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
-    """The values of counters by time, and the number of events whose time cannot be right (as ``plausible`` has it)."""
-    time = counters.time_ns
-    bad = np.abs(time // 4 - origin // 4) > FAR // 4  # quarters keep the difference inside int64
-    if origin > LONG:
-        bad |= time <= 0
-    order = np.flatnonzero(~bad)
-    order = order[np.argsort(time[order], kind="stable")]
-    columns = {f.name: getattr(counters, f.name)[order] for f in fields(counters)}
-    columns["time_ns"] = columns["time_ns"] - origin
-    return CounterEvents(**columns), len(np.unique(counters.event[bad]))
-
-
 def _steps(raw: RawTrace, rows: Rows, launch: Int32) -> Steps:
     if raw.window is not None:
         return steps_of(raw.window)
@@ -369,20 +350,3 @@ def _steps(raw: RawTrace, rows: Rows, launch: Int32) -> Steps:
 def _label(name: str) -> str:
     match = STEP_NAME.match(name)
     return match.group(1) if match else name
-
-
-def _with_quarantine(report: ReadReport, quarantined: int) -> ReadReport:
-    if not quarantined:
-        return report
-    issue = Issue(
-        code="impossible_time",
-        outcome="quarantined",
-        text="Events whose time cannot be right (centuries away, negative, or a device event at 0): left out of all numbers.",
-        count=quarantined,
-    )
-    return replace(
-        report,
-        events_kept=report.events_kept - quarantined,
-        events_quarantined=report.events_quarantined + quarantined,
-        issues=(*report.issues, issue),
-    )

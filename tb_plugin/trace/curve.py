@@ -60,20 +60,24 @@ def binned(curve: Curve, edges_ns: Int64) -> Bins:
     carried = np.append(curve.value, curve.before)[begin - 1]
     carried[until == left] = np.nan
     known = np.where(np.isnan(carried), 0, until - left)
-    area = np.where(np.isnan(carried), 0.0, carried * (until - left))
+    with np.errstate(over="ignore"):
+        area = np.where(np.isnan(carried), 0.0, carried * (until - left))
     low, high = carried.copy(), carried
     if len(changes):
         inside = slice(int(first[0]), int(first[-1]))
         value, time = curve.value[inside], curve.time_ns[inside]
         length = np.diff(time, append=right[-1])
         length[end[changes] - 1 - inside.start] = right[changes] - curve.time_ns[end[changes] - 1]
-        weighted = value * length
+        # Of absurd values: a mean that overflows is cut to the highest (or lowest) value below.
+        with np.errstate(over="ignore"):
+            weighted = value * length
         unknown = np.isnan(value)
         if unknown.any():
             length[unknown], weighted[unknown] = 0, 0.0
         at = begin[changes] - inside.start
         known[changes] += np.add.reduceat(length, at)
-        area[changes] += np.add.reduceat(weighted, at)
+        with np.errstate(over="ignore", invalid="ignore"):
+            area[changes] += np.add.reduceat(weighted, at)
         low[changes] = np.fmin(low[changes], np.fmin.reduceat(value, at))
         high[changes] = np.fmax(high[changes], np.fmax.reduceat(value, at))
     nothing = known == 0

@@ -17,6 +17,9 @@ Bool = npt.NDArray[np.bool_]
 FAR = 2**62
 """A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
 
+MOST = 2**61
+"""More than all durations, or all bytes, of a trace sum up to. Beyond it a sum in 64 bits could turn over."""
+
 LONG = 86_400 * 10**9
 """A trace whose median lies further than this (a day, ns) from 0 counts from an epoch: there 0 means "never set",
 and less cannot be."""
@@ -57,7 +60,23 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
         first = raw.start_ns[~bad].min()
         end = (raw.start_ns.view(np.uint64) - first.view(np.uint64)) + np.maximum(raw.dur_ns, 0).view(np.uint64)
         bad |= ~bad & (end > np.iinfo(np.int64).max)
+        bad[~bad] = ~summable(raw.dur_ns[~bad])
     return np.flatnonzero(~bad), np.flatnonzero(bad)
+
+
+def far_from(time_ns: Int64, origin: int) -> Bool:
+    """Which times cannot be right in a trace that begins at ``origin``."""
+    far: Bool = np.abs(time_ns // 4 - origin // 4) > FAR // 4  # quarters keep the difference inside int64
+    return far | (time_ns <= 0) if origin > LONG else far
+
+
+def summable(values: Int64) -> Bool:
+    """Which numbers to believe where not all of them sum up in 64 bits: those up to an equal share of the room."""
+    sizes = np.abs(values.astype(np.float64))
+    if sizes.sum() <= MOST:
+        return np.ones(len(values), np.bool_)
+    believed: Bool = sizes <= MOST / len(values)
+    return believed
 
 
 def touching(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:

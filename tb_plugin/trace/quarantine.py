@@ -1,0 +1,72 @@
+"""What cannot be right is set aside and told: times of other centuries, and sizes that no sum over a trace survives."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from tb_plugin.trace.order import MOST, far_from, summable
+from tb_plugin.trace.report import Issue, ReadReport
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import CounterEvents, DeviceArgs, MemoryEvents
+
+_MOST_OF_A_RATE = 1e18
+"""Blocks on a multiprocessor, or an occupancy, that no sum over a trace turns into infinity."""
+_IMPOSSIBLE = {
+    "impossible_time": "Events whose time cannot be right (centuries away, negative, or a device event at 0): left out of "
+    "all numbers.",
+    "impossible_size": "Allocator events of more bytes than there can be: left out, or only their total where that alone is.",
+}
+
+
+def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
+    """Returns the report with events that were left out, and with those of which only a part was."""
+    if not quarantined + partly:
+        return report
+    issue = Issue(code, "quarantined", _IMPOSSIBLE[code], quarantined + partly)
+    return replace(
+        report,
+        events_kept=report.events_kept - quarantined,
+        events_quarantined=report.events_quarantined + quarantined,
+        issues=(*report.issues, issue),
+    )
+
+
+def sized(args: DeviceArgs) -> DeviceArgs:
+    """Without numbers that cannot be: they count as not recorded."""
+    rates = (args.blocks_per_sm, args.occupancy)
+    blocks, occupancy = (np.where(np.abs(rate) > _MOST_OF_A_RATE, np.nan, rate) for rate in rates)
+    sizes = np.where(summable(args.bytes), args.bytes, MISSING)
+    return replace(args, bytes=sizes, blocks_per_sm=blocks, occupancy=occupancy)
+
+
+def memory_of(memory: MemoryEvents, origin: int) -> tuple[MemoryEvents, int, int, int]:
+    """Allocator events by time; how many have an impossible time, an impossible size, and a total that cannot be.
+
+    The first two are left out, the third have no total.
+    """
+    far = far_from(memory.time_ns, origin)
+    big = ~far
+    big[~far] = ~summable(memory.bytes[~far])
+    order = np.flatnonzero(~far & ~big)
+    order = order[np.argsort(memory.time_ns[order], kind="stable")]
+    columns = {f.name: getattr(memory, f.name)[order] for f in fields(memory)}
+    columns["time_ns"] = columns["time_ns"] - origin
+    wrong = np.zeros(len(order), np.bool_)
+    for key in ("total_allocated", "total_reserved"):
+        over = np.abs(columns[key].astype(np.float64)) > MOST
+        columns[key] = np.where(over, MISSING, columns[key])
+        wrong |= over
+    return MemoryEvents(**columns), int(far.sum()), int(big.sum()), int(wrong.sum())
+
+
+def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
+    """The values of counters by time, and the number of events whose time cannot be right (as ``plausible`` has it)."""
+    time = counters.time_ns
+    bad = far_from(time, origin)
+    order = np.flatnonzero(~bad)
+    order = order[np.argsort(time[order], kind="stable")]
+    columns = {f.name: getattr(counters, f.name)[order] for f in fields(counters)}
+    columns["time_ns"] = columns["time_ns"] - origin
+    return CounterEvents(**columns), len(np.unique(counters.event[bad]))
