@@ -8,6 +8,9 @@ from tb_plugin.trace.report import Issue, Outcome
 
 MAX_EXAMPLES = 5
 EXAMPLE_CHARS = 120
+MAX_TEXTS = 20
+"""Entries of one code that are told apart: a file may invent as many categories as it has events."""
+TEXT_CHARS = 300
 
 TEXTS = {
     "bad_utf8": "bytes that are not UTF-8 were replaced",
@@ -33,6 +36,12 @@ TEXTS = {
     "unpaired_flow": "forward-backward arrows with one end missing were left out",
 }
 
+_OTHERS = {
+    "unknown_category": "events of {kinds} further unknown categories were kept without a meaning",
+    "not_shown": "events of {kinds} further phases are not shown yet",
+}
+"""What is told of the texts of a code beyond MAX_TEXTS."""
+
 
 @dataclass
 class _Entry:
@@ -53,7 +62,7 @@ class IssueLog:
         self, code: str, outcome: Outcome, offset: int | None = None, example: str = "", count: int = 1, text: str = ""
     ) -> None:
         """Count ``count`` places of ``code``; ``offset`` is a byte offset of the uncompressed text."""
-        text = text or TEXTS[code]
+        text = (text or TEXTS[code])[:TEXT_CHARS]
         entry = self.entries.setdefault((code, text), _Entry(outcome, text))
         entry.count += count
         if offset is not None and (entry.first_offset is None or offset < entry.first_offset):
@@ -66,8 +75,32 @@ class IssueLog:
         self.add(code, "note", offset, text=text)
 
     def issues(self) -> tuple[Issue, ...]:
-        """All of it, in an order that does not depend on how the text was cut."""
-        return tuple(
-            Issue(code, entry.outcome, entry.text, entry.count, entry.first_offset, tuple(entry.examples))
-            for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0])
-        )
+        """Returns all of it, in an order that does not depend on how the text was cut.
+
+        Of a code with more than MAX_TEXTS texts those with the highest counts; the others are counted together.
+        """
+        by_code: dict[str, list[_Entry]] = {}
+        for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):
+            by_code.setdefault(code, []).append(entry)
+        return tuple(_issue(code, entry) for code, entries in by_code.items() for entry in _bounded(code, entries))
+
+
+def _issue(code: str, entry: _Entry) -> Issue:
+    return Issue(code, entry.outcome, entry.text, entry.count, entry.first_offset, tuple(entry.examples))
+
+
+def _bounded(code: str, entries: list[_Entry]) -> list[_Entry]:
+    if len(entries) <= MAX_TEXTS:
+        return entries
+    often = sorted(entries, key=lambda entry: entry.count, reverse=True)[: MAX_TEXTS - 1]
+    chosen = {entry.text for entry in often}
+    others = [entry for entry in entries if entry.text not in chosen]
+    offsets = [entry.first_offset for entry in others if entry.first_offset is not None]
+    rest = _Entry(
+        others[0].outcome,
+        _OTHERS.get(code, "the same in {kinds} further ways").format(kinds=f"{len(others):,}"),
+        sum(entry.count for entry in others),
+        min(offsets, default=None),
+        [entry.text[:EXAMPLE_CHARS] for entry in others[:MAX_EXAMPLES]],
+    )
+    return [*(entry for entry in entries if entry.text in chosen), rest]
