@@ -94,3 +94,11 @@ def test_relative_links_resolve(page: Path) -> None:
         if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
             broken.append(target)
     assert broken == []
+
+
+def test_what_security_promises_is_held_by_tests_that_exist() -> None:
+    named = set(re.findall(r"`(tests/[a-z_/]+\.py)`", text_of("security.md")))
+    assert len(named) > 10
+    assert {name for name in named if not (ROOT / name).is_file()} == set()
+    rows = [line for line in text_of("security.md").splitlines() if line.startswith("| ") and "---" not in line]
+    assert [row for row in rows if "`tests/" not in row and not row.startswith("| promise")] == []

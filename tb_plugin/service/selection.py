@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import StepInfo
 
-_RANGE = re.compile(r"(\d+)-(\d+)")
+_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+_NUMBER = re.compile(r"[0-9]+")
 _SHOWN = 10
+_LONGEST = 100
+"""Characters of what was asked for that a message repeats."""
 
 
 def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
@@ -22,7 +25,7 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
         hits = _hits(item, labels)
         if not hits:
             shown = ", ".join(labels[:_SHOWN]) + (", ..." if len(labels) > _SHOWN else "")
-            raise BadRequest(f"The trace has no step {item}.", "steps", f"It has: {shown or 'none'}.")
+            raise BadRequest(f"The trace has no step {item[:_LONGEST]}.", "steps", f"It has: {shown or 'none'}.")
         chosen |= hits
     if not chosen:
         raise BadRequest("The steps parameter names no step.", "steps", "Write labels and ranges such as 5,7-9.")
@@ -50,5 +53,11 @@ def _hits(item: str, labels: Sequence[str]) -> set[str]:
     bounds = _RANGE.fullmatch(item)
     if bounds is None:
         return set()
-    low, high = int(bounds.group(1)), int(bounds.group(2))
-    return {label for label in labels if label.isdecimal() and low <= int(label) <= high}
+    low, high = _order(bounds.group(1)), _order(bounds.group(2))
+    return {label for label in labels if _NUMBER.fullmatch(label) and low <= _order(label) <= high}
+
+
+def _order(digits: str) -> tuple[int, str]:
+    """Sorts numbers of any length: Python refuses to read those of thousands of digits."""
+    digits = digits.lstrip("0")
+    return len(digits), digits

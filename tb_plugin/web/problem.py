@@ -8,6 +8,7 @@ from tb_plugin.errors import Cancelled, UserError
 from tb_plugin.payloads import Problem
 from tb_plugin.payloads.export import to_json
 
+_LONGEST = 600
 log = logging.getLogger("torch_trace")
 
 
@@ -20,11 +21,16 @@ class MethodNotAllowed(UserError):
 def problem_json(error: BaseException) -> tuple[int, bytes]:
     """Status and body of an error. What was not raised on purpose is a bug: it is logged with its traceback."""
     if isinstance(error, UserError):
-        return error.status, _body(Problem(error.what, error.where, error.do))
+        return error.status, _body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
     if isinstance(error, Cancelled):
         return 500, _body(Problem("The work was stopped before it was done.", str(error), "Ask again."))
     log.error("A request failed.", exc_info=error)
     return 500, _body(Problem("An internal error happened.", "", "The log of TensorBoard has the details."))
+
+
+def _short(text: str) -> str:
+    """A message that repeats what was asked for stays a message, however long that was."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _body(problem: Problem) -> bytes:

@@ -19,6 +19,7 @@ from tb_plugin.payloads import Profile
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.catalog import PARTS, Place
 from tb_plugin.service.workspace import Download, Workspace
+from tb_plugin.web.origin import check_host, check_site
 from tb_plugin.web.problem import MethodNotAllowed, problem_json
 from tb_plugin.web.static import find_asset
 
@@ -33,6 +34,8 @@ _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
 _KNOWN = frozenset((*PARTS, "window", "steps", *_OF_TABLES))
 _JSON = "application/json"
+_DATA = ("runs", "profile", "view", "table", "tiles", "download")
+"""Where routes of data begin; all others are files of the page."""
 _STACKS = {"folded": "text/plain; charset=utf-8", "speedscope": _JSON}
 
 Environ = dict[str, object]
@@ -50,6 +53,7 @@ class Routes:
         """Answers one request. Nothing escapes: an error becomes its JSON shape."""
         request = Request(environ)
         try:
+            check_host(environ)
             if request.method not in ("GET", "HEAD"):
                 raise MethodNotAllowed(f"{request.method} is not answered.", request.path, "Use GET.")
             response = self._answer(request)
@@ -63,6 +67,8 @@ class Routes:
     def _answer(self, request: Request) -> Response:
         route = request.path.partition("/torch_trace/")[2]
         head, _, rest = route.partition("/")
+        if head in _DATA:
+            check_site(request.environ)
         if route == "runs":
             self._workspace().warm()  # somebody opened the page
             return _json(request, to_json(self._workspace().runs()))

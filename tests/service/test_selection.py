@@ -22,13 +22,17 @@ STEPS = [StepInfo(label, i * 10, i * 10 + 10) for i, label in enumerate(["5", "7
         ("1-99999999999", ("5", "7", "8", "9", "10")),
         ("warm-up", ("warm-up",)),
         (" 5 , 5 ", ("5",)),
+        ("007-0009", ("7", "8", "9")),
+        ("1-" + "9" * 5000, ("5", "7", "8", "9", "10")),
     ],
 )
 def test_chosen(text, labels):
     assert chosen_steps(text, STEPS) == labels
 
 
-@pytest.mark.parametrize("text", ["6", "x", "9-7", ",", "5-", "-5", "1.5"])
+@pytest.mark.parametrize(
+    "text", ["6", "x", "9-7", ",", "5-", "-5", "1.5", "9" * 5000, "9" * 5000 + "-" + "9" * 6000, "٥-٩"]
+)
 def test_refused(text):
     with pytest.raises(BadRequest):
         chosen_steps(text, STEPS)
@@ -40,3 +44,9 @@ def test_window():
     assert window_of("7-8", STEPS, 15, 100) == (15, 30)
     with pytest.raises(BadRequest):
         window_of("7", STEPS, 25, None)
+
+
+def test_a_label_of_thousands_of_digits():
+    long = "1" * 5000
+    assert chosen_steps("5-9", [*STEPS, StepInfo(long, 60, 70)]) == ("5", "7", "8", "9")
+    assert chosen_steps("10-" + "2" * 5000, [*STEPS, StepInfo(long, 60, 70)]) == ("10", long)
