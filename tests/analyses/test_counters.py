@@ -66,6 +66,17 @@ def test_a_device_by_hand() -> None:
     }
 
 
+def test_the_queue_of_each_stream() -> None:
+    """Two streams: 3 and 2 launches wait from 10 us on; in a third never more than one."""
+    builder = trace().op("a", 0, 100).device(0)
+    waiting = [(stream, at) for stream, begins in ((7, (20, 30, 40)), (8, (20, 50)), (9, (20,))) for at in begins]
+    found = by_key(builder.launches(*(kernel("k", 5, at, stream=s) for s, at in waiting), at=10).table())
+    streams = {key: (counter.max, counter.device) for key, counter in found.items() if "stream" in key}
+    assert streams == {'stream_queue_depth:["0", "7"]': (3.0, "0"), 'stream_queue_depth:["0", "8"]': (2.0, "0")}
+    assert found["queue_depth:0"].max == 6.0
+    assert found['stream_queue_depth:["0", "8"]'].title == "Launched, not started, stream 8"
+
+
 def test_a_bin_has_its_mean_and_its_extremes() -> None:
     payload = counters(small().table(), 0, 100_000)
     assert (payload.bins, payload.window_end_ns) == (800, 100_000)

@@ -6,7 +6,6 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, memset, part, trace
+from tests.builders import TraceBuilder, kernel, memcpy, memset, name_of, part, trace
 from tests.conftest import SAMPLE_FILES, sample
 from tests.depth import examples
 
@@ -47,6 +46,7 @@ def test_the_launch_came_late() -> None:
     builder = pair().op("load", 10, 40).op("part", 35, 10).python("f", 51, 15)
     (gap,) = rows(builder.table())
     assert gap == {
+        "gap_of": "device",
         "lane": 0,
         "device": "0",
         "stream": "7",
@@ -58,6 +58,7 @@ def test_the_launch_came_late() -> None:
         "other_busy_ratio": 0.0,
         "why": HOST_BUSY,
         "host_doing": "f",
+        "host_operator": None,
         "host_doing_ns": 15_000,
         "host_doing_ratio": 0.25,
     }, "of the 40 us until the launch: f 15, load and part 10 each, nothing 5"
@@ -68,6 +69,69 @@ def test_the_launch_came_late() -> None:
 def test_the_host_waited() -> None:
     (gap,) = rows(pair().call(10, 50, name="cudaStreamSynchronize").table())
     assert (gap["why"], gap["host_doing"], gap["host_doing_ns"]) == (HOST_WAITS, "cudaStreamSynchronize", 30_000)
+
+
+def copying(name: str, begin: float, dur: float, call: str = "cudaMemcpyAsync") -> dict[str, Any]:
+    """A gap of 60 us, until 70 us spent in a copy call from 35 to 65 us in ``aten::item``; the device copies meanwhile."""
+    builder = pair().op("aten::item", 31, 36).op("aten::_local_scalar_dense", 33, 34)
+    builder.launches(memcpy(dur, begin, name, device=1), at=35, dur=30, name=call)
+    (gap,) = [gap for gap in rows(builder.table()) if gap["device"] == "0"]
+    return gap
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "dur", "why"),
+    [
+        ("Memcpy DtoH (Device -> Pageable)", 36, 1, HOST_WAITS),
+        ("Memcpy DtoH (Device -> Pageable)", 64, 9, HOST_WAITS),
+        ("Memcpy DtoH (Device -> Pinned)", 60, 5, HOST_WAITS),
+        ("Memcpy DtoH (Device -> Pinned)", 60, 5.001, HOST_BUSY),
+        ("Memcpy HtoD (Pageable -> Device)", 40, 20, HOST_WAITS),
+        ("Memcpy HtoD (Pageable -> Device)", 70, 20, HOST_BUSY),
+        ("CopyDeviceToHost (Pageable)", 70, 20, HOST_WAITS),
+    ],
+)
+def test_a_copy_call_waits_if_its_copy_ended_before_it_returned(name: str, begin: float, dur: float, why: str) -> None:
+    gap = copying(name, begin, dur)
+    assert (gap["why"], gap["host_doing"], gap["host_operator"]) == (
+        why,
+        "cudaMemcpyAsync",
+        "aten::_local_scalar_dense",
+    )
+    assert gap["host_doing_ns"] == 30_000
+
+
+def test_of_copy_calls_of_one_name_the_longest_decides() -> None:
+    """Two calls that only queue a copy (5 us each), one that waits (20 us): 30 us of cudaMemcpyAsync in all."""
+    builder = pair()
+    for at, dur, ends in ((31, 5, 99), (40, 20, 59), (62, 5, 99)):
+        builder.op(f"copy {at}", at, dur).launches(
+            memcpy(1, ends - 1, device=1, stream=at), at=at, dur=dur, name="cudaMemcpyAsync"
+        )
+    (gap,) = [gap for gap in rows(builder.table()) if gap["device"] == "0"]
+    assert (gap["why"], gap["host_operator"], gap["host_doing_ns"]) == (HOST_WAITS, "copy 40", 30_000)
+
+
+def test_gaps_of_the_device_come_before_idle_side_streams() -> None:
+    """Stream 7 works but for [30, 50) and [80, 90), stream 8 at [0, 5), [85, 88) and [200, 205) alone."""
+    builder = trace().device(0)
+    for begin, end in ((0, 30), (50, 80), (90, 190)):
+        builder.on_device(kernel("main", end - begin, begin))
+    for begin in (0, 85, 200):
+        builder.on_device(kernel("side", 3 if begin == 85 else 5, begin, stream=8))
+    table = builder.table()
+    found = [
+        (gap["gap_of"], gap["stream"], gap["start_ns"] // 1000, gap["dur_ns"] // 1000)
+        for gap in rows(table, shortest=1)
+    ]
+    assert found == [
+        ("device", "7", 30, 20), ("device", "8", 190, 10), ("device", "8", 80, 5), ("device", "7", 88, 2),
+        ("stream", "8", 88, 112), ("stream", "8", 5, 80), ("stream", "7", 80, 10),
+    ]  # fmt: skip
+    assert figures(table, 0, 200_000, 1) == {
+        "device_gaps": 4, "device_gap_ns": 37_000, "device_gap_ratio": 0.185,
+        "gaps": 4, "gap_ns": 222_000, "gap_ratio": 0.555, "gaps_listed": 7,
+    }  # fmt: skip
 
 
 def test_the_work_was_launched_before() -> None:
@@ -90,8 +154,19 @@ def test_nothing_speaks_for_it() -> None:
 
 def test_another_stream_and_another_device_meanwhile() -> None:
     builder = pair().on_device(kernel("m", 15, 30, stream=8)).on_device(kernel("n", 60, 30, device=1))
-    (gap,) = rows(builder.table())
-    assert (gap["other_busy_ratio"], gap["stream"]) == (0.25, "7")
+    device, stream = rows(builder.table())
+    assert (stream["other_busy_ratio"], stream["gap_of"], stream["stream"], stream["dur_ns"]) == (
+        0.25,
+        "stream",
+        "7",
+        60_000,
+    )
+    assert (device["other_busy_ratio"], device["gap_of"], device["stream"], device["dur_ns"]) == (
+        0.0,
+        "device",
+        "7",
+        45_000,
+    )
 
 
 def test_what_still_runs_leaves_no_gap() -> None:
@@ -106,7 +181,10 @@ def test_a_gap_that_touches_the_window_is_whole() -> None:
     assert rows(table, 80_000, 85_000) == rows(table)
     assert rows(table, 90_000, 99_000) == rows(table, 0, 30_000) == rows(table, shortest=60_001) == []
     found = figures(table, 80_000, 100_000)
-    assert found == {"gaps": 1, "gap_ns": 10_000, "gap_ratio": 0.5, "gaps_listed": 1}
+    assert found == {
+        "device_gaps": 1, "device_gap_ns": 10_000, "device_gap_ratio": 0.5,
+        "gaps": 1, "gap_ns": 10_000, "gap_ratio": 0.5, "gaps_listed": 1,
+    }  # fmt: skip
 
 
 def test_the_longest_are_listed_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,13 +210,14 @@ def recount(table: TraceTable, start: int, end: int, shortest: int) -> list[dict
     names = [table.strings[int(name)] for name in table.name]
     host = [i for i in range(len(table)) if table.kind[i] in HOST and not STEP_NAME.match(names[i])]
     ends = table.end_ns
-    for track in {int(table.track[i]) for i in work}:
-        reach = None
-        for i in (i for i in work if table.track[i] == track):
-            begin = int(table.start_ns[i])
-            if reach is not None and begin - reach >= max(shortest, 1) and reach < end and begin > start:
-                found.append(explained(table, names, host, work, ends, reach, begin, i))
-            reach = max(reach or 0, int(ends[i]))
+    for column in (table.device, table.track):
+        for one in {int(column[i]) for i in work}:
+            reach = None
+            for i in (i for i in work if column[i] == one):
+                begin = int(table.start_ns[i])
+                if reach is not None and begin - reach >= max(shortest, 1) and reach < end and begin > start:
+                    found.append(explained(table, names, host, work, ends, reach, begin, i))
+                reach = max(reach or 0, int(ends[i]))
     return found
 
 
@@ -159,11 +238,22 @@ def explained(
     until = begun if late else high
     mine = [i for i in host if table.track[i] == table.track[launch] and table.start_ns[i] < until and ends[i] > low]
     moments = {low, until, *(int(t) for i in mine for t in (table.start_ns[i], ends[i]) if low < t < until)}
-    points, spent = sorted(moments), Counter[str | None]()
+    points, spent, calls = sorted(moments), Counter[str | None](), {}
     for a, b in pairwise(points):
         open_now = [i for i in mine if table.start_ns[i] <= a and ends[i] > a]
-        spent[names[open_now[-1]] if open_now else None] += b - a
-    return gap | {"why": None if late else LAUNCHED, "spent": spent}
+        name = names[open_now[-1]] if open_now else None
+        spent[name] += b - a
+        calls.setdefault(name, set()).update(open_now[-1:])
+    return gap | {"why": None if late else LAUNCHED, "spent": spent, "calls": calls}
+
+
+def waits(table: TraceTable, call: int) -> bool:
+    """By its name, or because a copy of it had ended when it returned, or goes to pageable memory."""
+    copies = [i for i in range(len(table)) if table.kind[i] == EventKind.MEMCPY and table.launch[i] == call]
+    return WAITS.search(table.strings[int(table.name[call])]) is not None or any(
+        table.end_ns[i] <= table.end_ns[call] or "DtoH (Device -> Pageable)" in table.strings[int(table.name[i])]
+        for i in copies
+    )
 
 
 def assert_recounted(table: TraceTable, start: int, end: int, shortest: int) -> None:
@@ -179,8 +269,11 @@ def assert_recounted(table: TraceTable, start: int, end: int, shortest: int) -> 
             continue
         most = max(other["spent"].values())
         assert gap["host_doing_ns"] == most == other["spent"][gap["host_doing"]], "of equals any"
-        late = UNKNOWN if gap["host_doing"] is None else HOST_WAITS if WAITS.search(gap["host_doing"]) else HOST_BUSY
-        assert gap["why"] == (other["why"] or late)
+        calls = other["calls"][gap["host_doing"]]
+        longest = [i for i in calls if table.dur_ns[i] == max(table.dur_ns[j] for j in calls)]
+        late = {HOST_WAITS if waits(table, i) else HOST_BUSY for i in longest} if calls else {UNKNOWN}
+        assert gap["why"] in ({other["why"]} if other["why"] else late), "of equals any"
+        assert gap["host_operator"] in {name_of(table, int(table.operator[i])) for i in longest} or not longest
 
 
 @pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
@@ -221,4 +314,6 @@ def test_lanes_are_those_of_the_timeline() -> None:
     for gap in rows(table):
         track = timeline["timeline"].tracks[gap["lane"]]
         assert track.title == f"Device {gap['device']} · stream {gap['stream']}" and track.is_device
-    assert np.array_equal(np.sort([gap["dur_ns"] for gap in rows(table)])[::-1], [gap["dur_ns"] for gap in rows(table)])
+    for of in ("device", "stream"):
+        lengths = [gap["dur_ns"] for gap in rows(table) if gap["gap_of"] == of]
+        assert lengths == sorted(lengths, reverse=True)

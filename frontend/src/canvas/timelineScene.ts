@@ -29,6 +29,17 @@ export interface Gap extends Range {
   why: string
 }
 
+/** Of gaps on one lane those that lie in no other: a device stands still within gaps of its streams. */
+export function outermost(gaps: readonly Gap[]): readonly Gap[] {
+  const inOrder = [...gaps].sort((a, b) => a.lane - b.lane || a.start - b.start || b.end - a.end)
+  let last: Gap | undefined
+  return inOrder.filter((gap) => {
+    const within = last !== undefined && last.lane === gap.lane && gap.end <= last.end
+    if (!within) last = gap
+    return !within
+  })
+}
+
 export interface Scene {
   model: TimelineModel
   view: Range

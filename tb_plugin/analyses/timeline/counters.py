@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,6 +37,11 @@ METRICS = SHARED.adding(
             "queue_depth": (
                 "Launched, not started",
                 "Kernels, copies and sets whose launching call has begun and which have not begun on the device.",
+            ),
+            "stream_queue_depth": (
+                "Launched, not started, one stream",
+                "As for the device, of one of its streams. A CUDA stream takes about 1,024 launches; the call after them "
+                "waits until one has begun.",
             ),
         },
     ),
@@ -152,7 +158,7 @@ def _or_null(values: Float64) -> list[float | None]:
 def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
     """The counters of a trace, lowest and highest value of each (see Counter.min and max), and how many more there are."""
     recorded, further = _recorded(trace)
-    counters = [*_of_devices(trace), *_of_memory(trace), *recorded]
+    counters = [*_of_devices(trace), *_of_memory(trace), *_of_streams(trace), *recorded]
     omitted = max(0, len(counters) - LONGEST_LIST) + further
     counters = counters[:LONGEST_LIST]
     counters.sort(key=lambda counter: _order(trace, counter))
@@ -217,6 +223,24 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
         copies &= ~goes
         yield from _copies(key, title, start[goes], end[goes], size[goes])
     yield from _copies(*OTHER_COPIES, start[copies], end[copies], size[copies])
+
+
+def _of_streams(trace: TraceTable) -> list[_Known]:
+    """The queue of each stream in which several launches wait at some time, where a device has several such streams."""
+    rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
+    rows = rows[stable_order(trace.track[rows])]
+    streams, first = np.unique(trace.track[rows], return_index=True)
+    found: dict[int, list[_Known]] = defaultdict(list)
+    for track, mine in zip(streams.tolist(), np.split(rows, first[1:]), strict=False):
+        curve = stacked(trace.start_ns[trace.launch[mine]], trace.start_ns[mine])
+        if curve.value.max(initial=0.0) < 2:
+            continue
+        device, stream = int(trace.device[mine[0]]), trace.tracks[track].tid
+        place = trace.devices[device].id
+        what = METRICS.metric("stream_queue_depth", f"Launched, not started, stream {stream}", EACH_BIN)
+        key = f"stream_queue_depth:{json.dumps([place, stream])}"
+        found[device].append(_Known(key, what.title, f"device {place}", what, curve, place))
+    return [counter for of_device in found.values() if len(of_device) > 1 for counter in of_device]
 
 
 def _named(

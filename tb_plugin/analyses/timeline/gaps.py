@@ -1,12 +1,12 @@
-"""Gaps: where a stream of a device stood still, and what the host did meanwhile instead of feeding it.
+"""Gaps: where a device, or one of its streams, stood still, and what the host did meanwhile instead of feeding it.
 
-A gap lies between two consecutive pieces of work of a stream. What explains it is the call that launched the work after
-it: was it late, and what was its thread busy with, or was it early, and the work waited on the device?
+A gap of a device lies between two moments at which any of its streams works, a gap of a stream between two consecutive
+pieces of its work. What explains it is the call that launched the work after it: was it late, and what was its thread
+busy with, or was it early, and the work waited on the device?
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +19,9 @@ from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bo
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
-from tb_plugin.payloads import Column, Figure, Figures, Metric, Sort, Table, View
+from tb_plugin.analyses.waits import WAITS as WAITS
+from tb_plugin.analyses.waits import waits_for_device
+from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
 from tb_plugin.trace.intervals import Ranges, contains, measure_within, union
 from tb_plugin.trace.numbering import distinct
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -33,15 +35,29 @@ METRICS = SHARED.adding(
         HERE,
         "count",
         {
-            "gaps": ("Gaps", "Times between two pieces of work of a device stream, no shorter than asked for."),
-            "gaps_listed": ("Listed", "The longest of them, which are listed."),
+            "gaps": (
+                "Gaps of streams",
+                "Times between two pieces of work of a device stream, no shorter than asked for.",
+            ),
+            "device_gaps": ("Gaps", "Times in which no stream of a device works, no shorter than asked for."),
+            "gaps_listed": (
+                "Listed",
+                "Those that are listed: the longest of devices, then the longest of streams alone.",
+            ),
         },
     ),
     define(
         HERE,
         "ns",
         {
-            "gap_ns": ("In gaps", "Parts of the gaps that lie in the window, added up over the streams."),
+            "gap_ns": (
+                "In gaps of streams",
+                "Parts of the gaps of streams that lie in the window, added up over the streams.",
+            ),
+            "device_gap_ns": (
+                "In gaps",
+                "Parts of the gaps of devices that lie in the window, added up over the devices.",
+            ),
             "launched_at_ns": ("Launched at", "When the call that launched the work after the gap began."),
             "host_doing_ns": (
                 "In it",
@@ -54,8 +70,12 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "gap_ratio": (
+                "Share of streams",
+                "Time in gaps of streams over the length of the window times the number of streams that worked.",
+            ),
+            "device_gap_ratio": (
                 "Share",
-                "Time in gaps over the length of the window times the number of streams that worked.",
+                "Time in gaps of devices over the length of the window times the number of devices that worked.",
             ),
             "other_busy_ratio": ("Others busy", "Share of the gap in which another stream of the device worked."),
             "host_doing_ratio": ("Of the gap", "Time in what the host did most over the length of the gap."),
@@ -65,11 +85,12 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
+            "gap_of": ("Gap of", "device: no stream of the device works. stream: only this one stands still."),
             "why": (
                 "Why",
                 "host busy: the launch came late, its thread did something else. host waits: late, the thread waited for "
-                "a device. launched before: the work was launched in time and waited on the device. nothing recorded: no "
-                "launch, or the thread recorded nothing meanwhile.",
+                "a device in the call that stands beside it. launched before: the work was launched in time and waited on "
+                "the device. nothing recorded: no launch, or the thread recorded nothing meanwhile.",
             ),
         },
     ),
@@ -81,6 +102,10 @@ METRICS = SHARED.adding(
                 "Host did",
                 "Name that was innermost longest on the thread that launched the work after the gap: until the launch "
                 "where it was late, else in all of the gap. Empty: no event was open.",
+            ),
+            "host_operator": (
+                "In operator",
+                "Operator around the longest of the calls that the host spent most time in.",
             ),
         },
     ),
@@ -95,8 +120,7 @@ LISTED = 2_000
 """Longest gaps that are listed; the figures are over all."""
 
 HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN = "host busy", "host waits", "launched before", "nothing recorded"
-WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
-"""Names of calls in which the host waits for a device; copies that are not asynchronous among them."""
+DEVICE, STREAM = "device", "stream"
 
 _HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
 _CELLS = 1 << 22
@@ -105,8 +129,8 @@ _NEXT = Metric(
     "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
 )
 _COLUMNS = (
-    "lane", "device", "stream", "start_ns", "dur_ns", "event", "name", "launched_at_ns", "other_busy_ratio", "why",
-    "host_doing", "host_doing_ns", "host_doing_ratio",
+    "gap_of", "lane", "device", "stream", "start_ns", "dur_ns", "event", "name", "launched_at_ns", "other_busy_ratio",
+    "why", "host_doing", "host_operator", "host_doing_ns", "host_doing_ratio",
 )  # fmt: skip
 
 
@@ -131,8 +155,9 @@ class Gaps(Detail):
             & (every.start_ns < end)
             & (every.end_ns > start)
         )
-        summary = Figures("summary", "Gaps", "", _figures(trace, found, start, end))
-        frames = {"gaps": _frame(trace, found.take(_longest(found)))}
+        listed = _longest(found)
+        summary = Figures("summary", "Gaps", "", [*_figures(trace, found, start, end), _listed(listed)])
+        frames = {"gaps": _frame(trace, found.take(listed))}
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "gaps"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -142,23 +167,31 @@ class Gaps(Detail):
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Gaps as columns. ``next`` is the row of the work after each; ``streams`` counts all streams that worked."""
+    """Gaps as columns. ``next`` is the row of the work after each; ``streams`` counts all streams that worked.
+
+    A gap may be of a stream, of a device or of both.
+    """
 
     start_ns: Int64
     end_ns: Int64
     next: Int64
+    of_stream: Bool
+    of_device: Bool
     streams: int
     busy: dict[int, Ranges]
     """When each device worked on any stream."""
 
     def take(self, chosen: Int64 | Bool) -> _Found:
         """Some of the gaps."""
-        return _Found(self.start_ns[chosen], self.end_ns[chosen], self.next[chosen], self.streams, self.busy)
+        return _Found(
+            self.start_ns[chosen], self.end_ns[chosen], self.next[chosen], self.of_stream[chosen],
+            self.of_device[chosen], self.streams, self.busy,
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=2)
 def _every(trace: TraceTable) -> _Found:
-    """All gaps of a trace, those of one stream by time."""
+    """All gaps of a trace: those of streams, and those of devices that are not gaps of a stream."""
     # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
     covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & covered)
@@ -175,25 +208,57 @@ def _every(trace: TraceTable) -> _Found:
     devices, first = np.unique(device[order], return_index=True)
     parts = np.split(order, first[1:]) if len(rows) else []
     busy = {int(one): union(start[part], end[part]) for one, part in zip(devices, parts, strict=True)}
-    return _Found(reach[at - 1], start[at], rows[at], len(np.unique(track)), busy)
+    begin, close, after = reach[at - 1], start[at], rows[at]
+    of_device = np.zeros(len(begin), np.bool_)
+    for ranges, part in zip(busy.values(), parts, strict=True):
+        first_ns, last_ns, next_row = _of_device(ranges, start[part], rows[part])
+        # Of a device and of a stream at once: the row that ends it ends a gap of its stream that began as early.
+        mine = _place(after, next_row)
+        same = (mine != MISSING) & (np.append(begin, 0)[mine] == first_ns)
+        of_device[mine[same]] = True
+        begin, close = np.append(begin, first_ns[~same]), np.append(close, last_ns[~same])
+        after, of_device = np.append(after, next_row[~same]), np.append(of_device, ~same[~same])
+    of_stream = np.arange(len(begin)) < len(at)
+    return _Found(begin, close, after, of_stream, of_device, len(np.unique(track)), busy)
+
+
+def _place(values: Int64, wanted: Int64) -> Int64:
+    """First place of each wanted one among distinct values, -1 where there is none."""
+    order = np.argsort(values, kind="stable")
+    at = np.searchsorted(values[order], wanted)
+    found = np.append(order, MISSING)[at]
+    return np.where(np.append(values, MISSING)[found] == wanted, found, MISSING)
+
+
+def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:
+    """Begins and ends of the gaps of a device, and the first row of the work that ends each."""
+    order = np.lexsort((rows, start))
+    return busy.end[:-1], busy.start[1:], rows[order][np.searchsorted(start[order], busy.start[1:], side="left")]
 
 
 def _longest(found: _Found) -> Int64:
-    """Positions of the gaps to list, the longest first; of equals the earliest."""
-    order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns))[:LISTED]
+    """Positions of the gaps to list: those of devices, then of streams, the longest first; of equals the earliest."""
+    order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns, ~found.of_device))[:LISTED]
     return order
 
 
 def _figures(trace: TraceTable, found: _Found, start: int, end: int) -> list[Figure]:
-    """How many gaps there are, and how much of the window they take."""
-    inside = int((np.minimum(found.end_ns, end) - np.maximum(found.start_ns, start)).sum())
-    length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns)) * found.streams
-    return [
-        Figure(METRICS.metric("gaps"), len(found.next)),
-        Figure(METRICS.metric("gap_ns"), inside),
-        Figure(METRICS.metric("gap_ratio"), inside / length if length else None),
-        Figure(METRICS.metric("gaps_listed"), min(len(found.next), LISTED)),
-    ]
+    """How many gaps there are, and how much of the window they take, of devices and of streams."""
+    inside = np.minimum(found.end_ns, end) - np.maximum(found.start_ns, start)
+    length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns))
+    figures = []
+    for of, chosen, lanes in (("device_", found.of_device, len(found.busy)), ("", found.of_stream, found.streams)):
+        time = int(inside[chosen].sum())
+        figures += [
+            Figure(METRICS.metric(f"{of}gaps"), int(chosen.sum())),
+            Figure(METRICS.metric(f"{of}gap_ns"), time),
+            Figure(METRICS.metric(f"{of}gap_ratio"), time / (length * lanes) if length * lanes else None),
+        ]
+    return figures
+
+
+def _listed(gaps: Int64) -> Figure:
+    return Figure(METRICS.metric("gaps_listed"), len(gaps))
 
 
 def _frame(trace: TraceTable, gaps: _Found) -> Frame:
@@ -211,6 +276,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
     streams = pa.array([each.tid for each in trace.tracks], pa.string())
     data = pa.table(
         {
+            "gap_of": pa.array(np.where(gaps.of_device, DEVICE, STREAM), pa.string()),
             "lane": pa.array(lanes_of(trace).places(trace, gaps.next)),
             "device": ids.take(pa.array(np.where(device == MISSING, len(ids) - 1, device))),
             "stream": streams.take(pa.array(track)),
@@ -222,6 +288,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
             "other_busy_ratio": pa.array(other / length, mask=device == MISSING),
             "why": pa.array(why.why, pa.string()),
             "host_doing": trace.strings.take(why.name),
+            "host_operator": trace.strings.take(why.operator),
             "host_doing_ns": pa.array(why.time_ns, mask=launch == MISSING),
             "host_doing_ratio": pa.array(why.time_ns / length, mask=launch == MISSING),
         }
@@ -231,18 +298,21 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
         title="Gaps",
         columns=[Column(_NEXT if key == "event" else METRICS.metric(key, window=HERE)) for key in _COLUMNS],
         data=data,
-        row_key=("lane", "start_ns"),
+        row_key=("gap_of", "lane", "start_ns"),
         name_column="name",
-        sort=Sort("dur_ns", True),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Why:
-    """What explains gaps: a class, and the name (string id, -1 = nothing recorded) that the host spent most time in."""
+    """What explains gaps: a class, and the name that the host spent most time in, with the operator around it.
+
+    Names are string ids (-1 = nothing recorded).
+    """
 
     why: list[str]
     name: Int64
+    operator: Int64
     time_ns: Int64
 
 
@@ -255,16 +325,20 @@ def _explained(trace: TraceTable, gaps: _Found) -> _Why:
     until = np.where(late, begun, gaps.end_ns)
     name = np.full(len(launch), MISSING, np.int64)
     time = np.zeros(len(launch), np.int64)
+    longest = np.full(len(launch), MISSING, np.int64)
     host = _host_of(trace)
     threads = np.where(launched, trace.track[launch], MISSING) if len(trace) else launch
     for thread in np.unique(threads[launched]).tolist():
         mine = np.flatnonzero(threads == thread)
         name[mine], time[mine] = host.most(thread, gaps.start_ns[mine], until[mine])
-    waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[name]
+        longest[mine] = host.longest(thread, gaps.start_ns[mine], until[mine], name[mine])
+    waits = np.append(host.waits, False)[longest]
+    around = np.append(trace.operator, np.int32(MISSING))[longest]
+    operator = np.append(trace.name, np.int32(MISSING))[around].astype(np.int64)
     why = np.select(
         [launched & ~late, ~launched | (name == MISSING), waits], [LAUNCHED, UNKNOWN, HOST_WAITS], default=HOST_BUSY
     )
-    return _Why(why.tolist(), name, time)
+    return _Why(why.tolist(), name, operator, time)
 
 
 class _Host:
@@ -277,16 +351,45 @@ class _Host:
         self._rows = rows[stable_order(trace.track[rows])].astype(np.int32)
         self._bounds = np.searchsorted(trace.track[self._rows], np.arange(len(trace.tracks) + 1))
         self._known: dict[int, tuple[Int64, Int32]] = {}
+        self.waits = waits_for_device(trace)
 
     def _doing(self, track: int) -> tuple[Int64, Int32]:
-        """Times at which the innermost event of a thread changes, and the names (string ids) from each on, -1 = none."""
+        """Times at which the innermost event of a thread changes, and its rows from each on, -1 = none."""
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
             time, which = latest_open(trace.start_ns[rows], trace.end_ns[rows])
-            name = np.append(trace.name[rows], np.int32(MISSING))[which]
-            changed = np.append(True, name[1:] != name[:-1])[: len(name)]
-            self._known[track] = time[changed], name[changed]
+            row = np.append(rows, np.int32(MISSING))[which]
+            changed = np.append(True, row[1:] != row[:-1])[: len(row)]
+            self._known[track] = time[changed], row[changed]
         return self._known[track]
+
+    def _names(self, rows: Int32) -> Int32:
+        """Names of rows, -1 of none."""
+        return np.append(self._trace.name, np.int32(MISSING))[rows]
+
+    def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
+        """Of each stretch of time the longest of the events of a name that are innermost at some moment in it, -1 = none.
+
+        Each name must be innermost in its stretch, or be -1.
+        """
+        times, rows = self._doing(track)
+        found = np.full(len(begin), MISSING, np.int64)
+        asked = np.flatnonzero(name != MISSING)
+        if not len(asked):
+            return found
+        # By name, then by time: what a stretch has of a name lies together.
+        names, count = self._names(rows), len(times)
+        order = stable_order(names)
+        key = names[order].astype(np.int64) * count + order
+        low = np.maximum(np.searchsorted(times, begin[asked], side="right") - 1, 0)
+        high = np.searchsorted(times, end[asked], side="left")
+        bounds = np.searchsorted(key, np.column_stack((name[asked] * count + low, name[asked] * count + high)).ravel())
+        by_length = np.argsort(self._trace.dur_ns[rows], kind="stable")
+        rank = np.empty(count, np.int64)
+        rank[by_length] = np.arange(count)
+        best = np.maximum.reduceat(np.append(rank[order], 0), bounds)[::2]
+        found[asked] = rows[by_length[best]]
+        return found
 
     def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
         """Of each (non-empty) stretch of time the name that was innermost longest, and how long. -1: no event was open.
@@ -294,7 +397,8 @@ class _Host:
         The time of each name before each bound is a table; a stretch is the difference of two of its columns.
         """
         edges = distinct(begin, end)
-        times, names = self._doing(track)
+        times, rows_doing = self._doing(track)
+        names = self._names(rows_doing)
         near = slice(*np.searchsorted(times, edges[[0, -1]]))
         points = distinct(times[near], edges)
         left, length = points[:-1], np.diff(points)

@@ -4,7 +4,7 @@ import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'
 import type { Extras } from '../../canvas/timelineEngine'
 import type { Range, Spot } from '../../canvas/timelineModel'
-import type { Arrow, Gap, Point } from '../../canvas/timelineScene'
+import { type Arrow, type Gap, outermost, type Point } from '../../canvas/timelineScene'
 import { format } from '../../lib/format'
 import { parseSearch } from '../../lib/search'
 import { useView } from '../../state/data'
@@ -21,6 +21,7 @@ const CHART_COLOR: Record<string, string> = {
   utilization: 'kernel',
   sm_efficiency: 'communication',
   queue_depth: 'runtime',
+  stream_queue_depth: 'runtime',
   allocated: 'module',
   reserved: 'annotation',
   recorded: 'python',
@@ -116,14 +117,20 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
   const resource = useView('gaps', { ...window, min_ns: shortest, limit: GAPS }, wanted)
   return useMemo(() => {
     const table = wanted ? tableOf(resource.data, 'gaps') : null
-    return (table?.rows ?? []).map((row) => ({
-      lane: Number(row.lane),
-      start: Number(row.start_ns),
-      end: Number(row.start_ns) + Number(row.dur_ns),
-      why: row.host_doing === null ? reason(row.why) : `${reason(row.why)}: ${row.host_doing}`,
-    }))
+    return outermost(
+      (table?.rows ?? []).map((row) => ({
+        lane: Number(row.lane),
+        start: Number(row.start_ns),
+        end: Number(row.start_ns) + Number(row.dur_ns),
+        why: row.host_doing === null ? reason(row.why) : `${reason(row.why)}: ${doing(row)}`,
+      })),
+    )
   }, [resource.data, wanted])
 }
+
+/** What the host did, and the operator around it. */
+const doing = (row: Table['rows'][number]) =>
+  row.host_operator === null ? String(row.host_doing) : `${row.host_doing} in ${row.host_operator}`
 
 /** The table's short word, where it stands alone beside a gap. */
 const reason = (why: unknown) => (why === 'launched before' ? 'next work launched already, host in' : String(why))

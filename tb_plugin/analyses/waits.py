@@ -1,0 +1,32 @@
+"""Calls in which the host waits for a device: by their names, and copies by what they did."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Bool = npt.NDArray[np.bool_]
+
+WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
+"""Names of calls in which the host waits for a device; copies that are not asynchronous among them."""
+_TO_PAGEABLE = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
+"""Names of copies to host memory that the device cannot write to by itself."""
+
+
+def waits_for_device(trace: TraceTable) -> Bool:
+    """Returns which rows are calls in which the host waits for a device.
+
+    An asynchronous copy call waits as well where pageable memory of the host is involved: its copy had ended when it
+    returned, or goes from the device to pageable memory. That is how ``.item()`` and ``.cpu()`` synchronise.
+    """
+    waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
+    copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
+    call = trace.launch[copies]
+    to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.search(text) is not None)[trace.name[copies]]
+    waits[call[to_pageable | (trace.end_ns[copies] <= trace.end_ns[call])]] = True
+    return waits
