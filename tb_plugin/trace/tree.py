@@ -7,7 +7,9 @@ row that crosses it is flagged and drawn on a row of its own. Nothing is discard
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
@@ -123,15 +125,27 @@ def _parents_by_depth(depth: Int64) -> Int64:
 
 
 def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: Int64, overlaps: Bool) -> None:
-    """One stretch with partial overlaps, event by event; writes into the columns from ``offset`` on."""
-    open_rows: list[tuple[int, int, int]] = []  # (end, depth, row), by start
+    """One stretch with partial overlaps, event by event; writes into the columns from ``offset`` on. n log n."""
+    latest: list[tuple[int, int]] = []
+    """(-end, row) of the rows that end after all later ones: the latest that ends no earlier than some time is among them."""
+    ends: list[int] = []
+    """Heap of the ends of open rows."""
+    deepest: list[tuple[int, int]] = []
+    """Heap of (-depth, end) of open rows, and of closed ones that nobody has looked at since."""
     for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True), start=offset):
-        open_rows = [row for row in open_rows if row[0] > s]
-        enclosing = next((k for k in range(len(open_rows) - 1, -1, -1) if open_rows[k][0] >= e), -1)
-        parent[i] = open_rows[enclosing][2] if enclosing >= 0 else MISSING
-        overlaps[i] = any(row[0] < e for row in open_rows)
-        depth[i] = 1 + max((row[1] for row in open_rows), default=-1)
-        open_rows.append((e, int(depth[i]), i))
+        while ends and ends[0] <= s:
+            heappop(ends)
+        while deepest and deepest[0][1] <= s:
+            heappop(deepest)
+        enclosing = bisect_left(latest, (1 - max(e, s + 1),)) - 1
+        parent[i] = latest[enclosing][1] if enclosing >= 0 else MISSING
+        overlaps[i] = bool(ends) and ends[0] < e
+        depth[i] = level = 1 - deepest[0][0] if deepest else 0
+        while latest and -latest[-1][0] <= e:
+            latest.pop()
+        latest.append((-e, i))
+        heappush(ends, e)
+        heappush(deepest, (-level, e))
 
 
 def innermost(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:

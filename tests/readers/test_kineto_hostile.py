@@ -7,16 +7,17 @@ import gzip
 import json
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.chrome import stream
+from tb_plugin.readers.chrome import document, segments, stream
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.trace.assemble import assemble
 from tests.readers.hostile import CASES, GOOD, MEGABYTE, event
-from tests.readers.sources import Bytes, issues, names, read, trace_text
+from tests.readers.sources import Bytes, issues, names, op, read, trace_text
 
 MOST_SECONDS = 25.0
 """Of processor time; the slowest takes 5 on one core. What is quadratic in its size would take minutes."""
@@ -178,3 +179,33 @@ def test_what_packs_well_and_is_no_bomb(monkeypatch):
     monkeypatch.setattr(stream, "BOMB_BYTES", len(text))
     monkeypatch.setattr(stream, "BOMB_RATIO", 10)
     assert len(read(packed).name) == 20_000, "over the ratio and under the size"
+
+
+def test_lists_around_the_events_are_not_built_in_memory():
+    """Empty lists take 60 bytes each as objects and 3 as text: 3 MB of them ahead and behind, beside what is small."""
+    many = "[" + "[]," * 1_000_000 + "[]]"
+    text = f'{{"a": {many}, "rank": 3, "traceEvents": [{json.dumps(op())}], "b": {many}, "traceName": "x"}}'.encode()
+    tracemalloc.start()
+    trace = read(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert trace.metadata == {"rank": 3, "traceName": "x"}
+    assert issues(trace) == {"metadata_too_large": 2}
+    assert peak < 6 * len(text)
+
+
+def test_event_lists_that_follow_each_other_cost_what_one_costs(monkeypatch):
+    """Each replaces the one before; none is taken apart, and nothing is looked at twice for those behind it."""
+    apart = []
+
+    class Counted(segments.Segments):
+        def __init__(self, data, first, *rest):
+            apart.append(len(data) - first)
+            super().__init__(data, first, *rest)
+
+    monkeypatch.setattr(document, "Segments", Counted)
+    lists = ", ".join(f'"traceEvents": [{json.dumps(op(f"op{i}"))}]' for i in range(1_500))
+    trace = read("{" + lists + "}")
+    assert names(trace) == ["op1499"]
+    assert issues(trace) == {"second_event_list": 1_499}
+    assert apart == []

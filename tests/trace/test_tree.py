@@ -170,3 +170,32 @@ def test_inherit_over_a_long_chain() -> None:
     parent, value = np.arange(-1, n - 1, dtype=np.int32), np.full(n, -1, np.int32)
     value[0], value[5_000] = 1, 2
     assert inherit(value, parent).tolist() == [1] * 5_000 + [2] * 5_000
+
+
+def test_events_that_all_cross_each_other_take_n_log_n() -> None:
+    """40,000 events, each of which overlaps 20,000 others: with a look at all open ones this would take minutes."""
+    n, open_at_once = 40_000, 20_000
+    found = nest(*columns([(i, i + open_at_once) for i in range(n)]))
+    assert found.overlaps.tolist() == [False] + [True] * (n - 1)
+    assert (found.parent == -1).all()
+    # The first one closes when number 20,000 begins; the deepest stays open, so that the next row is deeper still.
+    assert found.depth[:3].tolist() == [0, 1, 2] and found.depth[open_at_once] == open_at_once
+
+
+def naive_crossing(events: Events) -> tuple[list[int], list[int], list[bool]]:
+    """What ``nest`` has to find, by looking at all earlier rows."""
+    parent, depth, overlaps = [], [], []
+    for i, (start, end) in enumerate(events):
+        still = [j for j in range(i) if events[j][1] > start]
+        parent.append(max((j for j in still if events[j][1] >= end), default=-1))
+        overlaps.append(any(events[j][1] < end for j in still))
+        depth.append(1 + max((depth[j] for j in still), default=-1))
+    return parent, depth, overlaps
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_crossing_events_are_what_a_look_at_all_of_them_finds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    start, length = rng.integers(0, 30, 25), rng.integers(0, 20, 25)
+    events = sorted(zip(start.tolist(), (start + length).tolist(), strict=True), key=lambda e: (e[0], e[0] - e[1]))
+    assert nested(events) == naive_crossing(events)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -16,17 +17,21 @@ import msgspec
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.chrome.events import NOT_DECODED, Decode
 from tb_plugin.readers.chrome.issues import IssueLog
-from tb_plugin.readers.chrome.segments import Segments, Taken, repaired_json
+from tb_plugin.readers.chrome.segments import LIST_END, Segments, Taken, repaired_json
 from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST
 from tb_plugin.readers.chrome.stream import TextStream
 from tb_plugin.readers.chrome.times import NeedsDigits
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024
 """Of the text before the event list, and of the text after it; more is dropped and reported."""
+MAX_METADATA_VALUES = 500_000
+"""Of all members of the root together: as objects of Python they take about 100 bytes each, up to 40 times their text."""
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 _SEPARATORS = re.compile(rb"[\s,]*")
 _OVERLAP = 256
+_ENDINGS = 4
+"""Places where a list may end that are tried: arguments may hold such brackets too."""
 CHOOSE = "Choose a trace in Chrome's JSON format, as torch.profiler writes it."
 """What to do about a file that is none."""
 _OPEN, _CLOSE, _COMMA = b"[],"
@@ -58,6 +63,7 @@ class Document:
         self._restart = restart
         self._log = log
         self._digits = False
+        self._room_values = MAX_METADATA_VALUES
         self._data = bytearray(b" ")
         self._base = -1
         """Offset in the text of ``data[0]``."""
@@ -156,6 +162,11 @@ class Document:
             text = text.rstrip(b" \t\r\n,") + b"}"
         if not text.startswith(b"{"):
             return  # the beginning was too large to keep
+        values = _values(text)
+        if values > self._room_values:
+            self.metadata.update(self._fitting_members(text, offset))
+            return
+        self._room_values -= values
         members = _members(text)
         if members is None:
             found = repaired_json(text, _members)
@@ -167,6 +178,26 @@ class Document:
                 self._log.add(code, "repaired", offset, example="(metadata)")
         members.pop("traceEvents", None)
         self.metadata.update(members)
+
+    def _fitting_members(self, text: bytes, offset: int) -> dict[str, Any]:
+        """The members of an object that are not too many values to be kept; what is damaged is not repaired here."""
+        try:
+            raw = _RAW_MEMBERS.decode(text)
+        except NOT_DECODED:
+            self._log.note("metadata_too_large", "damaged metadata of very many values was left out", offset)
+            return {}
+        members: dict[str, Any] = {}
+        for key, value in raw.items():
+            values = _values(bytes(value))
+            if values > self._room_values:
+                self._log.note("metadata_too_large", "metadata of very many values was left out", offset)
+                continue
+            self._room_values -= values
+            try:
+                members[key] = msgspec.json.decode(value)
+            except NOT_DECODED:  # a raw value was skipped over, not looked at
+                self._log.note("bad_metadata", "metadata that could not be repaired was left out", offset)
+        return members
 
     def _read_after_bare_list(self) -> None:
         self._fill(len(self._data) + 4096)
@@ -225,6 +256,10 @@ class Document:
             if closing:
                 self._drop(closing)
                 return True
+        ending = self._clean_end(first)
+        if ending:
+            self._drop(ending)
+            return True
         taken = self._take_apart(first)
         self._drop(taken.end - 1 if taken.end > first else 0)
         return taken.list_ended
@@ -255,6 +290,17 @@ class Document:
                 end = max(first, position - _OVERLAP) + len(before)
                 if self._decode_in_place(first, end):
                     return position
+        return 0
+
+    def _clean_end(self, first: int) -> int:
+        """Take all events up to the list's bracket where nothing is damaged ahead of it, and return its position, or 0.
+
+        Other lists may follow, or more than a chunk of metadata: without this look each list would be taken apart.
+        """
+        endings = [match.start() + 1 for match in islice(LIST_END.finditer(self._data, first), _ENDINGS)]
+        for end in endings:
+            if self._decode_in_place(first, end):
+                return self._data.index(b"]", end)
         return 0
 
     def _decode_in_place(self, first: int, end: int) -> bool:
@@ -300,6 +346,14 @@ class Document:
         for finding in taken.findings:
             self._log.add(finding.code, finding.outcome, self._base + finding.at, finding.example)
         return taken
+
+
+_RAW_MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _values(text: bytes) -> int:
+    """About how many values a JSON text holds; too many where its strings hold commas."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _members(text: bytes) -> dict[str, Any] | None:

@@ -21,7 +21,8 @@ from tb_plugin.trace.report import Outcome
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
 # Between two events stand commas; where they were lost, the second must at least begin like one.
 _BOUNDARY = re.compile(rb"\}\s*(?:(?:,\s*)+(?=\{)|(?=\{\s*\"(?:" + _KEYS + rb')"\s*:))')
-_LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"|\}|$))')
+LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"|\}|$))')
+"""Where an event list may end: an event's brace, and a bracket with a member, a brace or nothing behind it."""
 _RESTART = re.compile(rb'\{\s*"(?:ph|cat|name)"\s*:')
 # The unclosed string at the end keeps this linear.
 _STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{}\[\]]|"', re.DOTALL)
@@ -100,7 +101,7 @@ class Segments:
 
     def _close_list(self, start: int, end: int, taken: Taken) -> bool:
         """When the list ends inside this piece: take the event before its bracket and say so."""
-        closings = list(_LIST_END.finditer(self._text, start, end))[:_MAX_RESTARTS]
+        closings = list(LIST_END.finditer(self._text, start, end))[:_MAX_RESTARTS]
         for find in (self._decoded_as_is, self._repaired_event):
             for closing in closings:
                 text = self._text[start : closing.start() + 1]
