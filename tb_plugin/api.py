@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tb_plugin.analyses.base import FLAGS, Params
+from tb_plugin.errors import NotFound
 from tb_plugin.payloads import ReadInfo, WindowInfo
+from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -141,8 +143,12 @@ class OpenProfile:
 
         from tb_plugin.trace import arrow
         from tb_plugin.trace.schema import EventKind
+        from tb_plugin.trace.table import TraceTable
 
-        trace = arrow.read(self._workspace.load(self._place).path)
+        entry = self._workspace.load(self._place)
+        if model_of(entry.found.reader).type is not TraceTable:
+            raise NotFound("Only a trace has events.", self.url, "Ask for its tables.")
+        trace = arrow.read(entry.path)
         kinds = pd.CategoricalDtype([kind.name.lower() for kind in sorted(EventKind)])
         columns: dict[str, Any] = {
             "name": trace.strings.take(trace.name).to_pandas(),

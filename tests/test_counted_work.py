@@ -24,9 +24,9 @@ from werkzeug.test import Client
 from benchmarks.repeat import repeat
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
+from tb_plugin.models import trace as trace_model
 from tb_plugin.readers.kineto import collector
 from tb_plugin.readers.kineto import events as kineto_events
-from tb_plugin.service import parse
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
@@ -299,7 +299,7 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
 
         return compute
 
-    monkeypatch.setattr(parse, "assemble", counted("parse", assemble))
+    monkeypatch.setattr(trace_model, "assemble", counted("parse", assemble))
     monkeypatch.setattr(arrow, "read", counted("open", arrow.read))
     for each in ANALYSES:
         monkeypatch.setattr(type(each), "part", computed(type(each).part))

@@ -1,5 +1,7 @@
 """Questions and their numbers. One file (or folder) = one view; ANALYSES is the literal list of them."""
 
+from typing import Any
+
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
@@ -17,7 +19,7 @@ from tb_plugin.analyses.timeline.find import Find
 from tb_plugin.analyses.timeline.flows import FlowsAnalysis
 from tb_plugin.analyses.timeline.gaps import Gaps
 
-ANALYSES: tuple[Analysis, ...] = (
+ANALYSES: tuple[Analysis[Any], ...] = (
     Overview(),
     TimelineAnalysis(),
     Operators(),

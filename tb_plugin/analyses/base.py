@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,33 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 Number = int | float | None
-Model = Literal["trace", "snapshot"]
+M = TypeVar("M")
 Scope = Literal["profile", "workers", "pair"]
 FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
 """What texts of a column of flags that may be unknown stand for; another text stands for itself."""
 OWN_ONLY: Mapping[str, Sequence[str]] = MappingProxyType({})
 """``Analysis.borrows`` of a view that needs no numbers of others."""
+Place = Literal["page", "picture", "detail"]
+Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
+
+
+@dataclass(frozen=True)
+class Traits:
+    """How a view is offered by the page, the command line and the cache."""
+
+    group: Group
+    """Of the navigation."""
+    place: Place = "page"
+    """A picture has no facts: no report waits for it unless it is named. A detail needs a selection to say anything: it is
+    reached from a row, not from the navigation."""
+    kept: bool = False
+    """Its numbers about everything are kept beside the column file: they are asked for after every start."""
+    hidden: bool = False
+    """It is left out, and not greyed, where a profile of its model misses data."""
+    tables: tuple[str, ...] = ()
+    """Tables that a report in JSON always has, empty when the profile has nothing for them."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Of a view about workers: numbers of each worker in a report, and their columns of the table ``workers``."""
 
 
 @dataclass(frozen=True)
@@ -121,15 +142,20 @@ class Missing:
     enable: str
 
 
-class Analysis(Protocol):
+class Analysis(Protocol[M]):
     """One view's numbers. Add one by a file here and a line in ``ANALYSES``."""
 
     id: str
     title: str
 
     @property
-    def model(self) -> Model:
-        """Which model it reads."""
+    def model(self) -> type[M]:
+        """Returns the type that it is about (see ``models``): profiles of another model do not have this view."""
+        ...
+
+    @property
+    def traits(self) -> Traits:
+        """Returns how it is offered."""
         ...
 
     @property
@@ -142,16 +168,16 @@ class Analysis(Protocol):
         """Tables and payloads of other views (by id) that a part gets as well, so that they need no second definition."""
         ...
 
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """None when the view applies."""
+    def missing(self, model: M, /) -> Missing | None:
+        """Returns None when the view applies."""
         ...
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """The parameters that ``part`` depends on; hashable."""
         ...
 
-    def part(self, trace: TraceTable, params: Params) -> Part:
-        """All numbers of one profile. Raises BadRequest for unknown steps."""
+    def part(self, model: M, params: Params, /) -> Part:
+        """Returns all numbers of one profile. Raises BadRequest for unknown steps."""
         ...
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -162,7 +188,8 @@ class Analysis(Protocol):
 class Detail:
     """What all views of one trace share that are no pages of their own: others lead to them, and they are always there."""
 
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Ask", "detail")
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -171,7 +198,7 @@ class Detail:
         return None
 
 
-def answer_view(analysis: Analysis, part: Part, params: Params) -> View | Table:
+def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Table:
     """``answer`` of every view of a single profile. Raises NotFound for an unknown table."""
     params = part.remaining(params)
     if params.table is not None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Groups, group, ratio
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
@@ -73,7 +73,8 @@ class Kernels:
 
     id = "kernels"
     title = "Kernels"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Work", tables=("kernels", "kernels_by_launch"))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

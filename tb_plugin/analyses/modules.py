@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, preorder, sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import module_label
@@ -81,7 +81,8 @@ class Modules:
 
     id = "modules"
     title = "Modules"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Work", tables=("modules",))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, ratio, sum_by, with_ancestors
 from tb_plugin.analyses.matrix_unit import matrix_units
@@ -87,7 +87,8 @@ class Operators:
 
     id = "operators"
     title = "Operators"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Work", tables=("operators", "operators_by_shape"))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

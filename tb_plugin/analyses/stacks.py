@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import Forest, group, preorder, sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import Selection, select_rows
@@ -116,7 +116,8 @@ class Stacks:
 
     id = "stacks"
     title = "Stacks"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Time", "picture")
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

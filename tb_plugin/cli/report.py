@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Params
+from tb_plugin import registry
+from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.cli.exits import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import keep_failure, load_all, open_workspace, place_of
@@ -17,27 +18,9 @@ from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Entry, Place
-from tb_plugin.service.workspace import DETAIL_VIEWS, PICTURES, Workspace, navigation
+from tb_plugin.service.workspace import Workspace, navigation
 
 SCHEMA_VERSION = 2
-TABLES = {
-    "overview": ("steps",),
-    "operators": ("operators", "operators_by_shape"),
-    "kernels": ("kernels", "kernels_by_launch"),
-    "modules": ("modules",),
-}
-"""Tables that the JSON always has, empty when the trace has nothing for them."""
-GROUP_VIEW = "distributed"
-GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
-GROUP_FACTS = {
-    "compute_ns": "compute_ns",
-    "overlap_ns": "overlap_ns",
-    "exposed_communication_ns": "exposed_communication_ns",
-    "wait_ns": "wait_ns",
-    "transfer_ns": "transfer_ns",
-    "other_ns": "step_other_ns",
-}
-"""Numbers of a worker in a group, and their columns of the table of workers."""
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -65,10 +48,9 @@ def _report_json(
             keep_failure(entry, error, failed, errors)
             continue
         parts = msgspec.json.decode(numbers, type=dict[str, dict[str, msgspec.Raw]])
-        for view, names in TABLES.items():
-            if arguments.view is None or view in arguments.view:
-                for name in names:
-                    parts["tables"].setdefault(name, msgspec.Raw(b"[]"))
+        for analysis in _views_of(entry, arguments.view):
+            for name in analysis.traits.tables:
+                parts["tables"].setdefault(name, msgspec.Raw(b"[]"))
         found, summary = entry.found, entry.summary
         about = {"read": summary.read if summary else None, "window": summary.window if summary else None}
         profiles.append(
@@ -85,29 +67,33 @@ def _groups(
 ) -> list[dict[str, Any]]:
     """What the workers of each run and span did together."""
     groups = []
-    for place in _group_places(entries, arguments.view):
+    for analysis, place in _group_places(entries, arguments.view):
+        ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
         try:
-            tables = {name: _group_rows(workspace, place, name, arguments.steps) for name in GROUP_TABLES}
+            tables = {name: ask(name) for name in analysis.traits.tables}
         except UserError as error:
             errors.append(error)
             continue
-        workers = {
-            row["worker"]: {fact: row[column] for fact, column in GROUP_FACTS.items()} for row in tables.pop("workers")
-        }
+        facts = analysis.traits.facts.items()
+        workers = {row["worker"]: {fact: row[column] for fact, column in facts} for row in tables.pop("workers", [])}
         groups.append({"run": place.run, "span": place.span, "workers": workers, "tables": tables})
     return groups
 
 
-def _group_places(entries: list[Entry], wanted: list[str] | None) -> list[Place]:
-    """Runs and spans in which any worker communicated."""
-    if wanted is not None and GROUP_VIEW not in wanted:
-        return []
-    with_it = (e for e in entries if any(view.id == GROUP_VIEW and view.available for view in navigation(e)))
-    return list(dict.fromkeys(Place(e.found.run, None, e.found.span, e.window) for e in with_it))
+def _group_places(entries: list[Entry], wanted: list[str] | None) -> list[tuple[Analysis[Any], Place]]:
+    """Views about all workers, and the runs and spans in which they apply to any worker."""
+    found: list[tuple[Analysis[Any], Place]] = []
+    for analysis in registry.analyses():
+        if analysis.scope != "workers" or (wanted is not None and analysis.id not in wanted):
+            continue
+        with_it = (e for e in entries if any(view.id == analysis.id and view.available for view in navigation(e)))
+        places = dict.fromkeys(Place(e.found.run, None, e.found.span, e.window) for e in with_it)
+        found += [(analysis, place) for place in places]
+    return found
 
 
-def _group_rows(workspace: Workspace, place: Place, table: str, steps: str) -> list[dict[str, Any]]:
-    answer = workspace.group(place, GROUP_VIEW, Params(table=table, limit=None), steps)
+def _group_rows(workspace: Workspace, place: Place, view_id: str, steps: str, table: str) -> list[dict[str, Any]]:
+    answer = workspace.group(place, view_id, Params(table=table, limit=None), steps)
     return msgspec.json.decode(answer, type=Table).rows
 
 
@@ -133,9 +119,9 @@ def _report_text(
         for view in views:
             printer.view(view)
         reported += 1
-    for place in _group_places(entries, arguments.view):
+    for analysis, place in _group_places(entries, arguments.view):
         try:
-            answer = workspace.group(place, GROUP_VIEW, Params(limit=arguments.top), arguments.steps)
+            answer = workspace.group(place, analysis.id, Params(limit=arguments.top), arguments.steps)
         except UserError as error:
             errors.append(error)
             continue
@@ -160,13 +146,18 @@ def _exit_code(reported: int, errors: list[UserError]) -> int:
 
 
 def _check_views(wanted: list[str] | None) -> None:
-    known = [a.id for a in ANALYSES if a.id not in DETAIL_VIEWS and a.scope != "pair"]
+    known = [a.id for a in registry.analyses() if a.traits.place != "detail" and a.scope != "pair"]
     for view in wanted or ():
         if view not in known:
             raise BadRequest(f"There is no view {view}.", "--view", f"There are: {', '.join(known)}.")
 
 
+def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
+    """The pages about one profile that a report may have of it."""
+    pages = [a for a in registry.views_of(registry.model_of(entry.found.reader)) if a.traits.place == "page"]
+    return [a for a in pages if a.scope == "profile" and (wanted is None or a.id in wanted)]
+
+
 def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:
-    alone = {analysis.id for analysis in ANALYSES if analysis.scope == "profile"} - set(PICTURES)
-    views = [view.id for view in navigation(entry) if view.available and view.id in alone]
-    return [view for view in views if wanted is None or view in wanted]
+    there = {view.id for view in navigation(entry) if view.available}
+    return [analysis.id for analysis in _views_of(entry, wanted) if analysis.id in there]

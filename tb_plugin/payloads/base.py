@@ -69,10 +69,11 @@ class WindowInfo(Struct, frozen=True):
 class CoverageInfo(Struct, frozen=True):
     """How much of the file stands behind the numbers."""
 
-    window_ns: int
-    fraction_read: float
-    complete: bool
-    steps: list[str] | None
+    window_ns: int | None = None
+    """Length of what was looked at; None where there is no time."""
+    fraction_read: float = 1.0
+    complete: bool = True
+    steps: list[str] | None = None
     """Labels of the chosen steps, None = the whole trace (or the whole window)."""
     window: WindowInfo | None = None
     """None when all of the file was opened."""

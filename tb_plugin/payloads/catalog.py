@@ -85,7 +85,7 @@ class IssueInfo(Struct, frozen=True):
 
 
 class ReadInfo(Struct, frozen=True):
-    """How the file was read; counts are events."""
+    """How the file was read; counts are of ``records``."""
 
     format: str
     file_bytes: int
@@ -101,6 +101,8 @@ class ReadInfo(Struct, frozen=True):
     """Outside the window that was opened."""
     complete: bool
     issues: list[IssueInfo]
+    records: str = "events"
+    """What the counts count; empty where the format has nothing to count."""
 
 
 class StepInfo(Struct, frozen=True):
@@ -149,5 +151,9 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """Of one profile while its state is ``loading``."""
     window: WindowInfo | None = None
     """Of a profile that was opened as a window, once ready."""
+    model: str = ""
+    """What the profile is: "trace", ...; it decides which views there are. Empty for several profiles."""
+    default_view: str = ""
+    """The view that opens when nobody names one."""
     trace_steps: list[str] = []
     """Labels of all recorded steps of such a trace: where another window may begin."""

@@ -35,3 +35,5 @@ class ViewInfo(Struct, frozen=True):
     available: bool
     why: str = ""
     enable: str = ""
+    group: str = ""
+    """Of the navigation (``Traits.group``)."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tb_plugin.readers.base import Reader
 from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.kineto import KinetoReader
 
-READERS: tuple[Reader, ...] = (KinetoReader(), ChromeJsonReader())
+READERS: tuple[Reader[Any], ...] = (KinetoReader(), ChromeJsonReader())
 """An uncertain file goes to the first whose ``sniff`` knows it: those that look for a tool's marks stand before those that
 take any trace."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
 
-from tb_plugin.trace.table import RawTrace, Window
+from tb_plugin.trace.table import Window
 from tb_plugin.trace.window import Survey
+
+Raw_co = TypeVar("Raw_co", covariant=True)
 
 
 class Source(Protocol):
@@ -107,7 +109,7 @@ def no_progress(state: ReadState) -> None:
     """A Progress for callers that do not show any."""
 
 
-class Reader(Protocol):
+class Reader(Protocol[Raw_co]):
     """A reader knows one trace format. Add one by a file here and a line in ``READERS``.
 
     Everything here is required. What only some readers can is a Protocol of its own: ``Windowed``.
@@ -115,6 +117,11 @@ class Reader(Protocol):
 
     id: str
     """Names the reader in cache keys and in ``ReadReport.format``; it never changes."""
+
+    @property
+    def raw(self) -> type[Raw_co]:
+        """Returns the type that ``read`` returns: it says which model a profile of this format is (see ``models``)."""
+        ...
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns the profiles among the listed files, judged by name alone."""
@@ -131,7 +138,7 @@ class Reader(Protocol):
         """
         ...
 
-    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> Raw_co:
         """Returns the source, or the window of it where the reader is ``Windowed``.
 
         Raises UnreadableTrace when the source holds no trace at all, and what ``progress`` raises.
@@ -155,6 +162,6 @@ class Windowed(Protocol):
         ...
 
 
-def windowed(reader: Reader) -> Windowed | None:
+def windowed(reader: Reader[Any]) -> Windowed | None:
     """Returns the reader as one that opens windows; None when it opens a whole profile or nothing."""
     return reader if isinstance(reader, Windowed) else None

@@ -12,38 +12,41 @@ from tb_plugin.analyses.timeline.tiles import Tile, encode
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import Scalar
 from tb_plugin.payloads.export import to_json
+from tb_plugin.registry import analysis_named
 from tb_plugin.service.chrome import write_window
-from tb_plugin.service.opened import OpenModels, analysis_of, put_whole
+from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_arrow, as_csv
 from tb_plugin.service.stacks import write_stacks
+from tb_plugin.storage.cache import put_whole
+from tb_plugin.trace.table import TraceTable
 
 
 @dataclass(frozen=True)
 class AskView:
     """Asks for the JSON of a view, or of one page of a table (``params.table``)."""
 
-    path: str
+    file: ModelFile
     view_id: str
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the JSON. Raises NotFound, BadRequest."""
-        analysis = analysis_of(self.view_id)
-        return to_json(analysis.answer([models.part(self.path, analysis, self.params)], self.params))
+        analysis = analysis_named(self.view_id)
+        return to_json(analysis.answer([models.part(self.file, analysis, self.params)], self.params))
 
 
 @dataclass(frozen=True)
 class AskCsv:
     """Asks for all matching rows of a table as CSV."""
 
-    path: str
+    file: ModelFile
     view_id: str
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
-        frame, data = _found(models, self.path, self.view_id, self.params)
+        frame, data = _found(models, self.file, self.view_id, self.params)
         columns = (values_of(data[column.metric.key]) for column in frame.columns)
         return as_csv(frame.columns, zip(*columns, strict=True))
 
@@ -52,20 +55,20 @@ class AskCsv:
 class AskArrow:
     """Asks for a whole table as an Arrow IPC stream."""
 
-    path: str
+    file: ModelFile
     view_id: str
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the stream. Raises NotFound, BadRequest."""
-        return as_arrow(_found(models, self.path, self.view_id, self.params)[1])
+        return as_arrow(_found(models, self.file, self.view_id, self.params)[1])
 
 
 @dataclass(frozen=True)
 class AskNumbers:
     """Asks for the facts and whole tables of views."""
 
-    path: str
+    file: ModelFile
     view_ids: tuple[str, ...]
     params: Params
 
@@ -74,7 +77,7 @@ class AskNumbers:
         facts: dict[str, Number] = {}
         tables: dict[str, list[dict[str, Scalar]]] = {}
         for view_id in self.view_ids:
-            part = models.part(self.path, analysis_of(view_id), self.params)
+            part = models.part(self.file, analysis_named(view_id), self.params)
             facts |= part.facts
             for name, frame in part.frames.items():
                 # All columns, also those that a page leaves out because they say nothing for this trace.
@@ -88,28 +91,28 @@ class AskNumbers:
 class AskTiles:
     """Asks for the first of some tiles of the timeline."""
 
-    path: str
+    file: ModelFile
     level: int
     wanted: tuple[Tile, ...]
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns a gzipped Arrow IPC stream. Raises BadRequest."""
         # A quarter of the size for a few milliseconds, which the worker has and the request's thread has not.
-        return gzip.compress(encode(models.levels(self.path), self.level, self.wanted), compresslevel=1, mtime=0)
+        return gzip.compress(encode(models.levels(self.file), self.level, self.wanted), compresslevel=1, mtime=0)
 
 
 @dataclass(frozen=True)
 class WriteWindow:
     """Asks to write the events of ``[start_ns, end_ns)`` as gzipped Chrome JSON to ``target``."""
 
-    path: str
+    file: ModelFile
     start_ns: int | None
     end_ns: int | None
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
         """Returns ``target``. Raises CacheRefused."""
-        trace = models.table(self.path)
+        trace = models.typed(self.file, TraceTable)
         put_whole(self.target, lambda partial: write_window(trace, self.start_ns, self.end_ns, str(partial)))
         return self.target
 
@@ -118,21 +121,21 @@ class WriteWindow:
 class WriteStacks:
     """Asks to write merged stacks, gzipped, to ``target``."""
 
-    path: str
+    file: ModelFile
     params: Params
     form: str
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
         """Returns ``target``. Raises BadRequest, NotFound, CacheRefused."""
-        trace = models.table(self.path)
+        trace = models.typed(self.file, TraceTable)
         put_whole(self.target, lambda partial: write_stacks(trace, self.params, self.form, str(partial)))
         return self.target
 
 
-def _found(models: OpenModels, path: str, view_id: str, params: Params) -> tuple[Frame, pa.Table]:
+def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, pa.Table]:
     """A table and those of its rows that are asked for. Raises NotFound, BadRequest."""
-    part = models.part(path, analysis_of(view_id), params)
+    part = models.part(file, analysis_named(view_id), params)
     frame = part.frames.get(params.table or "")
     if frame is None:
         names = ", ".join(part.frames) or "none"

@@ -8,6 +8,7 @@ import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
 from tb_plugin.readers.base import FileSize, Reader, Windowed
@@ -40,7 +41,7 @@ def budget_bytes() -> int:
     return int(SHARE * _machine_bytes())
 
 
-def need_bytes(reader: Reader, sizes: Mapping[str, FileSize]) -> int:
+def need_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
     """Returns what a worker takes at the peak of a read, estimated from the files' sizes."""
     return PROCESS_BYTES + reader.need_bytes(sizes)
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 from tb_plugin.errors import UserError
 from tb_plugin.readers.base import Candidate, ListedFile, Reader
@@ -48,7 +49,7 @@ class Found:
     time_unix_ms: int | None
     root: Root
     files: tuple[StoredFile, ...]
-    reader: Reader
+    reader: Reader[Any]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,7 +85,7 @@ class Discovery:
 class Scanner:
     """Scans log directories. Remembers what it made of a listing, and which uncertain files are no traces."""
 
-    def __init__(self, roots: Sequence[Root], readers: Sequence[Reader]) -> None:
+    def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
         self.readers = readers
         self._known: dict[Root, tuple[Listing, _Sorted]] = {}
@@ -190,7 +191,7 @@ def time_of(token: str | None) -> int | None:
 @dataclass(frozen=True)
 class _Draft:
     root: Root
-    reader: Reader
+    reader: Reader[Any]
     candidate: Candidate
     files: list[StoredFile]
 

@@ -13,6 +13,8 @@ import sysconfig
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from tb_plugin.registry import extension_names
+
 PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
 """What a worker imports besides the standard library."""
 _START = "import sys; sys.path[:] = sys.argv[1:]; from tb_plugin.service.worker import main; main()"
@@ -38,9 +40,14 @@ def import_path() -> list[str]:
     """
     standard, suspect = _standard(), _suspect()
     trusted = [entry for entry in sys.path if Path(entry).is_absolute() and _real(entry) not in suspect]
-    needed = {folder for name in PACKAGES if (folder := _folder(name, trusted))}
+    needed = {folder for name in [*PACKAGES, *_extensions()] if (folder := _folder(name, trusted))}
     home = str(Path(__file__).absolute().parent.parent.parent)
     return list(dict.fromkeys([*standard, *(entry for entry in trusted if entry in needed), *sorted(needed), home]))
+
+
+def _extensions() -> list[str]:
+    """The packages of modules that the environment names (``registry``)."""
+    return [name.partition(".")[0] for name in extension_names()]
 
 
 def _standard() -> list[str]:

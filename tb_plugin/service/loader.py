@@ -17,9 +17,11 @@ import msgspec
 
 from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
+from tb_plugin.registry import model_of
 from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
+from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import Open, Parse
 from tb_plugin.service.pool import WAITING, Job, Workers
 from tb_plugin.service.question import Progress
@@ -29,7 +31,6 @@ from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import seal_of, unsealed
-from tb_plugin.trace.arrow import SCHEMA_VERSION
 
 log = logging.getLogger("torch_trace")
 
@@ -269,7 +270,7 @@ class Loader:
                 _settle(entry, future.result())
                 if entry.need_bytes > _LARGE_BYTES:
                     # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
-                    self._workers.submit(Open(entry.path), key=entry.path, about=entry.found.url)
+                    self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.found.url)
             elif isinstance(error, Cancelled | KeptLost):
                 entry.state = "found"  # lost: another process evicted what was just written; whoever asks begins again
             elif isinstance(error, CacheRefused) and self._store.leave(error):
@@ -299,6 +300,11 @@ def _settle(entry: Entry, summary: Summary) -> None:
         log.warning(text, entry.found.url, need, MEMORY_VARIABLE, budget)
 
 
+def file_of(entry: Entry) -> ModelFile:
+    """Returns where a loaded entry is kept, and as what."""
+    return ModelFile(entry.path, model_of(entry.found.reader).id)
+
+
 @cache
 def code_stamp() -> str:
     """Changes with the version and, where the package is installed for editing, with its files."""
@@ -311,9 +317,10 @@ def code_stamp() -> str:
 
 def cache_key(found: Found) -> str:
     """Names a version of a profile and of this code: what stands in the cache under it never changes."""
+    model = model_of(found.reader)
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
-    return "|".join([code_stamp(), str(SCHEMA_VERSION), found.reader.id, *where, found.fingerprint])
+    return "|".join([code_stamp(), f"{model.id} {model.version}", found.reader.id, *where, found.fingerprint])
 
 
 def _copy_key(found: Found, file: StoredFile) -> tuple[str, str]:

@@ -1,117 +1,117 @@
-"""What a worker process keeps open between questions: the last models, levels of their timelines, and parts."""
+"""What a worker process keeps open between questions: the last models, and the numbers that were asked of them."""
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from tb_plugin.analyses import ANALYSES
+from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params, Part
-from tb_plugin.analyses.timeline.pyramid import Pyramid, pyramid_of
+from tb_plugin.analyses.timeline.pyramid import Pyramid
 from tb_plugin.errors import KeptLost, NotFound
-from tb_plugin.service import parts, pyramids
-from tb_plugin.storage.cache import refused, write_whole
-from tb_plugin.trace import arrow
+from tb_plugin.models.levels import levels_of
+from tb_plugin.service import parts
+from tb_plugin.storage.cache import put_whole
+from tb_plugin.trace.memo import MEMO
 from tb_plugin.trace.table import TraceTable
 
-Value = TypeVar("Value")
+M = TypeVar("M")
 
-KEPT = tuple(analysis for analysis in ANALYSES if analysis.id in ("overview", "timeline"))
-"""Views whose numbers are kept with the columns."""
-_MAX_TABLES = 4
-_MAX_PARTS_BYTES = 256 * 1024 * 1024
+_MAX_MODELS = 4
+"""Mapped at a time."""
+_MAX_FILES = 64
+"""Whose numbers may stay without the model."""
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """The file that a loaded profile is kept in, and the id of the model that it holds."""
+
+    path: str
+    model: str
+
+
+class _OpenFile:
+    """One file: its model once that was needed. Numbers that were asked of it are remembered with it."""
+
+    def __init__(self) -> None:
+        self.made: Any = None
 
 
 class OpenModels:
-    """The models of the column files that this process used last (mapped, not copied), and what was computed of them."""
+    """The models of the files that this process used last (mapped, not copied), and what was computed of them."""
 
     def __init__(self) -> None:
-        self._tables: OrderedDict[str, TraceTable] = OrderedDict()
-        self._pyramids: OrderedDict[str, Pyramid] = OrderedDict()
-        self._parts = parts.OpenParts(_MAX_PARTS_BYTES)
+        self._files: OrderedDict[str, _OpenFile] = OrderedDict()
 
-    def table(self, path: str) -> TraceTable:
-        """Returns the model of a column file. Raises KeptLost."""
-        if path not in self._tables:
-            self._tables[path] = arrow.read(path)
-            while len(self._tables) > _MAX_TABLES:
-                self._tables.popitem(last=False)
-        self._tables.move_to_end(path)
-        return self._tables[path]
+    def made(self, file: ModelFile) -> Any:
+        """Returns the model in a file, of the type that its ``Model`` says. Raises KeptLost."""
+        opened = self._file(file.path)
+        if opened.made is None:
+            opened.made = registry.model_named(file.model).read(file.path)
+            mapped = [each for each in self._files.values() if each.made is not None]
+            for each in mapped[:-_MAX_MODELS]:
+                each.made = None
+        return opened.made
 
-    def levels(self, path: str) -> Pyramid:
-        """Returns the levels of the timeline, from their file where there is one. Raises KeptLost, CacheRefused."""
-        if path not in self._pyramids:
-            target = pyramids.beside(path)
-            try:
-                found = pyramids.read(self.table(path), target)
-                os.utime(target)
-            except (KeptLost, OSError):
-                found = pyramid_of(self.table(path))
-                put_whole(target, lambda partial: pyramids.write(found, str(partial)))
-            self._pyramids[path] = found
-            while len(self._pyramids) > _MAX_TABLES:
-                self._pyramids.popitem(last=False)
-        self._pyramids.move_to_end(path)
-        return self._pyramids[path]
+    def typed(self, file: ModelFile, kind: type[M]) -> M:
+        """Returns the model in a file, which must be of that type. Raises NotFound, KeptLost."""
+        made = self.made(file)
+        if not isinstance(made, kind):
+            noun = registry.model_named(file.model).noun
+            raise NotFound(f"This profile is {noun}: there is no such thing of it.", "", "Choose another profile.")
+        return made
 
-    def part(self, path: str, analysis: Analysis, params: Params) -> Part:
-        """Returns the numbers of one view about a column file. Raises KeptLost, BadRequest."""
-        key = (path, analysis.id, *analysis.part_key(params))
-        return self._parts.get(
-            key, lambda: _kept_part(path, analysis, params) or analysis.part(self.table(path), params)
-        )
+    def levels(self, file: ModelFile) -> Pyramid:
+        """Returns the levels of the timeline. Raises NotFound, KeptLost, CacheRefused."""
+        return levels_of(self.typed(file, TraceTable), file.path)
+
+    def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
+        """Returns the numbers of one view about a profile. Raises KeptLost, BadRequest."""
+
+        def make() -> Part:
+            return _kept_part(file.path, analysis, params) or analysis.part(self.made(file), params)
+
+        return MEMO.get(self._file(file.path), (analysis.id, *analysis.part_key(params)), make)
 
     def kept_part(self, path: str, worker: str) -> Part:
         """Returns a part that was written to ``path``, named by its worker. Raises KeptLost.
 
         The last ones stay open, since every page of a table asks for them again.
         """
-        return self._parts.get((path, worker), lambda: replace(_load_part(path), worker=worker))
+        return MEMO.get(self, (path, worker), lambda: replace(_load_part(path), worker=worker))
 
-    def keep(self, path: str, analysis: Analysis) -> None:
-        """Writes the numbers of a view about all steps beside the column file. Raises CacheRefused."""
-        body = parts.dump(self.part(path, analysis, Params()))
-        put_whole(_kept_beside(path, analysis), lambda partial: partial.write_bytes(body))
+    def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
+        """Writes the numbers of a view about everything beside the file. Raises CacheRefused."""
+        body = parts.dump(self.part(file, analysis, Params()))
+        put_whole(_kept_beside(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:
-        """Lets go of what is known of a column file that is written anew: the old one may have been damaged."""
-        self._tables.pop(path, None)
-        self._pyramids.pop(path, None)
-        self._parts.forget(path)
+        """Lets go of what is known of a file that is written anew: the old one may have been damaged."""
+        opened = self._files.pop(path, None)
+        if opened is not None:
+            MEMO.forget(opened)
+            MEMO.forget(opened.made)
+
+    def _file(self, path: str) -> _OpenFile:
+        opened = self._files.setdefault(path, _OpenFile())
+        self._files.move_to_end(path)
+        while len(self._files) > _MAX_FILES:
+            self._files.popitem(last=False)
+        return opened
 
 
-def analysis_of(view_id: str) -> Analysis:
-    """Returns the analysis behind a view. Raises NotFound."""
-    for analysis in ANALYSES:
-        if analysis.id == view_id:
-            return analysis
-    raise NotFound(f"There is no view {view_id}.", view_id, f"There are: {', '.join(a.id for a in ANALYSES)}.")
-
-
-def put_whole(target: str, write: Callable[[Path], Value]) -> Value:
-    """Lets ``write`` fill a file beside ``target`` and puts it in place when it is whole. Raises CacheRefused."""
-    try:
-        try:
-            return write_whole(Path(target), write)
-        except FileNotFoundError:  # somebody cleared the cache meanwhile
-            return write_whole(Path(target), write)
-    except OSError as error:
-        raise refused(Path(target), error) from error
-
-
-def _kept_beside(path: str, analysis: Analysis) -> str:
+def _kept_beside(path: str, analysis: Analysis[Any]) -> str:
     """Where the numbers of a view lie beside a column file: they are asked for after every start."""
     return str(Path(path).with_suffix(f".{analysis.id}"))
 
 
-def _kept_part(path: str, analysis: Analysis, params: Params) -> Part | None:
-    """The kept numbers of a view about all steps; None for other questions, or when they are lost."""
-    if analysis not in KEPT or analysis.part_key(params) != analysis.part_key(Params()):
+def _kept_part(path: str, analysis: Analysis[Any], params: Params) -> Part | None:
+    """The kept numbers of a view about everything; None for other questions, or when they are lost."""
+    if not analysis.traits.kept or analysis.part_key(params) != analysis.part_key(Params()):
         return None
     try:
         part = _load_part(_kept_beside(path, analysis))

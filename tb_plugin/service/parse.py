@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis, Params
+from tb_plugin import registry
+from tb_plugin.analyses.base import Analysis, Missing, Params
 from tb_plugin.analyses.overview.configuration import head_settings
-from tb_plugin.analyses.selection import window_info
-from tb_plugin.analyses.timeline.pyramid import pyramid_of
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, StepInfo, ViewInfo
+from tb_plugin.models.base import Model, Outline
+from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
-from tb_plugin.readers import READERS
 from tb_plugin.readers.base import Reader, ReadOptions, ReadState, windowed
 from tb_plugin.service.budget import refused_whole, room_bytes
-from tb_plugin.service.opened import KEPT, OpenModels, put_whole
+from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Progress, Report
 from tb_plugin.service.summary import Limits, Summary
+from tb_plugin.storage.cache import put_whole
 from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import Seal, seal_of, sealed, unsealed
-from tb_plugin.trace import arrow
-from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.report import ReadReport
-from tb_plugin.trace.table import TraceTable, Window
+from tb_plugin.trace.table import Window
 from tb_plugin.trace.window import Survey, choose, parse_window
 
 
@@ -42,13 +40,13 @@ class Ready:
 
 @dataclass(frozen=True)
 class Open:
-    """Asks to map a column file and the levels of its timeline, ahead of the first question about it."""
+    """Asks to open a loaded profile and what is kept beside it, ahead of the first question about it."""
 
-    path: str
+    file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> None:
         """Opens both. Raises KeptLost."""
-        models.levels(self.path)
+        registry.model_named(self.file.model).open_beside(models.made(self.file), self.file.path)
 
 
 @dataclass(frozen=True)
@@ -66,20 +64,26 @@ class Parse:
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of what was read. Raises UserError."""
-        seal, progress = self._write_columns(models, report)
+        reader = registry.reader_named(self.reader_id)
+        model = registry.model_of(reader)
+        seal, progress = self._write_columns(reader, model, models, report)
         report(progress._replace(stage="summarising"))
-        summary = _summarise(models, self.target, seal)
+        file = ModelFile(self.target, model.id)
+        made = models.made(file)
+        views = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
+        for analysis in views:
+            if analysis.traits.kept and analysis.missing(made) is None:
+                models.keep(file, analysis)
+        model.open_beside(made, self.target)
+        summary = _summarise(models, file, views, seal)
+        # Last: whoever finds it may ask for all of the others.
         put_whole(self.summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
-        for analysis in KEPT:
-            if analysis.missing(models.table(self.target)) is None:
-                models.keep(self.target, analysis)
-        models.levels(self.target)
-        pyramid_of.cache_clear()
         return summary
 
-    def _write_columns(self, models: OpenModels, report: Report) -> tuple[Seal, Progress]:
+    def _write_columns(
+        self, reader: Reader[Any], model: Model[Any, Any], models: OpenModels, report: Report
+    ) -> tuple[Seal, Progress]:
         """The seal of the column file, and how much was read. Raises UserError."""
-        reader = next(reader for reader in READERS if reader.id == self.reader_id)
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report)
@@ -88,13 +92,13 @@ class Parse:
             raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
         progress = reading.progress
         report(progress._replace(stage="assembling"))
-        trace = assemble(raw)
+        made = model.assemble(raw)
         del raw
         models.forget(self.target)
 
         def write(partial: Path) -> Seal:
             report(progress._replace(stage="writing"))
-            arrow.write(trace, str(partial))
+            model.write(made, str(partial))
             return seal_of(partial)  # before it is in place: there, another process may take it away at once
 
         return put_whole(self.target, write), progress
@@ -120,7 +124,7 @@ class _Telling:
         self._report(self.progress)
 
 
-def _window(reader: Reader, paths: Mapping[str, str | Located], limits: Limits, report: Report) -> Window:
+def _window(reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report) -> Window:
     """The window that was asked for, as much of it as fits. Raises UserError, also when the reader opens no windows."""
     asked = parse_window(limits.window)
     able = windowed(reader)
@@ -141,48 +145,43 @@ def _kept_survey(path: str) -> Survey | None:
         return None
 
 
-def _summarise(models: OpenModels, path: str, seal: Seal) -> Summary:
-    """What ``profile`` answers about a column file."""
-    trace = models.table(path)
-    views = [_view_info(analysis, trace) for analysis in ANALYSES]
-    found = trace.steps
-    times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
-    steps = [
-        StepInfo(label, *bounds)
-        for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
-        if found.recorded
-    ]
-    whole = trace.coverage.whole
+def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal) -> Summary:
+    """What ``profile`` answers about a loaded profile."""
+    model, made = registry.model_named(file.model), models.made(file)
+    outline = model.outline(made)
+    infos = [_view_info(analysis, analysis.missing(made), outline) for analysis in views]
     return Summary(
-        steps,
-        views,
-        read_info(trace.report),
-        _count_data_notices(models, path),
+        list(outline.steps),
+        [info for info in infos if info is not None],
+        read_info(outline.report),
+        _count_data_notices(models, file, model.default_view),
         seal,
-        window_info(trace),
-        [] if whole is None else list(whole.steps),
+        outline.window,
+        list(outline.whole_steps),
     )
 
 
 def read_info(report: ReadReport) -> ReadInfo:
-    """A reader's report as a payload."""
+    """Returns a reader's report as a payload."""
     counts = {name: getattr(report, name) for name in ReadInfo.__struct_fields__ if name != "issues"}
     issues = [IssueInfo(i.code, i.outcome, i.text, i.count, i.first_offset, list(i.examples)) for i in report.issues]
     return ReadInfo(**counts, issues=issues)
 
 
-def _view_info(analysis: Analysis, trace: TraceTable) -> ViewInfo:
-    missing = analysis.missing(trace)
+def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo | None:
+    """How the navigation shows a view; None where it does not."""
+    group = analysis.traits.group
     if missing is None:
-        return ViewInfo(analysis.id, analysis.title, True)
-    if trace.coverage.whole is not None:
-        return ViewInfo(analysis.id, analysis.title, False, f"In the window that was opened: {missing.why}")
-    return ViewInfo(analysis.id, analysis.title, False, missing.why, missing.enable)
+        return ViewInfo(analysis.id, analysis.title, True, group=group)
+    if analysis.traits.hidden:
+        return None
+    if outline.window is not None:
+        why = f"In the window that was opened: {missing.why}"
+        return ViewInfo(analysis.id, analysis.title, False, why, group=group)
+    return ViewInfo(analysis.id, analysis.title, False, missing.why, missing.enable, group)
 
 
-def _count_data_notices(models: OpenModels, path: str) -> int:
-    """Notices about the trace itself in the first view, which the page shows next anyway."""
-    if not ANALYSES:
-        return 0
-    part = models.part(path, ANALYSES[0], Params())
+def _count_data_notices(models: OpenModels, file: ModelFile, view_id: str) -> int:
+    """Notices about the data themselves in the view that the page shows next anyway."""
+    part = models.part(file, registry.analysis_named(view_id), Params())
     return sum(len(p.notices) for p in part.payloads.values() if isinstance(p, Notices) and p.about == "data")

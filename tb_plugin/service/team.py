@@ -9,12 +9,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
+from tb_plugin.registry import analysis_named, model_of
 from tb_plugin.service.catalog import Entry
-from tb_plugin.service.loader import Loader
+from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.pool import Job, Workers
 from tb_plugin.service.together import WritePart
 from tb_plugin.storage.cache import FileStore
@@ -42,7 +44,7 @@ class Team:
         self._jobs: dict[str, Job[str]] = {}
         self._lock = threading.Lock()
 
-    def gather(self, entries: Sequence[Entry], analysis: Analysis, params: Params, wait: bool = False) -> _State:
+    def gather(self, entries: Sequence[Entry], analysis: Analysis[Any], params: Params, wait: bool = False) -> _State:
         """Begins or continues; with ``wait`` until no profile is waiting. Never raises for one profile of several.
 
         ``params.steps`` chooses steps of each of them.
@@ -59,8 +61,13 @@ class Team:
                 except TorchTraceError:
                     continue  # the next round says so
 
-    def _advance(self, entry: Entry, analysis: Analysis, params: Params, state: _State, wait: bool) -> None:
+    def _advance(self, entry: Entry, analysis: Analysis[Any], params: Params, state: _State, wait: bool) -> None:
         params = replace(params, table=None)
+        try:
+            analysis_named(analysis.id, model_of(entry.found.reader))
+        except NotFound as error:
+            state.failed.append((entry.found.worker, error))
+            return
         key = f"part|{self._loader.key(entry)}|{analysis.id}|{analysis.part_key(params)!r}"
         try:
             path = self._store.get(key, _SUFFIX)
@@ -76,7 +83,7 @@ class Team:
             state.ready.append((entry.found.worker, str(path)))
             state.fraction += 1.0
 
-    def _compute(self, entry: Entry, analysis: Analysis, params: Params, key: str, wait: bool) -> Path | None:
+    def _compute(self, entry: Entry, analysis: Analysis[Any], params: Params, key: str, wait: bool) -> Path | None:
         """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
         if entry.gone:
             raise NotFound("The file changed while it was read.", entry.found.url, "Ask again.")
@@ -86,7 +93,7 @@ class Team:
             job = self._jobs.get(key)
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
-                question = WritePart(entry.path, analysis.id, params, target)
+                question = WritePart(file_of(entry), analysis.id, params, target)
                 job = self._workers.submit(question, key=entry.path, about=entry.found.url)
                 self._jobs[key] = job
         if not wait and not job.future.done():

@@ -11,26 +11,28 @@ from tb_plugin.analyses.base import Params, Part
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
+from tb_plugin.registry import analysis_named
 from tb_plugin.service import parts
-from tb_plugin.service.opened import OpenModels, analysis_of, put_whole
+from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.selection import chosen_steps
 from tb_plugin.service.sheets import as_arrow, as_csv
+from tb_plugin.storage.cache import put_whole
 
 
 @dataclass(frozen=True)
 class WritePart:
     """Asks to write what one profile contributes to an answer about several to ``target``."""
 
-    path: str
+    file: ModelFile
     view_id: str
     params: Params
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
         """Returns ``target``. Raises BadRequest, CacheRefused."""
-        analysis = analysis_of(self.view_id)
-        numbers = models.part(self.path, analysis, self.params)
+        analysis = analysis_named(self.view_id)
+        numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
             numbers = _with(numbers, self._borrowed(models, view_id), names)
         put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(numbers)))
@@ -38,10 +40,10 @@ class WritePart:
 
     def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
         """The part of another view, None where that view does not apply."""
-        analysis = analysis_of(view_id)
-        if analysis.missing(models.table(self.path)):
+        analysis = analysis_named(view_id)
+        if analysis.missing(models.made(self.file)):
             return None
-        return models.part(self.path, analysis, self.params)
+        return models.part(self.file, analysis, self.params)
 
 
 def _with(part: Part, other: Part | None, names: Sequence[str]) -> Part:
@@ -66,7 +68,7 @@ class _Together:
         found = [models.kept_part(path, worker) for worker, path in self.parts]
         labels = dict.fromkeys(label for item in found for label in item.steps)
         chosen = chosen_steps(self.steps, [StepInfo(label, 0, 0) for label in labels])
-        return analysis_of(self.view_id).answer(found, replace(self.params, steps=chosen))
+        return analysis_named(self.view_id).answer(found, replace(self.params, steps=chosen))
 
     def _table(self, models: OpenModels) -> tuple[Table, list[str]]:
         """A table with all its rows, and the keys of its columns. Raises NotFound."""

@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from tb_plugin.analyses import ANALYSES
+from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.analyses.stacks import choice_of
 from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
+from tb_plugin.models.base import Model
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
-from tb_plugin.readers import READERS
 from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, WriteStacks, WriteWindow
 from tb_plugin.service.catalog import PARTS, Entry, Place, ProfileCatalog, problem_of
 from tb_plugin.service.discovery import Root, Scanner
-from tb_plugin.service.loader import Loader
+from tb_plugin.service.loader import Loader, file_of
+from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import Ready
 from tb_plugin.service.pool import Answer, Workers
 from tb_plugin.service.question import Progress, Question
@@ -35,10 +36,6 @@ from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskView
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
-DETAIL_VIEWS = ("events", "range", "find", "flows", "counters", "gaps")
-"""Views that need a selection to say anything: reached from a row, not from the navigation."""
-PICTURES = ("timeline", "stacks")
-"""Views without facts: no report waits for them unless it names them."""
 CHANGES = 10
 """How often what is read may change or vanish under way before a caller that waits gives up."""
 _CHUNK_BYTES = 1024 * 1024
@@ -48,8 +45,8 @@ _PAUSE_SECONDS = 0.3
 _NAMED = 5
 """Workers of a run that a message names."""
 
-_OfOne = Callable[[str, str, Params], Question[bytes]]
-"""Makes a question of a column file, a view and parameters."""
+_OfOne = Callable[[ModelFile, str, Params], Question[bytes]]
+"""Makes a question of a loaded profile, a view and parameters."""
 _OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
 """Makes a question of (worker, file of its part) pairs, a view, parameters and a choice of steps."""
 
@@ -129,7 +126,7 @@ class Workspace:
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return _payload(entry)
-        answer = self._run(entry, AskTiles(entry.path, level, tuple(wanted)))
+        answer = self._run(entry, AskTiles(file_of(entry), level, tuple(wanted)))
         return _payload(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
@@ -149,12 +146,13 @@ class Workspace:
 
     def numbers(self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "") -> bytes:
         """Facts and whole tables of views (None = all) as JSON; waits until loaded. Raises UserError."""
+        pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
             entry = self.load(place)
             params = Params(steps=_steps(entry, steps), limit=None)
             views = [view.id for view in navigation(entry) if view.available and _of_several(view.id) is None]
-            wanted = [view for view in views if (view not in PICTURES if view_ids is None else view in view_ids)]
-            answer = self._run(entry, AskNumbers(entry.path, tuple(wanted), params))
+            wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
+            answer = self._run(entry, AskNumbers(file_of(entry), tuple(wanted), params))
             if answer is not None:
                 return answer
         raise Cancelled("The file changed while it was read.")
@@ -175,7 +173,7 @@ class Workspace:
             return _payload(entry)
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
-        write = partial(WriteWindow, entry.path, start_ns, end_ns)
+        write = partial(WriteWindow, file_of(entry), start_ns, end_ns)
         path = self._written(entry, key, ".json.gz", write, heavy=True)
         if path is None:
             return _payload(entry)
@@ -189,7 +187,7 @@ class Workspace:
             return _payload(entry)
         params = replace(params, steps=_steps(entry, steps))
         key = f"stacks|{entry.path}|{params.steps}|{choice}|{form}"
-        path = self._written(entry, key, ".stacks.gz", partial(WriteStacks, entry.path, params, form))
+        path = self._written(entry, key, ".stacks.gz", partial(WriteStacks, file_of(entry), params, form))
         if path is None:
             return _payload(entry)
         name = f"{_stem(entry)}.{choice.weight}{SUFFIXES[form]}"
@@ -246,20 +244,21 @@ class Workspace:
         """The answer to either question, by what the view speaks of; the Profile when it is not loaded yet."""
         if analysis := _of_several(view_id):
             return self._of_several(ask[1], place, analysis, params, steps)
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
+        entry = self.catalog.find(place)
+        registry.analysis_named(view_id, registry.model_of(entry.found.reader))
+        if self._loader.ready(entry).summary is None:
             return _payload(entry)
-        answer = self._run(entry, ask[0](entry.path, view_id, replace(params, steps=_steps(entry, steps))))
+        answer = self._run(entry, ask[0](file_of(entry), view_id, replace(params, steps=_steps(entry, steps))))
         return _payload(entry) if answer is None else answer
 
-    def _waited(self, ask: _OfSeveral, place: Place, analysis: Analysis, params: Params, steps: str) -> bytes:
+    def _waited(self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str) -> bytes:
         answer = self._of_several(ask, place, analysis, params, steps, wait=True)
         if isinstance(answer, Profile):
             raise Cancelled("The file changed while it was read.")
         return answer
 
     def _of_several(
-        self, ask: _OfSeveral, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool = False
+        self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
         """Has a worker combine the parts of several profiles; their common state while they are not there."""
         gather = self._of_pair if analysis.scope == "pair" else self._of_workers
@@ -271,7 +270,7 @@ class Workspace:
         raise Cancelled("The cache is cleared all the time.")
 
     def _of_workers(
-        self, ask: _OfSeveral, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
+        self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
         """About all workers of a run and span."""
         entries = self.catalog.workers(place)
@@ -286,7 +285,7 @@ class Workspace:
         return self._combine(ask, state.ready, analysis, params, steps)
 
     def _of_pair(
-        self, ask: _OfSeveral, place: Place, analysis: Analysis, params: Params, steps: str, wait: bool
+        self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
         """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
         exp = self.catalog.find(place)
@@ -309,7 +308,7 @@ class Workspace:
         return self._combine(ask, ready, analysis, params, "")
 
     def _combine(
-        self, ask: _OfSeveral, ready: Sequence[tuple[str, str]], analysis: Analysis, params: Params, steps: str
+        self, ask: _OfSeveral, ready: Sequence[tuple[str, str]], analysis: Analysis[Any], params: Params, steps: str
     ) -> bytes:
         key = "|".join(path for _, path in ready)
         named = ", ".join(worker for worker, _ in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
@@ -335,12 +334,12 @@ def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     folders = [(name, Folder(url)) for name, url in locations]
     several = len(folders) > 1
     roots = [Root(folder, name or (folder.name if several else "")) for name, folder in folders]
-    return ProfileCatalog(Scanner(roots, READERS))
+    return ProfileCatalog(Scanner(roots, registry.readers()))
 
 
-def _of_several(view_id: str) -> Analysis | None:
+def _of_several(view_id: str) -> Analysis[Any] | None:
     """The analysis of that view when it speaks of several profiles."""
-    return next((a for a in ANALYSES if a.id == view_id and a.scope != "profile"), None)
+    return next((a for a in registry.analyses() if a.id == view_id and a.scope != "profile"), None)
 
 
 def _baseline(exp: Entry, params: Params) -> Place:
@@ -354,13 +353,18 @@ def _baseline(exp: Entry, params: Params) -> Place:
 
 def navigation(entry: Entry) -> list[ViewInfo]:
     """The views of a loaded profile in the order of the navigation; empty before."""
-    if entry.summary is None:
-        return []
-    return [view for view in entry.summary.views if view.id not in DETAIL_VIEWS]
+    return [] if entry.summary is None else entry.summary.views
+
+
+def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
+    """The views that a profile of a model may have, before anybody knows which of them apply."""
+    shown = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
+    return [ViewInfo(each.id, each.title, True, group=each.traits.group) for each in shown if not each.traits.hidden]
 
 
 def _payload(entry: Entry) -> Profile:
     summary, progress = entry.summary, entry.progress
+    model = registry.model_of(entry.found.reader)
     return Profile(
         run=entry.found.run,
         worker=entry.found.worker,
@@ -369,12 +373,14 @@ def _payload(entry: Entry) -> Profile:
         fraction=entry.fraction,
         events_read=summary.read.events_seen if summary else progress.events,
         problem=problem_of(entry.problem) if entry.problem else None,
-        views=navigation(entry),
+        views=summary.views if summary else _expected(model),
         steps=summary.steps if summary else [],
         read=summary.read if summary else None,
         data_notices=summary.data_notices if summary else 0,
         loading=_loading(progress) if entry.state == "loading" else None,
         window=summary.window if summary else None,
+        model=model.id,
+        default_view=model.default_view,
         trace_steps=summary.trace_steps if summary else [],
     )
 

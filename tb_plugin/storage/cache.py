@@ -156,6 +156,17 @@ def write_whole(path: Path, write: Callable[[Path], Value]) -> Value:
             partial.unlink(missing_ok=True)
 
 
+def put_whole(target: str, write: Callable[[Path], Value]) -> Value:
+    """Lets ``write`` fill a file beside ``target`` and puts it in place when it is whole. Raises CacheRefused."""
+    try:
+        try:
+            return write_whole(Path(target), write)
+        except FileNotFoundError:  # somebody cleared the cache meanwhile
+            return write_whole(Path(target), write)
+    except OSError as error:
+        raise refused(Path(target), error) from error
+
+
 def refused(path: Path, error: OSError) -> CacheRefused:
     """Why a file of the cache could not be written, in words."""
     do = f"Make room, or name another folder with {DIR_VARIABLE}."

@@ -32,8 +32,8 @@ class ReadReport:
     format: str
     file_bytes: int
     text_bytes: int
-    events_seen: int
-    events_kept: int
+    events_seen: int = 0
+    events_kept: int = 0
     events_repaired: int = 0
     events_dropped: int = 0
     events_quarantined: int = 0
@@ -45,3 +45,5 @@ class ReadReport:
     complete: bool = True
     """False when the text ended before its closing bracket."""
     issues: tuple[Issue, ...] = field(default=())
+    records: str = "events"
+    """What the counts count; empty where the format has nothing to count."""

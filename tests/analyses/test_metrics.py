@@ -7,6 +7,7 @@ import pytest
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, Metrics, define
+from tb_plugin.trace.table import TraceTable
 from tests.conftest import SAMPLE_FILES, sample
 from tests.metrics import ALL, BY_VIEW
 
@@ -43,7 +44,7 @@ def test_a_key_has_one_unit_in_all_tables() -> None:
     units: dict[str, set[str]] = {key: {metric.unit} for key, metric in ALL.items()}
     names = [name for name in SAMPLE_FILES if name.startswith(("synthetic_gpu", "synthetic_ddp/rank0"))]
     parts = [
-        analysis.part(sample(name), Params()) for name in names for analysis in ANALYSES if analysis.model == "trace"
+        analysis.part(sample(name), Params()) for name in names for analysis in ANALYSES if analysis.model is TraceTable
     ]
     for frame in (frame for part in parts for frame in part.frames.values()):
         for column in frame.columns:

@@ -17,12 +17,13 @@ from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, pag
 from tb_plugin.analyses.base import rows_of as on_the_wire
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads.export import to_json
+from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
 from tests.metrics import ALL
 
 EVERYTHING = Params(limit=None)
-CASES = [(analysis, name) for name in SAMPLE_FILES for analysis in ANALYSES if analysis.model == "trace"]
+CASES = [(analysis, name) for name in SAMPLE_FILES for analysis in ANALYSES if analysis.model is TraceTable]
 IDS = [f"{analysis.id}-{name.split('.')[0]}" for analysis, name in CASES]
 OF_ONE_VIEW = {"total_ns", "event", "row"}
 """Columns that a view defines itself: the total of a step, the number of an event and its row on the timeline."""

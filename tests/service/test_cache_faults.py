@@ -17,8 +17,10 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.timeline import pyramid
 from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, NotFound, StorageError
+from tb_plugin.models import trace as trace_model
+from tb_plugin.models.trace import TraceModel
 from tb_plugin.payloads import Profile
-from tb_plugin.service import loader, parse
+from tb_plugin.service import loader
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
@@ -207,7 +209,7 @@ def seal_in_summary(tmp_path):
 
 def test_another_schema_is_another_entry(opened, tmp_path, monkeypatch):
     overview(inline(opened))
-    monkeypatch.setattr(loader, "SCHEMA_VERSION", 999)
+    monkeypatch.setattr(TraceModel, "version", 999)
     overview(inline(opened))
     assert len(files(tmp_path / "cache", ".arrow")) == 2
 
@@ -330,7 +332,7 @@ def test_two_tensorboards_on_one_cache(logs, tmp_path):
 
 
 def test_a_source_that_is_replaced_while_it_is_read_is_read_again(logs, opened, monkeypatch):
-    real, texts = parse.assemble, []
+    real, texts = trace_model.assemble, []
 
     def assemble(raw):
         if not texts:
@@ -338,7 +340,7 @@ def test_a_source_that_is_replaced_while_it_is_read_is_read_again(logs, opened, 
             write_trace(logs / "w0.1.pt.trace.json", "new", "and", "longer")
         return real(raw)
 
-    monkeypatch.setattr(parse, "assemble", assemble)
+    monkeypatch.setattr(trace_model, "assemble", assemble)
     workspace = inline(opened)
     view = json.loads(workspace.view(W0, "operators", Params()) if workspace.load(W0) else b"")
     assert {row["name"] for row in view["payloads"]["operators"]["rows"]} == {"new", "and", "longer"}
@@ -346,13 +348,13 @@ def test_a_source_that_is_replaced_while_it_is_read_is_read_again(logs, opened, 
 
 
 def test_a_source_that_never_stands_still(logs, opened, monkeypatch):
-    real = parse.assemble
+    real = trace_model.assemble
 
     def assemble(raw):
         write_trace(logs / "w0.1.pt.trace.json", "x" * (1 + parses(logs)))
         return real(raw)
 
-    monkeypatch.setattr(parse, "assemble", assemble)
+    monkeypatch.setattr(trace_model, "assemble", assemble)
     monkeypatch.setattr("tb_plugin.service.workspace._PAUSE_SECONDS", 0)
     with pytest.raises(Cancelled, match="changes all the time"):
         inline(opened).load(W0)

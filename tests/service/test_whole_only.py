@@ -14,7 +14,6 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source, windowed
 from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.service import parse
 from tb_plugin.service.budget import PROCESS_BYTES
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery import Root, Scanner
@@ -35,6 +34,7 @@ class LinesReader:
     """Reads lines; what is required of a reader, and nothing else."""
 
     id = "lines"
+    raw = RawTrace
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         return [
@@ -75,9 +75,13 @@ class LinesReader:
         )
 
 
+READERS = (LinesReader(),)
+"""As an extension has it."""
+
+
 @pytest.fixture
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(parse, "READERS", (LinesReader(),))
+    monkeypatch.setenv("TORCH_TRACE_EXTENSIONS", __name__)
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.lines").write_text(LINES)
     return tmp_path / "logs"

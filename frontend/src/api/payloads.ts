@@ -67,10 +67,12 @@ export interface Skipped {
  */
 export interface Profile {
   data_notices: number
+  default_view: string
   events_read: number
   fraction: number
   kind: 'profile'
   loading: Loading | null
+  model: string
   problem: Problem | null
   read: ReadInfo | null
   run: string
@@ -115,7 +117,7 @@ export interface Metric {
   window: string
 }
 /**
- * How the file was read; counts are events.
+ * How the file was read; counts are of ``records``.
  */
 export interface ReadInfo {
   complete: boolean
@@ -130,6 +132,7 @@ export interface ReadInfo {
   file_bytes: number
   format: string
   issues: IssueInfo[]
+  records: string
   text_bytes: number
 }
 /**
@@ -159,6 +162,7 @@ export interface StepInfo {
 export interface ViewInfo {
   available: boolean
   enable: string
+  group: string
   id: string
   title: string
   why: string
@@ -241,7 +245,7 @@ export interface CoverageInfo {
   fraction_read: number
   steps: string[] | null
   window: WindowInfo | null
-  window_ns: number
+  window_ns: number | null
 }
 /**
  * Parts of one total. The parts sum to ``total`` exactly (integers).

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tb_plugin.analyses.base import Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.diff.align import Node, align
 from tb_plugin.analyses.diff.calltree import call_tree
 from tb_plugin.analyses.diff.findings import findings, settings
@@ -71,7 +71,8 @@ class Diff:
 
     id = "diff"
     title = "Diff"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Compare")
     scope: Scope = "pair"
     borrows = BORROWED
 
@@ -104,7 +105,7 @@ class Diff:
         # A page of one table needs no other; an unknown name gets all, so that the error can list them.
         wanted = [table for table in TABLES if table.name == params.table] or TABLES
         frames = {
-            table.name: join(table, sides.base, sides.exp, sides.measure, sides.scaling, slower=sides.slower)
+            table.name: join(sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower)
             for table in wanted
         }
         frames["settings"] = settings(sides.base, sides.exp)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame, Part
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.payloads import Column, Metric, Sort
+from tb_plugin.trace.memo import remembered
 
 BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
@@ -59,8 +59,8 @@ class Scaling:
         return "mean of the chosen steps" if self.per == PER_STEP else "sum over the chosen steps, else the whole trace"
 
 
-@lru_cache(maxsize=16)
-def join(table: Joined, base: Part, exp: Part, measure: str, scaling: Scaling, *, slower: bool) -> Frame:
+@remembered
+def join(base: Part, table: Joined, exp: Part, measure: str, scaling: Scaling, *, slower: bool) -> Frame:
     """One row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank most."""
     measures = _measures(table, (base, exp), measure)
     values = ["calls", *measures]

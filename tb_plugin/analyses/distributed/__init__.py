@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import profile_part
@@ -26,12 +26,25 @@ _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer,
 _MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
 
 
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
+GROUP_FACTS = {
+    "compute_ns": "compute_ns",
+    "overlap_ns": "overlap_ns",
+    "exposed_communication_ns": "exposed_communication_ns",
+    "wait_ns": "wait_ns",
+    "transfer_ns": "transfer_ns",
+    "other_ns": "step_other_ns",
+}
+"""Numbers of a worker in a report, and their columns of the table of workers."""
+
+
 class Distributed:
     """The view of all workers of a run and span."""
 
     id = "distributed"
     title = "Distributed"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Ranks", tables=GROUP_TABLES, facts=GROUP_FACTS)
     scope: Scope = "workers"
     borrows = OWN_ONLY
 
@@ -79,7 +92,7 @@ def _steps(parts: Sequence[Part], params: Params) -> tuple[str, ...] | None:
 def _coverage(parts: Sequence[Part], params: Params) -> CoverageInfo:
     every = [part.coverage for part in parts]
     return CoverageInfo(
-        window_ns=max(c.window_ns for c in every),
+        window_ns=max(c.window_ns or 0 for c in every),
         fraction_read=min(c.fraction_read for c in every),
         complete=all(c.complete for c in every),
         steps=None if params.steps is None else list(params.steps),

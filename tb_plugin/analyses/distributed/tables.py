@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, fr
 from tb_plugin.analyses.distributed.together import Row, Seen, Together, texts_of
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
 from tb_plugin.trace.intervals import measure_by
+from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ _SINGLE_FIRST = (
 """Columns of single collectives that a person looks for stand first."""
 
 
-@lru_cache(maxsize=2)
+@remembered
 def frames(data: Together) -> Mapping[str, Frame]:
     """The tables of the view by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}

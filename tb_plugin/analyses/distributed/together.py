@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from tb_plugin.analyses.distributed.match import Calls, codes, match
 from tb_plugin.analyses.distributed.names import POINT_TO_POINT, UNEVEN, bus_factor
 from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns, waiting
 from tb_plugin.trace.intervals import measure_by
+from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -118,9 +119,14 @@ class Together:
         return np.bincount(self.seen.worker[rows], minlength=len(self.names))
 
 
-@lru_cache(maxsize=2)
 def together(parts: tuple[Part, ...], chosen: tuple[str, ...] | None) -> Together:
     """Matches whole traces, then keeps the calls and steps that were chosen."""
+    return _together(parts[0], parts, chosen)
+
+
+@remembered
+def _together(first: Part, parts: tuple[Part, ...], chosen: tuple[str, ...] | None) -> Together:
+    """``together``; the first part takes it along when it goes."""
     parts = tuple(sorted(parts, key=lambda part: _natural(part.worker)))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
     wanted = None if chosen is None else set(chosen)

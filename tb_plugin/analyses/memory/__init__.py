@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import pyarrow as pa
 
@@ -12,11 +11,11 @@ from tb_plugin.analyses.base import (
     OWN_ONLY,
     Frame,
     Missing,
-    Model,
     Number,
     Params,
     Part,
     Scope,
+    Traits,
     answer_view,
     whole_number,
 )
@@ -30,6 +29,7 @@ from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.trace.intervals import intersect, union
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
 
 WIDTH = 800
@@ -43,7 +43,8 @@ class Memory:
 
     id = "memory"
     title = "Memory"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Memory")
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -103,14 +104,14 @@ class _Seen:
     calls: DriverCalls
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _records(trace: TraceTable) -> tuple[Owners, list[Device], pa.Table]:
     """What depends on the trace alone."""
     owners, devices = owners_of(trace), devices_of(trace.memory)
     return owners, devices, every_block(trace, owners, devices)
 
 
-@lru_cache(maxsize=4)
+@remembered
 def _seen(trace: TraceTable, params: Params) -> _Seen:
     """``params`` has the steps and what _WINDOW names, nothing else. Raises BadRequest."""
     owners, every, blocks = _records(trace)

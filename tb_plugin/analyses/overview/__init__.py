@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Model, Number, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.driver_calls import driver_calls
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
@@ -44,7 +44,8 @@ class Overview:
 
     id = "overview"
     title = "Overview"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Summary", kept=True, tables=("steps",))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.steps import Breakdown
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.payloads import Figure, Link, Notice, Reference
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.trace.table import TraceTable
@@ -259,7 +259,7 @@ class MatrixEligible:
     """Of these, in kernels that are known to use none."""
 
 
-@lru_cache(maxsize=2)
+@remembered
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
     """Kernel time of the innermost eligible operators over that of all operators, of the whole trace."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)

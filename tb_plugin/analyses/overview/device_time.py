@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
@@ -42,7 +42,7 @@ class DeviceTime:
     unlaunched: int
 
 
-@lru_cache(maxsize=16)
+@remembered
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     """The partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
     # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.communication import exposed
 from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.trace.intervals import Ranges, first_in, measure_within, union
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -38,7 +38,7 @@ class Breakdown:
         return float(self.parts[category].mean()) if len(self.total) else None
 
 
-@lru_cache(maxsize=2)
+@remembered
 def shares(trace: TraceTable) -> Mapping[str, Ranges]:
     """When each category has the time, whole trace, any thread or device: where it is active and none before it is.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Model, Params, Part, Scope, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.pyramid import Pyramid, pyramid_of, tile_ns
 from tb_plugin.analyses.timeline.tiles import CATEGORIES
@@ -24,7 +24,8 @@ class TimelineAnalysis:
 
     id = "timeline"
     title = "Timeline"
-    model: Model = "trace"
+    model = TraceTable
+    traits = Traits("Time", "picture", kept=True)
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

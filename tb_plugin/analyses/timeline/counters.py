@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Counter, Counters, Metric, Table, View
 from tb_plugin.trace.curve import Curve, binned, edges_of, presence, stacked
 from tb_plugin.trace.intervals import union
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import numbered, places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -154,7 +154,7 @@ def _or_null(values: Float64) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
     """The counters of a trace, lowest and highest value of each (see Counter.min and max), and how many more there are."""
     recorded, further = _recorded(trace)

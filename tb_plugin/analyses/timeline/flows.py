@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from tb_plugin.analyses.timeline.tiles import CATEGORIES, category_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Flows, Table, View
 from tb_plugin.trace.links import first_with_key
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
@@ -92,9 +92,9 @@ class Arrows:
     kind: UInt8
 
 
-@lru_cache(maxsize=2)
+@remembered
 def arrows_of(trace: TraceTable) -> Arrows:
-    """The arrows of a trace; those of the last two stay.
+    """The arrows of a trace.
 
     ``launch``: from the call to what it had a device do. ``operator``: from the operator to device work whose launch was
     not recorded. ``sync``: from the call to the wait on a device row that it made. ``forward_backward``: from an operator to

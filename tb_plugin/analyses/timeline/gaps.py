@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from tb_plugin.analyses.waits import WAITS as WAITS
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
 from tb_plugin.trace.intervals import Ranges, contains, measure_within, union
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import distinct
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
@@ -189,7 +189,7 @@ class _Found:
         )  # fmt: skip
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _every(trace: TraceTable) -> _Found:
     """All gaps of a trace: those of streams, and those of devices that are not gaps of a stream."""
     # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
@@ -426,7 +426,7 @@ class _Host:
         return best_name, best
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _host_of(trace: TraceTable) -> _Host:
-    """The threads of a trace; those of the last two stay."""
+    """The threads of a trace."""
     return _Host(trace)

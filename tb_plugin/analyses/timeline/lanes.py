@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.payloads import TimelineTrack
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -69,9 +69,9 @@ class Lanes:
         return found
 
 
-@lru_cache(maxsize=2)
+@remembered
 def lanes_of(trace: TraceTable) -> Lanes:
-    """The lanes of a trace; those of the last two stay."""
+    """The lanes of a trace."""
     events = np.bincount(lane_of(trace), minlength=len(trace.tracks) * _LANES)
     per_thread = events.reshape(-1, _LANES).sum(axis=1)
     main = _main_thread(trace)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.timeline.lanes import lane_of, lanes_of, tracks_of
 from tb_plugin.payloads import TimelineTrack
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
@@ -227,7 +228,7 @@ def _modules(trace: TraceTable) -> Int32 | None:
     return inherit(np.where(is_module, trace.name, np.int32(MISSING)).astype(np.int32), trace.python_parent)
 
 
-@lru_cache(maxsize=1)
+@remembered
 def pyramid_of(trace: TraceTable) -> Pyramid:
     """The pyramid of a trace; that of the last one stays, for the timeline's head is made from it too."""
     return build(trace)

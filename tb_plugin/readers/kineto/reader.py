@@ -30,6 +30,7 @@ class KinetoReader:
     """Reads the JSON that torch.profiler writes, in the dialects of all its releases since 2020."""
 
     id = READER_ID
+    raw = RawTrace
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns the profiles among the listed files, judged by name alone."""

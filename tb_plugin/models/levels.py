@@ -7,6 +7,7 @@ checksum: a reader of streams stops before that.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analyses.timeline.pyramid import Items, Level, Pyramid
+from tb_plugin.analyses.timeline.pyramid import Items, Level, Pyramid, pyramid_of
 from tb_plugin.errors import KeptLost
 from tb_plugin.payloads import TimelineTrack
+from tb_plugin.storage.cache import put_whole
 from tb_plugin.storage.seal import is_stamped, stamp
 from tb_plugin.trace.arrow import one_list
+from tb_plugin.trace.memo import MEMO, forget
 from tb_plugin.trace.table import TraceTable
 
 VERSION = 1
@@ -29,6 +32,30 @@ _AGAIN = "It is made anew: ask again."
 def beside(path: str) -> str:
     """Where the levels of a column file lie."""
     return str(Path(path).with_suffix(".levels"))
+
+
+def levels_of(trace: TraceTable, path: str) -> Pyramid:
+    """Returns the levels of the column file at ``path``, mapped; makes their file where there is none.
+
+    Raises CacheRefused.
+    """
+    return MEMO.get(trace, levels_of, lambda: _opened(trace, beside(path)), size_bytes=0)
+
+
+def _opened(trace: TraceTable, target: str) -> Pyramid:
+    try:
+        found = read(trace, target)
+        os.utime(target)
+        return found
+    except (KeptLost, OSError):
+        made = pyramid_of(trace)
+        put_whole(target, lambda partial: write(made, str(partial)))
+    try:
+        found = read(trace, target)
+    except KeptLost:  # another process took it away at once
+        return made
+    forget(trace, pyramid_of)  # mapped, it takes no memory of this process
+    return found
 
 
 def write(pyramid: Pyramid, path: str) -> None:

@@ -1,0 +1,10 @@
+"""What a profile may be. One file a model; MODELS is the literal list of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tb_plugin.models.base import Model
+from tb_plugin.models.trace import TraceModel
+
+MODELS: tuple[Model[Any, Any], ...] = (TraceModel(),)

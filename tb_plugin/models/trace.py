@@ -1,0 +1,49 @@
+"""The model of a trace: events in time, kept as columns, and the levels of its timeline beside them."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.selection import window_info
+from tb_plugin.models.base import Outline
+from tb_plugin.models.levels import levels_of
+from tb_plugin.payloads import StepInfo
+from tb_plugin.trace import arrow
+from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.table import RawTrace, TraceTable
+
+
+class TraceModel:
+    """A trace that a profiler recorded."""
+
+    id = "trace"
+    noun = "a trace"
+    version = arrow.SCHEMA_VERSION
+    default_view = "overview"
+    raw = RawTrace
+    type = TraceTable
+
+    def assemble(self, raw: RawTrace) -> TraceTable:
+        """Returns the trace with nesting, launches and steps. Raises UnreadableTrace."""
+        return assemble(raw)
+
+    def write(self, made: TraceTable, path: str) -> None:
+        """Writes the column file. Raises OSError."""
+        arrow.write(made, path)
+
+    def read(self, path: str) -> TraceTable:
+        """Returns the trace, its columns mapped. Raises KeptLost."""
+        return arrow.read(path)
+
+    def outline(self, made: TraceTable) -> Outline:
+        """Returns its report, its recorded steps and its window."""
+        found, whole = made.steps, made.coverage.whole
+        times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
+        steps = [
+            StepInfo(label, *bounds)
+            for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
+            if found.recorded
+        ]
+        return Outline(made.report, steps, window_info(made), () if whole is None else whole.steps)
+
+    def open_beside(self, made: TraceTable, path: str) -> None:
+        """Opens the levels of its timeline. Raises CacheRefused."""
+        levels_of(made, path)

@@ -1,0 +1,133 @@
+"""What this process can read and answer: the literal lists of the package, and those of modules that a person names.
+
+``TORCH_TRACE_EXTENSIONS`` holds import names, separated by commas. Such a module may have ``READERS``, ``MODELS`` and
+``ANALYSES`` of its own; the page, the command line, the Python API and worker processes take them like ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Analysis
+from tb_plugin.errors import NotFound, UserError
+from tb_plugin.models import MODELS
+from tb_plugin.models.base import Model
+from tb_plugin.readers import READERS
+from tb_plugin.readers.base import Reader
+
+EXTENSIONS_VARIABLE = "TORCH_TRACE_EXTENSIONS"
+"""Environment variable: import names of modules with further readers, models and analyses."""
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=_Identified)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Formats, models and views."""
+
+    readers: tuple[Reader[Any], ...]
+    models: tuple[Model[Any, Any], ...]
+    analyses: tuple[Analysis[Any], ...]
+
+
+def extension_names() -> list[str]:
+    """Returns the import names that the environment gives."""
+    return [name for item in os.environ.get(EXTENSIONS_VARIABLE, "").split(",") if (name := item.strip())]
+
+
+def readers() -> tuple[Reader[Any], ...]:
+    """Returns all formats, ours first. Raises UserError when an extension cannot be used."""
+    return _registry(tuple(extension_names())).readers
+
+
+def models() -> tuple[Model[Any, Any], ...]:
+    """Returns all models, ours first. Raises UserError when an extension cannot be used."""
+    return _registry(tuple(extension_names())).models
+
+
+def analyses() -> tuple[Analysis[Any], ...]:
+    """Returns all views in the order of the navigation, ours first. Raises UserError when an extension cannot be used."""
+    return _registry(tuple(extension_names())).analyses
+
+
+def reader_named(reader_id: str) -> Reader[Any]:
+    """Returns a reader. Raises NotFound."""
+    return _named(readers(), reader_id, "reader")
+
+
+def model_named(model_id: str) -> Model[Any, Any]:
+    """Returns a model. Raises NotFound."""
+    return _named(models(), model_id, "model")
+
+
+def model_of(reader: Reader[Any]) -> Model[Any, Any]:
+    """Returns the model that is made of what a reader returns. Raises NotFound when nobody makes one of it."""
+    for model in models():
+        if model.raw is reader.raw:
+            return model
+    raise NotFound(f"No model is made of {reader.raw.__name__}.", reader.id, "Add one to MODELS.")
+
+
+def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
+    """Returns the views about a model."""
+    return [analysis for analysis in analyses() if analysis.model is model.type]
+
+
+def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
+    """Returns the analysis behind a view, one that is about ``model`` where that is given. Raises NotFound."""
+    views = analyses() if model is None else views_of(model)
+    shown = ", ".join(analysis.id for analysis in views)
+    for analysis in analyses():
+        if analysis.id == view_id:
+            if model is not None and analysis not in views:
+                other = next(each.noun for each in models() if each.type is analysis.model)
+                what = f"The view {analysis.title} is about {other}, and this profile is {model.noun}."
+                raise NotFound(what, view_id, f"It has: {shown}.")
+            return analysis
+    raise NotFound(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
+
+
+@lru_cache(maxsize=4)
+def _registry(names: tuple[str, ...]) -> Registry:
+    modules = [_imported(name) for name in names]
+
+    def all_of(ours: Sequence[Any], which: str) -> tuple[Any, ...]:
+        return _distinct([*ours, *(item for module in modules for item in getattr(module, which, ()))], which)
+
+    return Registry(all_of(READERS, "READERS"), all_of(MODELS, "MODELS"), all_of(ANALYSES, "ANALYSES"))
+
+
+def _imported(name: str) -> object:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise UserError(
+            f"The extension {name} cannot be imported: {error}.", EXTENSIONS_VARIABLE, "Correct it."
+        ) from error
+
+
+def _distinct(items: Sequence[Any], which: str) -> tuple[Any, ...]:
+    ids = [item.id for item in items]
+    twice = sorted({each for each in ids if ids.count(each) > 1})
+    if twice:
+        raise UserError(f"{which} has {', '.join(twice)} twice.", EXTENSIONS_VARIABLE, "Leave one extension out.")
+    return tuple(items)
+
+
+def _named(items: Sequence[Item], wanted: str, what: str) -> Item:
+    for item in items:
+        if item.id == wanted:
+            return item
+    raise NotFound(f"There is no {what} {wanted}.", wanted, f"There are: {', '.join(item.id for item in items)}.")

@@ -1,0 +1,185 @@
+"""What was worked out of a model is kept with it for the next question: one store for the whole process, bounded in bytes.
+
+A value lives as long as the object that it is about (its owner), and goes earlier when the store is full and it was used
+least recently. Whoever calls a remembered function sees no difference but the time: it stays a pure function.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+P = ParamSpec("P")
+Owner = TypeVar("Owner")
+Value = TypeVar("Value")
+
+LIMIT_BYTES = 256 * 1024 * 1024
+"""What the store of a process holds, unless it is told to hold less."""
+_PLACE = "_remembered"
+"""Attribute of an owner that holds what was worked out of it: the owner takes it along when it goes."""
+_OBJECT_BYTES = 100
+"""About what a small Python object takes."""
+_SAMPLED = 32
+"""Of a long list of objects so many are measured."""
+_Slot = tuple[int, Hashable]
+"""Identity of the owner, and the key."""
+
+
+class Memo:
+    """Values by owner and key, at most ``limit_bytes`` of them, and always the one that came last."""
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        """Held now. What several values share counts once."""
+        self._lock = threading.RLock()
+        self._slots: OrderedDict[_Slot, tuple[weakref.ref[Any], dict[int, int]]] = OrderedDict()
+        self._users: Counter[int] = Counter()
+        self._gone: deque[int] = deque()
+
+    def get(self, owner: object, key: Hashable, make: Callable[[], Value], size_bytes: int | None = None) -> Value:
+        """Returns the value under ``key`` of ``owner``, made when it is not there. Raises what ``make`` raises.
+
+        ``size_bytes`` is for values that take no memory of this process, such as mapped files; None: it is measured.
+        """
+        kept: dict[Hashable, Any] = vars(owner).setdefault(_PLACE, {})
+        slot = (id(owner), key)
+        with self._lock:
+            if key in kept:
+                if slot in self._slots:
+                    self._slots.move_to_end(slot)
+                value: Value = kept[key]
+                return value
+        value = make()
+        # The key may hold objects of its own, which stay as long as the value.
+        leaves = dict(_leaves((value, key), owner)) if size_bytes is None else {id(value): size_bytes}
+        with self._lock:
+            self._sweep()
+            if slot in self._slots:  # made twice at once
+                self._drop(slot)
+            kept[key] = value
+            self._slots[slot] = (weakref.ref(owner, partial(self._note, id(owner))), leaves)
+            self._count(leaves, 1)
+            while self.bytes > self.limit_bytes and len(self._slots) > 1:
+                self._drop(next(iter(self._slots)))
+        return value
+
+    def _note(self, who: int, ref: weakref.ref[Any]) -> None:
+        """An owner went. Called by the garbage collection at any moment: it takes no lock."""
+        self._gone.append(who)
+
+    def forget(self, owner: object, key: Hashable = None) -> None:
+        """Lets go of what is kept of an owner: of one key, or of all."""
+        with self._lock:
+            for slot in [slot for slot in self._slots if slot[0] == id(owner) and key in (None, slot[1])]:
+                self._drop(slot)
+
+    def _drop(self, slot: _Slot) -> None:
+        ref, leaves = self._slots.pop(slot)
+        owner = ref()
+        if owner is not None:
+            vars(owner).get(_PLACE, {}).pop(slot[1], None)
+        self._count(leaves, -1)
+
+    def _sweep(self) -> None:
+        """Strikes off what went with its owners."""
+        while self._gone:
+            who = self._gone.popleft()
+            for slot in [slot for slot, (ref, _) in self._slots.items() if slot[0] == who and ref() is None]:
+                self._drop(slot)
+
+    def _count(self, leaves: Mapping[int, int], change: int) -> None:
+        for leaf, size in leaves.items():
+            before, self._users[leaf] = self._users[leaf], self._users[leaf] + change
+            if not before or not self._users[leaf]:  # the first to come, or the last to go
+                self.bytes += change * size
+            if not self._users[leaf]:
+                del self._users[leaf]
+
+
+MEMO = Memo()
+"""The store of this process."""
+
+
+def remembered(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
+    """A function whose result is kept with its first argument. The other arguments must be hashable."""
+
+    @wraps(make)
+    def kept(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:
+        key = (make, args, tuple(sorted(kwargs.items())))
+        return MEMO.get(owner, key, lambda: make(owner, *args, **kwargs))
+
+    return kept
+
+
+def forget(owner: object, made_by: Callable[..., object]) -> None:
+    """Lets go of what a remembered function without further arguments made of an owner."""
+    MEMO.forget(owner, (getattr(made_by, "__wrapped__", made_by), (), ()))
+
+
+def size_of(value: object, owner: object = None) -> int:
+    """Returns about how many bytes a value takes besides what it shares with its owner."""
+    return sum(dict(_leaves(value, owner)).values())
+
+
+def _leaves(value: object, owner: object) -> Iterator[tuple[int, int]]:
+    """Identity and bytes of everything that a value consists of, without the owner and its own arrays."""
+    known = {id(owner)}
+    for own in [] if owner is None else vars(owner).values():
+        if isinstance(own, np.ndarray):
+            known.add(id(_root(own)))
+        elif is_dataclass(own):  # a section of a trace
+            known |= {id(own), *(id(_root(part)) for part in vars(own).values() if isinstance(part, np.ndarray))}
+    yield from _walk(value, known)
+
+
+def _walk(value: object, known: set[int]) -> Iterator[tuple[int, int]]:
+    if isinstance(value, np.ndarray):
+        value = _root(value)
+    if id(value) in known:
+        return
+    known.add(id(value))
+    if isinstance(value, np.ndarray | pa.Table | pa.ChunkedArray | pa.Array):
+        yield id(value), int(value.nbytes) + _OBJECT_BYTES
+        return
+    yield id(value), _OBJECT_BYTES
+    if isinstance(value, str | bytes):
+        yield -id(value), len(value)
+        return
+    parts = list(_parts(value))
+    measured = parts[:_SAMPLED] if len(parts) > 4 * _SAMPLED else parts
+    sizes = [leaf for part in measured for leaf in _walk(part, known)]
+    yield from sizes
+    if len(measured) < len(parts):
+        yield -id(value), sum(size for _, size in sizes) * (len(parts) - len(measured)) // len(measured)
+
+
+def _parts(value: object) -> Iterator[object]:
+    """What a value is made of: items of containers, fields of dataclasses, attributes of other objects of ours."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield key
+            yield item
+    elif isinstance(value, tuple | list | set | frozenset):
+        yield from value
+    elif is_dataclass(value):
+        yield from (getattr(value, field.name) for field in fields(value))
+    elif hasattr(value, "__struct_fields__"):
+        yield from (getattr(value, name) for name in value.__struct_fields__)
+    elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
+        yield from (item for name, item in vars(value).items() if name != _PLACE)
+
+
+def _root(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array whose memory a view shows."""
+    while isinstance(values.base, np.ndarray):
+        values = values.base
+    return values
