@@ -44,6 +44,7 @@ class ChromeJsonReader:
     """Reads the ranges (``X``, ``B`` with ``E``), counters and names of any Chrome trace; other events are counted."""
 
     id = READER_ID
+    raw = RawTrace
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns every JSON file among the listed ones: no name speaks for this format."""
