@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from tb_plugin.payloads import StepInfo, WindowInfo
 from tb_plugin.trace.report import ReadReport
 
+Feature = Literal["steps", "events"]
+"""Steps one can choose; events that can be written as Chrome JSON, and opened in Perfetto."""
 Raw = TypeVar("Raw")
 Made = TypeVar("Made")
 
@@ -41,6 +43,9 @@ class Model(Protocol[Raw, Made]):
     """Part of every cache key: raise it when what ``write`` writes, or its meaning, changes."""
     default_view: str
     """The view that opens first; notices about the data themselves are counted in it."""
+
+    features: tuple[Feature, ...]
+    """What the page may offer for every profile of this model."""
 
     @property
     def raw(self) -> type[Raw]:

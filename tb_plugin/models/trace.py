@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.selection import window_info
-from tb_plugin.models.base import Outline
+from tb_plugin.models.base import Feature, Outline
 from tb_plugin.models.levels import levels_of
 from tb_plugin.payloads import StepInfo
 from tb_plugin.trace import arrow
@@ -18,6 +18,7 @@ class TraceModel:
     noun = "a trace"
     version = arrow.SCHEMA_VERSION
     default_view = "overview"
+    features: tuple[Feature, ...] = ("steps", "events")
     raw = RawTrace
     type = TraceTable
 

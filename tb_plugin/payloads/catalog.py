@@ -155,5 +155,7 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """What the profile is: "trace", ...; it decides which views there are. Empty for several profiles."""
     default_view: str = ""
     """The view that opens when nobody names one."""
+    features: list[str] = []
+    """What else can be asked of it: "steps" (they can be chosen), "events" (they can be downloaded, and opened in Perfetto)."""
     trace_steps: list[str] = []
     """Labels of all recorded steps of such a trace: where another window may begin."""

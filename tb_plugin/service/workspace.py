@@ -381,6 +381,7 @@ def _payload(entry: Entry) -> Profile:
         window=summary.window if summary else None,
         model=model.id,
         default_view=model.default_view,
+        features=list(model.features),
         trace_steps=summary.trace_steps if summary else [],
     )
 

@@ -18,7 +18,7 @@ from tb_plugin.analyses.timeline.lanes import _GROUP_OF_KIND
 from tb_plugin.analyses.timeline.pyramid import Pyramid, build, cell_ns, tile_ns
 from tb_plugin.analyses.timeline.tiles import CATEGORIES, ENOUGH_ITEMS, Tile, encode, parse_tiles
 from tb_plugin.errors import BadRequest, KeptLost
-from tb_plugin.service import pyramids
+from tb_plugin.models import levels as pyramids
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, part, trace

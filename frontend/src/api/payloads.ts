@@ -69,6 +69,7 @@ export interface Profile {
   data_notices: number
   default_view: string
   events_read: number
+  features: string[]
   fraction: number
   kind: 'profile'
   loading: Loading | null

@@ -3,9 +3,9 @@ import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo } from '../api/payloads'
-import { resolveAddress, spanOf } from '../lib/profiles'
+import { openedView, resolveAddress, spanOf } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
-import { DEFAULT_VIEW, openProfile, useRoute } from '../state/route'
+import { openProfile, setDefaultView, useRoute } from '../state/route'
 import { viewOf } from '../views'
 import { Bones } from '../widgets/basics'
 import { ProblemPanel } from '../widgets/problem'
@@ -53,7 +53,10 @@ function Frame() {
     window.addEventListener('message', onMessage)
     return () => window.removeEventListener('message', onMessage)
   }, [refresh])
-  const view = route.view ?? DEFAULT_VIEW
+  const view = openedView(profile, route.view)
+  useEffect(() => {
+    if (profile) setDefaultView(profile.default_view)
+  }, [profile])
   const steps = route.steps ?? ''
   const key = address ? JSON.stringify({ ...address, window: part }) : ''
   const base = useMemo<Query>(() => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps }), [key, steps])

@@ -1,45 +1,50 @@
 // The views. One that does not apply is listed, greyed, and says why and what would enable it.
 import { Popover, Tooltip } from '@mantine/core'
+import { Fragment } from 'react'
 import type { ViewInfo } from '../api/payloads'
 import { openView } from '../state/route'
 import { NavIcon } from '../widgets/icons'
 import basicsCss from '../widgets/basics.module.css'
 import css from './nav.module.css'
 
-/** Shown before the profile is read, so that the page does not jump. */
-const TITLES = ['Overview', 'Timeline', 'Operators', 'Kernels', 'Modules', 'Stacks', 'Memory', 'Distributed', 'Diff']
-const EXPECTED: ViewInfo[] = TITLES.map((title) => ({
-  id: title.toLowerCase(),
-  title,
-  available: true,
-  why: '',
-  enable: '',
-}))
+/** With more views than these they are listed in groups. */
+const UNGROUPED = 9
+
+function groupsOf(views: readonly ViewInfo[]): [string, ViewInfo[]][] {
+  if (views.length <= UNGROUPED) return [['', [...views]]]
+  const groups = new Map<string, ViewInfo[]>()
+  for (const view of views) groups.set(view.group, [...(groups.get(view.group) ?? []), view])
+  return [...groups]
+}
 
 export function Nav({ views, active, onActive }: { views: readonly ViewInfo[]; active: string; onActive: () => void }) {
-  const shown = views.length > 0 ? views : EXPECTED
   return (
     <nav className={css.nav} aria-label="Views">
-      {shown.map((view) =>
-        view.available ? (
-          <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className={css.tip}>
-            <button
-              type="button"
-              className={view.id === active ? css.on : undefined}
-              aria-current={view.id === active ? 'page' : undefined}
-              onClick={() => {
-                openView(view.id)
-                onActive()
-              }}
-            >
-              <NavIcon view={view.id} />
-              <span>{view.title}</span>
-            </button>
-          </Tooltip>
-        ) : (
-          <Unavailable key={view.id} view={view} />
-        ),
-      )}
+      {groupsOf(views).map(([group, members]) => (
+        <Fragment key={group}>
+          {group && <h2 className={css.group}>{group}</h2>}
+          {members.map((view) =>
+            view.available ? (
+              <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className={css.tip}>
+                <button
+                  type="button"
+                  className={view.id === active ? css.on : undefined}
+                  aria-current={view.id === active ? 'page' : undefined}
+                  onClick={() => {
+                    openView(view.id)
+                    onActive()
+                  }}
+                >
+                  <NavIcon view={view.id} />
+                  <span>{view.title}</span>
+                </button>
+              </Tooltip>
+            ) : (
+              <Unavailable key={view.id} view={view} />
+            ),
+          )}
+        </Fragment>
+      ))}
     </nav>
   )
 }

@@ -14,8 +14,9 @@ import css from './quality.module.css'
 
 export function QualityDrawer(props: { open: boolean; onClose: () => void; profile: Profile; base: Query }) {
   const { open, onClose, profile, base } = props
-  const resource = useView('overview', base, open)
-  const quality = resource.data?.payloads.data_quality
+  const resource = useView(profile.default_view, base, open)
+  const every = Object.values(resource.data?.payloads ?? {})
+  const quality = every.find((payload) => payload.kind === 'notices' && payload.about === 'data')
   return (
     <Drawer
       opened={open}
@@ -76,7 +77,7 @@ function ReadFacts({ read }: { read: ReadInfo }) {
           <dt>Complete</dt>
           <dd>{read.complete ? 'yes' : 'no: the file ends early'}</dd>
         </div>
-        {COUNTS.map(([key, title, definition]) => (
+        {(read.records ? COUNTS : []).map(([key, title, definition]) => (
           <div key={key}>
             <dt title={definition}>{title}</dt>
             <dd className={textCss.num}>{Number(read[key]).toLocaleString('en-US')}</dd>

@@ -28,7 +28,7 @@ export function TopBar(props: {
     <div className={css.top} role="region" aria-label="Profile">
       <div className={css.picks}>
         <ProfilePickers catalog={catalog} address={address} onChange={openProfile} />
-        {profile?.state === 'ready' && (
+        {profile?.state === 'ready' && profile.features.includes('steps') && (
           <StepsPicker
             all={profile.steps}
             value={steps}
@@ -60,6 +60,7 @@ export function TopBar(props: {
             steps={steps}
             ready={profile?.state === 'ready'}
             whole={profile?.window ? 'window' : 'trace'}
+            events={profile?.features.includes('events') ?? true}
           />
         )}
         <Tooltip label="Keyboard shortcuts (?)">
@@ -81,8 +82,8 @@ function CopyLink() {
   )
 }
 
-function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 'trace' | 'window' }) {
-  const { base, steps, ready, whole } = props
+function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 'trace' | 'window'; events: boolean }) {
+  const { base, steps, ready, whole, events } = props
   const { csv, window: shown } = useCurrent()
   const chosen = shown ? { start_ns: shown.start, end_ns: shown.end } : { steps }
   const what = shown
@@ -102,10 +103,12 @@ function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 
           Original file
           <small className={css.note}>as it lies in the log directory</small>
         </Menu.Item>
-        <Menu.Item component="a" href={windowUrl({ ...base, ...chosen })} download disabled={!ready}>
-          Chrome trace for Perfetto
-          <small className={css.note}>{what}</small>
-        </Menu.Item>
+        {events && (
+          <Menu.Item component="a" href={windowUrl({ ...base, ...chosen })} download disabled={!ready}>
+            Chrome trace for Perfetto
+            <small className={css.note}>{what}</small>
+          </Menu.Item>
+        )}
         <Menu.Item component="a" href={csv?.url ?? '#'} download disabled={!csv}>
           Table as CSV
           <small className={css.note}>

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { Catalog } from '../api/payloads'
-import { defaultBaseline, resolveAddress, resolveBaseline } from './profiles'
+import type { Catalog, Profile } from '../api/payloads'
+import { defaultBaseline, openedView, resolveAddress, resolveBaseline } from './profiles'
 
 /** `run: {worker: spans}` */
 function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
@@ -72,4 +72,14 @@ it.each([
 it('opens the first profile of what is named', () => {
   expect(resolveAddress(RUNS, { run: 'c', worker: 'w9' })).toEqual(at('c', 'w9', '7'))
   expect(resolveAddress(RUNS, { run: 'nope' })).toBeNull()
+})
+
+it('opens what the URL names where the profile has it, else its own default view', () => {
+  const view = (id: string) => ({ id, title: id, available: true, why: '', enable: '', group: '' })
+  const profile = { default_view: 'numbers', views: [view('numbers'), view('more')] } as unknown as Profile
+  expect(openedView(null, undefined)).toBe('')
+  expect(openedView(null, 'kernels')).toBe('kernels')
+  expect(openedView(profile, undefined)).toBe('numbers')
+  expect(openedView(profile, 'more')).toBe('more')
+  expect(openedView(profile, 'overview')).toBe('numbers')
 })

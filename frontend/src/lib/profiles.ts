@@ -1,5 +1,5 @@
 // Which profile a URL means: the one that is open, and the one it is compared with.
-import type { Catalog, SpanInfo } from '../api/payloads'
+import type { Catalog, Profile, SpanInfo } from '../api/payloads'
 
 export interface Address {
   run: string
@@ -69,4 +69,10 @@ export function resolveBaseline(catalog: Catalog, route: Named, exp: Address): A
   const span =
     spans.find((item) => item.id === (route.base_span || exp.span)) ?? (route.base_span ? undefined : spans[0])
   return run && worker && span ? { run: run.name, worker: worker.name, span: span.id } : null
+}
+
+/** The view that is shown: what the URL names where the profile has it, else the one that it opens with. */
+export function openedView(profile: Profile | null, wanted: string | undefined): string {
+  if (!profile) return wanted ?? ''
+  return wanted && profile.views.some((view) => view.id === wanted) ? wanted : profile.default_view
 }

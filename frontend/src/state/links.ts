@@ -2,11 +2,11 @@
 import type { Link } from '../api/payloads'
 import { joinList, splitList } from './hash'
 import { decodeHit, encodeHit, rowState } from './hit'
-import { DEFAULT_VIEW, leftAs, openView, readRoute, setRoute } from './route'
+import { defaultView, leftAs, openView, readRoute, setRoute } from './route'
 
 export function followLink(link: Link): void {
   const route = readRoute()
-  if (link.view !== (route.view ?? DEFAULT_VIEW)) {
+  if (link.view !== (route.view ?? defaultView())) {
     openView(link.view, link.params)
     return
   }
@@ -34,7 +34,7 @@ const NO_HITS = { hit: '', from_view: '', from_group: '', from_form: '', row: ''
 
 /** Opens the timeline where it was left, with the events of a row highlighted; `row` is the way back to it. */
 export function showHits(where: readonly string[], row: string): void {
-  const { view = DEFAULT_VIEW, group = '', form = '' } = readRoute()
+  const { view = defaultView(), group = '', form = '' } = readRoute()
   const hit = { ...NO_HITS, hit: encodeHit(where), search: '' }
   if (view === 'timeline') {
     setRoute(hit, true)
@@ -48,7 +48,7 @@ export const clearHits = () => setRoute(NO_HITS, true)
 
 /** Back to the row, in its view as that was left; where it never was open, to the row alone. */
 export function showTable(): void {
-  const { hit, from_view: view = DEFAULT_VIEW, from_group: group = '', from_form: form = '', row = '' } = readRoute()
+  const { hit, from_view: view = defaultView(), from_group: group = '', from_form: form = '', row = '' } = readRoute()
   const left = leftAs(view)
   const state = left ? { ...left, row } : rowState(view, form, group, decodeHit(hit), row)
   openView(view, { ...state, group, form })

@@ -7,7 +7,15 @@ const PROFILE = ['run', 'worker', 'span', 'window', 'steps']
 const SHARED = new Set(['view', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
 const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight']
-export const DEFAULT_VIEW = 'overview'
+/** The view of the open profile that a URL without a view means; empty before any profile is known. */
+let home = ''
+
+export const defaultView = () => home
+
+/** Takes the default view of the profile that is open. */
+export function setDefaultView(view: string): void {
+  home = view
+}
 
 function findHost(): Window {
   try {
@@ -68,7 +76,7 @@ export function setRoute(change: Values, push = false): void {
 
 /** Opens a view: with the given state, or as it was left. */
 export function openView(view: string, params?: Values): void {
-  const from = current.view ?? DEFAULT_VIEW
+  const from = current.view ?? home
   remembered.set(from, local(current))
   const state = params ?? (view === from ? local(current) : (remembered.get(view) ?? {}))
   write({ ...shared(current), ...state, view }, true)
@@ -87,7 +95,7 @@ export function openElsewhere(profile: Values, view: string, params: Values): vo
   const { view: from, ...left } = current
   const none = Object.fromEntries(PROFILE.map((key) => [key, '']))
   remembered.clear()
-  remembered.set(from ?? DEFAULT_VIEW, { ...none, ...left })
+  remembered.set(from ?? home, { ...none, ...left })
   write({ ...shared(current), ...none, ...profile, ...params, view }, true)
 }
 
