@@ -156,6 +156,6 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     default_view: str = ""
     """The view that opens when nobody names one."""
     features: list[str] = []
-    """What else can be asked of it: "steps" (they can be chosen), "events" (they can be downloaded, and opened in Perfetto)."""
+    """What else it has: "steps" to choose from, "events" to download and to open in Perfetto."""
     trace_steps: list[str] = []
     """Labels of all recorded steps of such a trace: where another window may begin."""
