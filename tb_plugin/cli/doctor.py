@@ -50,7 +50,9 @@ def _diagnose(entry: Entry, printer: Printer) -> None:
     state = "complete" if read.complete else "INCOMPLETE: the file ends before its last bracket"
     printer.line(f"{found.url} ({read.format}, {size}, {state})")
     counts = ("seen", "kept", "repaired", "dropped", "quarantined", "unknown", "other")
-    printer.line("events: " + ", ".join(f"{getattr(read, f'events_{name}'):,} {name}" for name in counts))
+    if read.records:
+        each = ", ".join(f"{getattr(read, f'events_{name}'):,} {name}" for name in counts)
+        printer.line(f"{read.records}: {each}")
     if read.issues:
         rows = [(i.text, i.outcome, f"{i.count:,}", _text(i.first_offset)) for i in read.issues]
         titles = [Heading("issue", "prose"), Heading("outcome"), Heading("count", "number")]

@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import ModuleType
 
 from tb_plugin.registry import extension_names
 
@@ -36,18 +37,28 @@ def import_path() -> list[str]:
     """Returns absolute folders: the standard library, then those that ``PACKAGES`` come from, in the order of ours.
 
     The current directory and the folder of the running script are among them only, and last, where this package itself
-    lies there (a source tree).
+    lies there (a source tree), or an extension that the environment names (``registry``).
     """
     standard, suspect = _standard(), _suspect()
     trusted = [entry for entry in sys.path if Path(entry).is_absolute() and _real(entry) not in suspect]
-    needed = {folder for name in [*PACKAGES, *_extensions()] if (folder := _folder(name, trusted))}
+    needed = {folder for name in PACKAGES if (folder := _folder(name, trusted))}
     home = str(Path(__file__).absolute().parent.parent.parent)
-    return list(dict.fromkeys([*standard, *(entry for entry in trusted if entry in needed), *sorted(needed), home]))
+    return list(
+        dict.fromkeys(
+            [*standard, *(entry for entry in trusted if entry in needed), *sorted(needed), home, *_extensions()]
+        )
+    )
 
 
 def _extensions() -> list[str]:
-    """The packages of modules that the environment names (``registry``)."""
-    return [name.partition(".")[0] for name in extension_names()]
+    """Folders that the modules which the environment names were imported from."""
+    packages = [sys.modules.get(name.partition(".")[0]) for name in extension_names()]
+    return [str(Path(place).absolute().parent) for package in packages if (place := _place(package))]
+
+
+def _place(module: ModuleType | None) -> str:
+    """The folder of a package, the file of a module; empty when it was not imported."""
+    return next(iter(getattr(module, "__path__", [])), getattr(module, "__file__", None) or "")
 
 
 def _standard() -> list[str]:

@@ -1,0 +1,50 @@
+"""A profile of a model that this page knows nothing about: it opens on its own default view, drawn by payload kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser import harness
+from tests.browser.expect import assert_healthy
+
+SAMPLES = Path(__file__).parent.parent / "toy" / "samples"
+
+
+@pytest.fixture
+def tab(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TORCH_TRACE_EXTENSIONS", "tests.toy")
+    with harness.tensorboard(SAMPLES, tmp_path / "cache") as address, harness.tab(browser, address) as tab:
+        tab.refusals = tab.faults
+        yield tab
+    assert tab.faults == []
+
+
+def test_it_opens_on_its_own_view_and_lists_its_own(tab):
+    frame = tab.open()
+    assert_healthy(frame)
+    assert frame.get_by_role("navigation", name="Views").get_by_role("button").all_inner_texts() == [
+        "Numbers",
+        "Shares",
+    ]
+    main = frame.inner_text("#main")
+    assert "Total" in main and "10" in main
+    for name in ("apples", "figs", "pears"):
+        assert name in main
+    assert frame.get_by_role("button", name="Numbers", exact=True).get_attribute("aria-current") == "page"
+    assert frame.locator("h1").inner_text() == "Numbers"
+    frame.get_by_role("button", name="Shares", exact=True).click()
+    assert_healthy(frame := tab.settle())
+    assert "30" in frame.inner_text("#main")
+    assert tab.state()["view"] == "shares"
+
+
+def test_a_view_that_it_does_not_have_opens_its_default(tab):
+    frame = tab.open(run="market", view="overview")
+    assert_healthy(frame)
+    assert frame.locator("h1").inner_text() == "Numbers"
+    frame.get_by_role("button", name="Export").click()
+    frame.get_by_role("menuitem", name="Original file").wait_for()
+    assert frame.get_by_text("Chrome trace for Perfetto").count() == 0
