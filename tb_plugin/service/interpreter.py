@@ -43,11 +43,8 @@ def import_path() -> list[str]:
     trusted = [entry for entry in sys.path if Path(entry).is_absolute() and _real(entry) not in suspect]
     needed = {folder for name in PACKAGES if (folder := _folder(name, trusted))}
     home = str(Path(__file__).absolute().parent.parent.parent)
-    return list(
-        dict.fromkeys(
-            [*standard, *(entry for entry in trusted if entry in needed), *sorted(needed), home, *_extensions()]
-        )
-    )
+    ordered = [entry for entry in trusted if entry in needed]
+    return list(dict.fromkeys([*standard, *ordered, *sorted(needed), home, *_extensions()]))
 
 
 def _extensions() -> list[str]:

@@ -91,6 +91,10 @@ def test_http_with_a_real_worker(opened):
     assert json.loads(get("download/original?run=market").get_data())["numbers"]["figs"] == 2
 
 
+def against(run, worker, span):
+    return Params(extra=(("base_run", run), ("base_worker", worker), ("base_span", span)))
+
+
 def test_views_of_another_model_are_not_there(opened):
     workspace = opened(InlineWorkers())
     for run in ("market", "training"):
