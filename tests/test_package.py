@@ -21,11 +21,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HEAVY = ("numpy", "pandas", "pyarrow", "fsspec")
 IMPORT_LIMIT_MS = 50
 SHARED = {
-    "readers": {"base"},
+    "readers": {"base", "chrome", "foreign"},
     "analyses": {
         "allocator",
         "base",
+        "communication",
+        "matrix_unit",
         "metrics",
+        "severity",
         "names",
         "selection",
         "grouping",
