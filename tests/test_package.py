@@ -29,6 +29,7 @@ SHARED = {
         "matrix_unit",
         "metrics",
         "severity",
+        "waits",
         "names",
         "selection",
         "grouping",
