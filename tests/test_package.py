@@ -36,6 +36,10 @@ SHARED = {
         "donuts",
         "filters",
         "driver_calls",
+        "communication",
+        "matrix_unit",
+        "severity",
+        "wording",
     },
     "devices": {"base"},
 }

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.metrics import SHARED
-from tb_plugin.payloads import Link, Notice, Reference
+from tb_plugin.analyses.wording import references_of
+from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import Ranges, covered_before, measure
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.recorder import Recorder
+from tb_plugin.trace.schema import MISSING, CallRole
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import nest
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-_GETS = re.compile(r"[a-z]+(Malloc|Mem(Alloc|Create|Map))(Async|FromPoolAsync|Managed|Pitch|3D)?(_v\d+)?$"
-                   r"|hipExtMallocWithFlags$|zeMemAlloc(Device|Shared)$|ur(USM)(Device|Shared)Alloc$")  # fmt: skip
-_GIVES_BACK = re.compile(r"[a-z]+(Free|Mem(Unmap|Release|Free))(Async)?(_v\d+)?$|zeMemFree$|urUSMFree$")
-"""Of a device's memory, not of the host's: cudaMalloc, hipFree, cuMemMap, zeMemAllocDevice."""
-_MAPS = re.compile(r"(cu|hip)Mem(Create|Map|Unmap|Release)")
-"""How expandable segments get and give back their pages."""
 OFTEN = 0.05
 FAR = 20
 """A call that takes more than so many medians does something that the others do not: it sets the driver up."""
@@ -63,17 +58,19 @@ class DriverCalls:
 
 def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
     """Calls that begin in these ranges of host time."""
-    gets = trace.strings.where(lambda name: _GETS.match(name) is not None)
-    gives_back = trace.strings.where(lambda name: _GIVES_BACK.match(name) is not None)
-    rows = np.flatnonzero((trace.kind == EventKind.RUNTIME) & (gets | gives_back)[trace.name])
+    gets, gives_back = (
+        trace.calls_that(CallRole.ALLOCATE, CallRole.MAP),
+        trace.calls_that(CallRole.FREE, CallRole.UNMAP),
+    )
+    rows = np.flatnonzero(gets | gives_back)
     # A runtime call and the driver call inside it are one.
     rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]).parent == MISSING]
     start = trace.start_ns[rows]
     rows = rows[covered_before(steps, start + 1) > covered_before(steps, start)]
-    got, freed = rows[gets[trace.name[rows]]], rows[gives_back[trace.name[rows]]]
+    got, freed = rows[gets[rows]], rows[gives_back[rows]]
     spent = [int(trace.dur_ns[some].sum()) for some in (got, freed)]
     setup = sets_up(trace.dur_ns[rows])
-    expandable = bool(trace.strings.where(lambda name: _MAPS.match(name) is not None)[trace.name[rows]].any())
+    expandable = bool(trace.calls_that(CallRole.MAP, CallRole.UNMAP)[rows].any())
     return DriverCalls(
         malloc_calls=len(got),
         malloc_ns=spent[0],
@@ -98,17 +95,17 @@ def sets_up(dur_ns: Int64) -> Bool:
     return (dur_ns > max(FAR * median, SHORT_NS)) | (dur_ns > LONG_NS)
 
 
-def driver_notice(calls: DriverCalls, evidence: Link) -> Notice | None:
+def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
     """What follows from such calls; None where there are none but those that set the driver up."""
     if not calls.usual_calls:
         return None
     share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0
     where, of = ("Inside steps", "of the steps") if calls.recorded else ("While recording", "of the recording")
-    todo = "The reserved curve should be flat. Keep shapes constant, and warm up with the largest input."
-    if not calls.expandable:
-        todo += " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
-    if not calls.recorded:
-        todo += " Call profiler.step() once an iteration to tell the warm-up from the rest."
+    cases = [
+        "driver_memory_calls",
+        *([] if calls.expandable else ["driver_memory_calls.segments"]),
+        *([] if calls.recorded else ["driver_memory_calls.no_steps"]),
+    ]
     keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
     text = (
         f"{where} the driver was called for memory: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
@@ -124,7 +121,7 @@ def driver_notice(calls: DriverCalls, evidence: Link) -> Notice | None:
         rule="driver_memory_calls",
         severity="medium" if share > OFTEN else "low",
         text=text,
-        todo=todo,
+        todo=" ".join(filter(None, map(recorder.todo, cases))),
         figures=[
             *(SHARED.figure(key, getattr(calls, key)) for key in keys),
             SHARED.figure("driver_memory_ratio", share),
@@ -132,10 +129,5 @@ def driver_notice(calls: DriverCalls, evidence: Link) -> Notice | None:
         measure="driver_memory_ratio",
         threshold=OFTEN,
         evidence=evidence,
-        references=[
-            Reference(
-                "PyTorch: CUDA memory management",
-                "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-memory-management",
-            )
-        ],
+        references=references_of(recorder, "driver_memory_calls"),
     )

@@ -82,10 +82,7 @@ class Kernels:
         """Needs device events."""
         if of_kind(trace.kind, *DEVICE_WORK).any():
             return None
-        return Missing(
-            "The trace holds no device events.",
-            "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...).",
-        )
+        return Missing("The trace holds no device events.", trace.recorder.todo("view.kernels"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""

@@ -100,7 +100,10 @@ SHARED = Metrics(
             "device": ("Device", "Device id as recorded in the trace."),
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
             "device_name": ("Name", "Name of the device as its driver reports it."),
-            "capability": ("Compute capability", "Version of the instruction set that an NVIDIA device supports."),
+            "capability": (
+                "Compute capability",
+                "Version of the instruction set that the device supports.",
+            ),
             "group_description": ("Description", "Description of the process group."),
             "backend": ("Backend", "Communication library of the process group."),
             "node_kind": (
@@ -248,11 +251,11 @@ SHARED = Metrics(
         {
             "malloc_calls": (
                 "Driver allocations",
-                "Calls inside steps that get memory from the driver: cudaMalloc, hipMalloc, cuMemMap and the like.",
+                "Calls inside steps that get memory of the device from the driver, or map it.",
             ),
             "free_calls": (
                 "Driver releases",
-                "Calls inside steps that give memory back: cudaFree, hipFree and the like.",
+                "Calls inside steps that give memory of the device back to the driver.",
             ),
             "setup_calls": (
                 "Driver set-up",

@@ -90,10 +90,7 @@ class Modules:
         """Needs module calls."""
         if (trace.kind == EventKind.MODULE).any():
             return None
-        return Missing(
-            "The trace holds no calls of nn.Module.",
-            "profile(with_stack=True) records them, and so does the PyTorch Lightning profiler.",
-        )
+        return Missing("The trace holds no calls of nn.Module.", trace.recorder.todo("view.modules"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""

@@ -13,6 +13,9 @@ BACKWARD = re.compile(r"autograd::engine::evaluate_function: |torch::autograd::|
 MODULE = re.compile(r"^(nn\.Module: |\[pl\]\[module\])")
 """Prefix of the calls of modules."""
 
+DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedDataParallel.forward"
+"""Ranges around the forward pass of wrapped models."""
+
 
 def module_label(name: str) -> str:
     """A module's name without the prefix that marks it as one."""

@@ -96,7 +96,7 @@ class Operators:
         """Needs host operators, or device time that could have had one."""
         if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any():
             return None
-        return Missing("The trace holds no operators.", "Add ProfilerActivity.CPU to profile(activities=...).")
+        return Missing("The trace holds no operators.", trace.recorder.todo("view.operators"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""

@@ -125,10 +125,7 @@ class Stacks:
         """Needs calls on the host."""
         if of_kind(trace.kind, *FRAMES["both"]).any():
             return None
-        return Missing(
-            "The trace holds no calls on the host.",
-            "Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls.",
-        )
+        return Missing("The trace holds no calls on the host.", trace.recorder.todo("view.stacks"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, frames, time and thread."""

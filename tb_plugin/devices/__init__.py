@@ -14,7 +14,7 @@ from tb_plugin.devices.npu import NPU
 from tb_plugin.devices.rocm import ROCM
 from tb_plugin.devices.xpu import XPU
 from tb_plugin.trace.hardware import DeviceInfo
-from tb_plugin.trace.schema import EventKind, MatrixUse
+from tb_plugin.trace.schema import CallRole, EventKind, MatrixUse
 
 DEVICES: tuple[DeviceFamily, ...] = (CPU, CUDA, ROCM, XPU, NPU, MTIA)
 
@@ -40,6 +40,11 @@ _PLAIN_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.plai
 _LONGEST = 8192
 """Characters of a name that are looked at: patterns may take quadratic time, and a trace may hold any text."""
 _IDENTITY = frozenset({"id", "uuid", "pciBusId", "pciDeviceId", "pciDomainId"})
+_CALLS = [
+    (role, _any_of(patterns for family in DEVICES for patterns in family.calls.get(role, ())))
+    for role in CallRole
+    if any(role in family.calls for family in DEVICES)
+]
 _OVERLOAD = re.compile(r"\.\w+$")
 
 
@@ -78,6 +83,11 @@ def matrix_use(name: str) -> MatrixUse:
     if _MATRIX_KERNEL.search(name):
         return MatrixUse.YES
     return MatrixUse.NO if _PLAIN_KERNEL.search(name) or _COLLECTIVE_KERNEL.search(name) else MatrixUse.UNKNOWN
+
+
+def role_of_call(name: str) -> CallRole:
+    """What a runtime or driver call of this name does; OTHER where no family knows it."""
+    return next((role for role, pattern in _CALLS if pattern.search(name[:_LONGEST])), CallRole.OTHER)
 
 
 def is_matrix_eligible(name: str) -> bool:
@@ -148,6 +158,7 @@ def describe(
         warp_size=_whole(properties, "warpSize"),
         has_matrix_unit=family.has_matrix_unit(properties) if family and properties else None,
         precisions=family.precisions(properties) if family and properties else (),
+        collective_backend=family.collective_backend(properties) if family else "",
         matrix_unit=family.matrix_unit if family else "",
         multiprocessor=family.multiprocessor if family else "",
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.schema import CallRole, EventKind
 
 Properties = Mapping[str, Any]
 """One item of a trace's ``deviceProperties``."""
@@ -21,6 +21,11 @@ def says_nothing(properties: Properties) -> bool | None:
 def no_precisions(properties: Properties) -> tuple[str, ...]:
     """The number formats of matrix units of a family whose traces do not tell."""
     return ()
+
+
+def no_backend(properties: Properties) -> str:
+    """The backend of process groups of a family of which none is known."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,10 @@ class DeviceFamily:
     """Regular expressions for device kernels that communicate."""
     collective_operators: tuple[str, ...] = ()
     """Regular expressions for host operators and annotations that are collectives."""
+    calls: Mapping[CallRole, tuple[str, ...]] = field(default_factory=dict)
+    """Regular expressions for runtime and driver calls, by what they do."""
+    collective_backend: Callable[[Properties], str] = no_backend
+    """The backend of process groups that is made for a device, "" when none is known."""
     matrix_kernels: tuple[str, ...] = ()
     """Regular expressions for kernels that compute on a matrix unit. They win over ``plain_kernels``."""
     plain_kernels: tuple[str, ...] = ()

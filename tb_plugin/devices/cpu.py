@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.devices.base import DeviceFamily
+from tb_plugin.trace.schema import CallRole
 from tb_plugin.trace.schema import EventKind as Kind
 
 # Names before the slash are those of PyTorch <= 1.11 (lower-cased), after it those of 1.12 and later.
@@ -99,10 +100,20 @@ MATRIX_OPERATORS = frozenset(
     {f"aten::{name}" for name in (_ATEN_CLASSIC + _ATEN_MODERN).split()} | set(_AUTOGRAD.split())
 )
 
+# CUDA's names, which others follow with a prefix of their own (hip, musa ...): cudaMalloc, hipFree, cuMemMap. Of a device's
+# memory, not of the host's.
+CALLS = {
+    CallRole.ALLOCATE: (r"^[a-z]+(?:Malloc|MemAlloc)(?:Async|FromPoolAsync|Managed|Pitch|3D)?(?:_v\d+)?$",),
+    CallRole.FREE: (r"^[a-z]+(?:Free|MemFree)(?:Async)?(?:_v\d+)?$",),
+    CallRole.MAP: (r"^[a-z]+Mem(?:Create|Map)(?:_v\d+)?$",),
+    CallRole.UNMAP: (r"^[a-z]+Mem(?:Unmap|Release)(?:_v\d+)?$",),
+}
+
 CPU = DeviceFamily(
     id="cpu",
     categories=CATEGORIES,
     collective_operators=COLLECTIVE_OPERATORS,
     matrix_operators=MATRIX_OPERATORS,
     plain_kernels=PLAIN_KERNELS,
+    calls=CALLS,
 )

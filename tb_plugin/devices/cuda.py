@@ -102,6 +102,13 @@ def _precisions(properties: Properties) -> tuple[str, ...]:
     return tuple(name for name, since in _SINCE.items() if has >= since)
 
 
+def _nccl(properties: Properties) -> str:
+    # NCCL runs from compute capability 3.5 on.
+    major, minor = properties.get("computeMajor"), properties.get("computeMinor")
+    known = isinstance(major, int) and isinstance(minor, int)
+    return "nccl" if known and (major, minor) >= (3, 5) else ""
+
+
 CUDA = DeviceFamily(
     id="cuda",
     categories={
@@ -114,9 +121,11 @@ CUDA = DeviceFamily(
     collective_operators=(r"^nccl:\w",),
     matrix_kernels=_VOLTA_TURING + _AMPERE + _HOPPER_BLACKWELL + _TRITON + _MANGLED + _ATTENTION,
     plain_kernels=PLAIN_KERNELS,
-    device_names=r"nvidia|tesla|geforce|quadro|\brtx\b|titan|jetson|\b[vahb]\d{2,3}\b",
+    # Numbers such as B580 are also Intel's.
+    device_names=r"^(?!.*\b(?:intel|amd)\b).*(?:nvidia|tesla|geforce|quadro|\brtx\b|titan|jetson|\b[vahb]\d{2,3}\b)",
     property_keys=frozenset({"sharedMemPerBlockOptin", "regsPerMultiprocessor"}),
     metadata_keys=("cuda_runtime_version", "cuda_driver_version", "cupti_version"),
+    collective_backend=_nccl,
     has_matrix_unit=_has_tensor_cores,
     precisions=_precisions,
     matrix_unit="Tensor Cores",

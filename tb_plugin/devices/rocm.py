@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tb_plugin.devices.base import DeviceFamily, Properties
+from tb_plugin.trace.schema import CallRole
 from tb_plugin.trace.schema import EventKind as Kind
 
 # RCCL keeps NCCL's kernel names (ncclDevKernel_Generic), which the CUDA family knows.
@@ -72,6 +73,8 @@ ROCM = DeviceFamily(
     device_names=r"\bamd\b|radeon|instinct|gfx\d",
     property_keys=frozenset({"maxSharedMemoryPerMultiProcessor", "gcnArchName"}),
     metadata_keys=("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler"),
+    calls={CallRole.ALLOCATE: (r"^hipExtMallocWithFlags$",)},
+    collective_backend=lambda properties: "nccl",  # RCCL goes by NCCL's name
     has_matrix_unit=_has_mfma,
     precisions=_precisions,
     rows_by_node=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tb_plugin.devices.base import DeviceFamily, Properties
+from tb_plugin.trace.schema import CallRole
 from tb_plugin.trace.schema import EventKind as Kind
 
 _WITH_XMX = re.compile(r"Data Center GPU Max|\bArc\b.*\b[AB]\d{2,3}\w?\b|\bB\d{2}\b|Ponte Vecchio|Flex")
@@ -36,6 +37,10 @@ XPU = DeviceFamily(
     device_names=r"intel|\barc\b|data center gpu",
     property_keys=frozenset({"maxComputeUnits", "maxWorkGroupSize"}),
     metadata_keys=("level_zero", "xpu"),
+    calls={
+        CallRole.ALLOCATE: (r"^zeMemAlloc(?:Device|Shared)$", r"^urUSM(?:Device|Shared)Alloc$"),
+        CallRole.FREE: (r"^zeMemFree$", r"^urUSMFree$"),
+    },
     has_matrix_unit=_has_xmx,
     precisions=lambda properties: ("fp16", "bf16") if _has_xmx(properties) else (),
     matrix_unit="XMX",

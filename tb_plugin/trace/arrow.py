@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from tb_plugin.errors import KeptLost
 from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.recorder import Advice, Recorder
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
+    CallNames,
     ClippedRows,
     CollectiveArgs,
     CounterEvents,
@@ -31,7 +33,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -40,6 +42,7 @@ SECTIONS: dict[str, type[Any]] = {
     "device_args": DeviceArgs,
     "collectives": CollectiveArgs,
     "clipped": ClippedRows,
+    "calls": CallNames,
     "memory": MemoryEvents,
     "counters": CounterEvents,
 }
@@ -67,6 +70,7 @@ def write(trace: TraceTable, path: str) -> None:
         "origin_ns": trace.origin_ns,
         "base_time_ns": trace.base_time_ns,
         "external_disagreements": trace.external_disagreements,
+        "recorder": asdict(trace.recorder),
     }
     table = pa.table(columns).replace_schema_metadata({"torch_trace": json.dumps(header)})
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
@@ -125,12 +129,21 @@ def _read(path: str) -> TraceTable:
         origin_ns=header["origin_ns"],
         base_time_ns=header["base_time_ns"],
         external_disagreements=header["external_disagreements"],
+        recorder=_recorder(header["recorder"]),
     )
 
 
 def _bools(values: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Arrow packs booleans into bits, so these few columns are unpacked."""
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _recorder(header: dict[str, Any]) -> Recorder:
+    advice = {
+        key: Advice(each["todo"], tuple((title, url) for title, url in each["references"]))
+        for key, each in header["advice"].items()
+    }
+    return Recorder(header["id"], header["name"], advice)
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:

@@ -102,6 +102,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         device_args=sized(_moved(raw.device_args, position)),
         collectives=_moved(raw.collectives, position),
         clipped=cut,
+        calls=raw.calls,
         memory=memory,
         counters=counters,
         steps=_steps(raw, rows, launch),
@@ -111,6 +112,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         origin_ns=origin,
         base_time_ns=raw.base_time_ns,
         external_disagreements=disagreements,
+        recorder=raw.recorder,
     )
 
 

@@ -24,6 +24,8 @@ class DeviceInfo:
     warp_size: int | None = None
     has_matrix_unit: bool | None = None
     """True when the device has one; None when unknown."""
+    collective_backend: str = ""
+    """The backend of process groups that is made for it, "" when none is known."""
     matrix_unit: str = ""
     """The vendor's word for its matrix units (Tensor Cores, Matrix Cores, XMX), "" when it has none."""
     precisions: tuple[str, ...] = ()

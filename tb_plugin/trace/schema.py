@@ -52,6 +52,20 @@ class MatrixUse(IntEnum):
     UNKNOWN = 2
 
 
+class CallRole(IntEnum):
+    """What a call of a device's runtime or driver library does, as far as its name tells."""
+
+    OTHER = 0
+    ALLOCATE = 1
+    """Gets memory of the device from the driver."""
+    FREE = 2
+    """Gives it back."""
+    MAP = 3
+    """Gets pages for a segment that can grow."""
+    UNMAP = 4
+    """Gives such pages back."""
+
+
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 """Kinds that keep a device busy."""
 

@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.trace.report import ReadReport
+from tb_plugin.trace.schema import CallRole, EventKind
 from tb_plugin.trace.strings import StringTable
 
 Int64 = npt.NDArray[np.int64]
@@ -92,6 +94,16 @@ class ClippedRows:
     row: Int32 = _none(np.int32)
     recorded_ns: Int64 = _none(np.int64)
     """Duration as recorded."""
+
+
+@dataclass(frozen=True, eq=False)
+class CallNames:
+    """Names of runtime and driver calls of which the device families know what they do."""
+
+    name: Int32 = _none(np.int32)
+    """String id."""
+    role: UInt8 = _none(np.uint8)
+    """CallRole."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +219,8 @@ class RawTrace:
     """Epoch nanoseconds to add to a file time to get wall time (baseTimeNanoseconds), None when unknown."""
     window: Window | None = None
     """The part of the file that was read, None = all of it."""
+    recorder: Recorder = UNKNOWN_RECORDER
+    calls: CallNames = field(default_factory=lambda: CallNames())
 
 
 @dataclass(frozen=True)
@@ -325,6 +339,7 @@ class TraceTable:
     device_args: DeviceArgs
     collectives: CollectiveArgs
     clipped: ClippedRows
+    calls: CallNames
     memory: MemoryEvents
     counters: CounterEvents
     steps: Steps
@@ -336,6 +351,15 @@ class TraceTable:
     base_time_ns: int | None
     external_disagreements: int
     """Device rows whose external id names another operator than the one around their launch."""
+    recorder: Recorder
+    """The tool that recorded it, in words."""
+
+    def calls_that(self, *roles: CallRole) -> Bool:
+        """Which rows are runtime or driver calls of these roles."""
+        names = np.zeros(len(self.strings) + 1, np.bool_)
+        names[self.calls.name[np.isin(self.calls.role, roles)]] = True
+        found: Bool = names[self.name] & (self.kind == EventKind.RUNTIME)
+        return found
 
     @property
     def end_ns(self) -> Int64:

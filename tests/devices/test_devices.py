@@ -178,6 +178,7 @@ NV = {"computeMajor": 8, "computeMinor": 6}
         ({"name": "AMD Instinct MI50", "computeMajor": 9, "computeMinor": 0}, "rocm", False),
         ({"name": "AMD Radeon Graphics", "computeMajor": 9, "computeMinor": 0}, "rocm", None),
         ({"name": "Intel(R) Data Center GPU Max 1550", "maxComputeUnits": 512}, "xpu", True),
+        ({"name": "Intel(R) Arc(TM) B580 Graphics"}, "xpu", True),
         ({"name": "mystery"}, "", None),
         ({}, "", None),
     ],

@@ -77,7 +77,7 @@ def _unlike(base: Part, exp: Part) -> list[Notice]:
     notices = []
     if bool(base.steps) != bool(exp.steps):
         text = "Only one side has profiler steps: its mean step is compared with the whole recording of the other."
-        notices.append(Notice("steps_on_one_side", "medium", text, "Call prof.step() after every step on both.", []))
+        notices.append(Notice("steps_on_one_side", "medium", text, "Have the steps recorded on both sides.", []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):
         text = "Of a trace that does not fit into the memory only a window is compared."

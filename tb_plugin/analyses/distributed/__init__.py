@@ -52,7 +52,7 @@ class Distributed:
         """Needs at least one collective."""
         if trace.is_collective.any():
             return None
-        return Missing("The trace holds no communication between processes.", "torch.distributed (DDP, FSDP, ...)")
+        return Missing("The trace holds no communication between processes.", trace.recorder.todo("view.distributed"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """One part of a profile serves every question: steps are chosen in ``answer``."""

@@ -52,7 +52,7 @@ class Memory:
         """Needs allocator events."""
         if len(trace.memory.time_ns):
             return None
-        return Missing("The trace holds no memory events.", "profile(profile_memory=True) records them.")
+        return Missing("The trace holds no memory events.", trace.recorder.todo("view.memory"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, the device, the window, the moment and the width."""

@@ -135,7 +135,7 @@ def driver_figures(calls: DriverCalls) -> Figures:
 def advice_of(trace: TraceTable, device: Device, window: Window, calls: DriverCalls) -> Notices:
     """What to do about it, and what the trace or the window leaves out."""
     notices = []
-    driver = driver_notice(calls, Link("timeline", {}, "Show in timeline"))
+    driver = driver_notice(calls, trace.recorder, Link("timeline", {}, "Show in timeline"))
     if driver and not device.is_host:
         notices.append(driver)
     start = trace.steps.host_start_ns
@@ -164,7 +164,7 @@ def advice_of(trace: TraceTable, device: Device, window: Window, calls: DriverCa
                 severity="info",
                 text=f"The memory events of {device.name} hold no {' and no '.join(missing)}: "
                 f"{', and '.join(lost[key] for key in missing)}.",
-                todo="PyTorch 1.10 and newer record both.",
+                todo=trace.recorder.todo("memory_incomplete"),
             )
         )
     return Notices("advice", "Notes", "training", notices)

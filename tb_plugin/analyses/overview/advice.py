@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analyses.communication import BACKEND, COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
 from tb_plugin.analyses.grouping import Forest, sum_by
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units
+from tb_plugin.analyses.names import DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL
 from tb_plugin.analyses.overview.device_time import DeviceRatios
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.steps import Breakdown
 from tb_plugin.analyses.severity import severity_of
-from tb_plugin.payloads import Figure, Link, Notice, Reference
+from tb_plugin.analyses.wording import references_of
+from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
@@ -31,9 +33,6 @@ BUSY = 0.9
 MEMORY_SHARE = 0.9
 MATRIX_SHARE = 0.1
 """Below this share of the kernel time even kernels that took no time at all would hardly change a step."""
-NCCL_CAPABILITY = 3.5
-
-_TUTORIALS = "https://docs.pytorch.org/tutorials"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +80,7 @@ def _data_loading(s: Situation) -> Notice | None:
         rule="data_loading",
         severity=severity_of(share),
         text="Waiting for input takes {dataloader_mean_ns} of each {step_time_mean_ns} step.",
-        todo="Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready "
-        "when the step ends.",
+        todo=s.trace.recorder.todo("data_loading"),
         figures=[
             METRICS.figure("waiting_for_input", share),
             METRICS.figure("dataloader_mean_ns", part),
@@ -91,52 +89,60 @@ def _data_loading(s: Situation) -> Notice | None:
         measure="waiting_for_input",
         threshold=DATALOADER_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=[
-            Reference("PyTorch: data loading", "https://docs.pytorch.org/docs/stable/data.html"),
-            Reference("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html"),
-        ],
+        references=references_of(s.trace.recorder, "data_loading"),
     )
 
 
 def _data_parallel(s: Situation) -> Notice | None:
     devices = np.unique(s.trace.device[s.trace.device != MISSING])
-    if len(devices) < 2 or s.trace.strings.find("DataParallel.forward") == MISSING:
+    if len(devices) < 2 or s.trace.strings.find(DATA_PARALLEL) == MISSING:
         return None
     return Notice(
         rule="data_parallel",
         severity="medium",
-        text="DataParallel drives {affected} devices from one process.",
-        todo="Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
+        text="One process drives {affected} devices with copies of the model.",
+        todo=s.trace.recorder.todo("data_parallel"),
         figures=[METRICS.figure("affected", len(devices), "Devices")],
-        references=[Reference("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html")],
+        references=references_of(s.trace.recorder, "data_parallel"),
     )
 
 
 def _distributed_backend(s: Situation) -> Notice | None:
     """Fires only where another backend was seen at work (the old plugin also fired when no collective was seen)."""
-    names = s.trace.strings
-    seen = {backend for backend in ("nccl", "gloo", "mpi") if names.where(_collective_of(backend))[s.trace.name].any()}
-    capable = [d for d in s.trace.devices if d.capability and float(d.capability) >= NCCL_CAPABILITY]
-    uses_ddp = names.find("DistributedDataParallel.forward") != MISSING
-    if not uses_ddp or not capable or not seen or "nccl" in seen or "nccl" in _backend(s.trace):
+    capable = [device for device in s.trace.devices if device.collective_backend]
+    if s.trace.strings.find(DISTRIBUTED_DATA_PARALLEL) == MISSING or not capable:
+        return None
+    best = {device.collective_backend for device in capable}
+    on_device = bool((s.trace.is_collective & (s.trace.kind == EventKind.KERNEL)).any())
+    seen = _backends_at_work(s.trace)
+    if not seen or on_device or best & (seen | set(_recorded_backends(s.trace))):
         return None
     return Notice(
         rule="distributed_backend",
         severity="medium",
-        text="DistributedDataParallel communicates without NCCL on {affected} NVIDIA devices.",
-        todo='Initialise the process group with backend="nccl", the fastest backend for this hardware.',
-        figures=[METRICS.figure("affected", len(capable), "Devices")],
-        references=[Reference("PyTorch: backends", "https://docs.pytorch.org/docs/stable/distributed.html")],
+        text="Processes communicate through {others} on {affected} devices for which {backend} is made.",
+        todo=s.trace.recorder.todo("distributed_backend"),
+        figures=[
+            METRICS.figure("affected", len(capable), "Devices"),
+            METRICS.figure("backend", ", ".join(sorted(best))),
+            METRICS.figure("others", ", ".join(sorted(seen))),
+        ],
+        references=references_of(s.trace.recorder, "distributed_backend"),
     )
 
 
-def _collective_of(backend: str) -> Callable[[str], bool]:
-    return lambda text: text.lower().startswith((f"{backend}:", f"{backend}dev", f"{backend}kernel"))
+def _backends_at_work(trace: TraceTable) -> set[str]:
+    """Backends of process groups that are seen in names of collectives on the host."""
+    names = np.unique(trace.name[trace.is_collective & (trace.kind != EventKind.KERNEL)]).tolist()
+    found = [BACKEND.match(trace.strings[name]) for name in names]
+    return {match.group(1).lower() for match in found if match}
 
 
-def _backend(trace: TraceTable) -> str:
+def _recorded_backends(trace: TraceTable) -> list[str]:
+    """Backends that the file states: one, or several by device as in ``cpu:gloo,cuda:nccl``."""
     info = trace.metadata.get("distributedInfo")
-    return str(info.get("backend", "")) if isinstance(info, dict) else ""
+    stated = str(info.get("backend", "")) if isinstance(info, dict) else ""
+    return re.split(r"[:,]", stated.lower())
 
 
 def _communication(s: Situation) -> Notice | None:
@@ -158,10 +164,7 @@ def _communication(s: Situation) -> Notice | None:
         measure="communication_exposed",
         threshold=COMMUNICATION_SHARE,
         evidence=Link("distributed", {}, "Show waiting and transfer"),
-        references=[
-            Reference("PyTorch: DDP communication hooks", "https://docs.pytorch.org/docs/stable/ddp_comm_hooks.html"),
-            Reference("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
-        ],
+        references=references_of(s.trace.recorder, "communication"),
     )
 
 
@@ -178,8 +181,7 @@ def _low_utilization(s: Situation) -> Notice | None:
         text="{affected} of the devices run kernels less than half of the step window; device {device} only {utilization}."
         if len(low) > 1
         else "Device {device} runs kernels only {utilization} of the step window.",
-        todo="Look for what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
-        "more work per launch; check convergence.",
+        todo=s.trace.recorder.todo("low_utilization"),
         figures=[
             METRICS.figure("utilization", low[worst]),
             METRICS.figure("device", worst),
@@ -188,7 +190,7 @@ def _low_utilization(s: Situation) -> Notice | None:
         measure="utilization",
         threshold=LOW_UTILIZATION,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=[Reference("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")],
+        references=references_of(s.trace.recorder, "low_utilization"),
     )
 
 
@@ -231,22 +233,17 @@ def _matrix_units(s: Situation) -> Notice | None:
         measure="matrix_eligible_ratio",
         threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        references=[Reference("PyTorch: AMP", "https://docs.pytorch.org/docs/stable/amp.html")],
+        references=references_of(s.trace.recorder, "matrix_units"),
     )
 
 
 def _lower_precision(s: Situation) -> str:
     """What to do so that matrix units are used: formats that all devices that ran kernels have."""
-    used = [
-        set(s.trace.devices[int(device)].precisions) for device in np.unique(s.trace.device[s.kernels]) if device >= 0
-    ]
+    used = [set(s.trace.devices[int(i)].precisions) for i in np.unique(s.trace.device[s.kernels]) if i != MISSING]
     has = set.intersection(*used) if used else set()
-    todo = "Automatic mixed precision runs them in 16 bit"
-    if "bf16" in has:
-        todo += " (bfloat16 needs no loss scaling)"
-    elif "fp16" in has:
-        todo += " (float16, with a gradient scaler)"
-    return f"{todo}; TF32 needs one line (torch.set_float32_matmul_precision)." if "tf32" in has else f"{todo}."
+    half = next((f".{name}" for name in ("bf16", "fp16") if name in has), "")
+    cases = [f"matrix_units{half}", *(["matrix_units.tf32"] if "tf32" in has else [])]
+    return " ".join(filter(None, map(s.trace.recorder.todo, cases)))
 
 
 @dataclass(frozen=True)
@@ -300,14 +297,11 @@ def _memory_limit(s: Situation) -> Notice | None:
         rule="memory_limit",
         severity="high",
         text="Device {device} had {memory_peak_bytes} of its {memory_bytes} allocated.",
-        todo="Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
+        todo=s.trace.recorder.todo("memory_limit"),
         figures=figures,
         measure="memory_peak_ratio",
         threshold=MEMORY_SHARE,
-        references=[
-            Reference("PyTorch: checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
-            Reference("PyTorch: AMP", "https://docs.pytorch.org/docs/stable/amp.html"),
-        ],
+        references=references_of(s.trace.recorder, "memory_limit"),
     )
 
 
@@ -315,5 +309,7 @@ def _driver_calls(s: Situation) -> Notice | None:
     """What the memory view says as well; it is there to see if the allocator's events were recorded."""
     seen = len(s.trace.memory.time_ns) > 0
     return driver_notice(
-        s.driver, Link("memory", {}, "Show memory") if seen else Link("timeline", {}, "Show in timeline")
+        s.driver,
+        s.trace.recorder,
+        Link("memory", {}, "Show memory") if seen else Link("timeline", {}, "Show in timeline"),
     )

@@ -111,17 +111,22 @@ def _matrix(device: DeviceInfo, ratios: DeviceRatios) -> list[Figure]:
     return figures
 
 
+def _title(device: DeviceInfo, text: str) -> str:
+    """A title with the vendor's word for its multiprocessors, "" when there is none."""
+    return text.format(device.multiprocessor) if device.multiprocessor else ""
+
+
 def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None) -> Figures:
     """One device: what it is, and how well it was used."""
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),
         Figure(METRICS.metric("capability"), device.capability),
-        Figure(METRICS.metric("sm_count"), device.sm_count),
+        Figure(METRICS.metric("sm_count", _title(device, "{}s")), device.sm_count),
     ]
     if ratios is not None:
         figures += [
             Figure(METRICS.metric("utilization", "Utilization"), ratios.utilization),
-            Figure(METRICS.metric("sm_efficiency"), ratios.sm_efficiency),
+            Figure(METRICS.metric("sm_efficiency", _title(device, "Est. {} efficiency")), ratios.sm_efficiency),
             Figure(METRICS.metric("achieved_occupancy"), ratios.occupancy),
             *_matrix(device, ratios),
         ]

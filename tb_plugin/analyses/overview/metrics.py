@@ -85,7 +85,7 @@ METRICS = SHARED.adding(
         WHOLE,
         "bytes",
         {
-            "memory_peak_bytes": ("Peak allocated", "Most bytes that PyTorch had allocated at a time."),
+            "memory_peak_bytes": ("Peak allocated", "Most bytes that the framework had allocated at a time."),
         },
     ),
     define(
@@ -112,6 +112,7 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
+            "others": ("Others", "Backends of process groups that were seen at work."),
             "first_step": ("First step", "Of those wholly inside the window that was opened."),
             "last_step": ("Last step", "Of those wholly inside the window that was opened."),
         },

@@ -138,8 +138,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                     "device_events_missing",
                     "high",
                     "The trace names a device but holds no kernel, copy or set.",
-                    "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...), and look in the job's log for "
-                    "messages of Kineto or CUPTI: another profiler may have held the device.",
+                    trace.recorder.todo("device_events_missing"),
                 )
             )
         return notices
@@ -151,8 +150,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 "medium",
                 "{unlaunched} of the device events came without a recorded launch: they belong to no operator unless their "
                 "external id names one.",
-                "Usual when the profiler started while work was queued, and in traces without host events. Use "
-                "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well.",
+                trace.recorder.todo("unlaunched"),
                 METRICS.figure("unlaunched", int(unlaunched.sum())),
             )
         )
@@ -174,7 +172,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 "external_ids_disagree",
                 "info",
                 "The external id of {affected} device events names another operator than the one around the launch.",
-                "The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids.",
+                trace.recorder.todo("external_ids_disagree"),
                 _count(trace.external_disagreements),
             )
         )
@@ -221,7 +219,7 @@ def _steps(trace: TraceTable) -> list[Notice]:
                 "steps_missing",
                 "medium",
                 "The trace has no steps: the whole recording counts as one.",
-                "Call prof.step() after each iteration (with a schedule) to see step times.",
+                trace.recorder.todo("steps_missing"),
             )
         )
     if trace.steps.dropped:
@@ -230,7 +228,7 @@ def _steps(trace: TraceTable) -> list[Notice]:
                 "steps_incomplete",
                 "low",
                 "Steps left out at the end because their device work was cut off: {affected}.",
-                "Let the schedule's active phase be longer than what you need, or synchronise before the last step ends.",
+                trace.recorder.todo("steps_incomplete"),
                 _count(len(trace.steps.dropped), "Steps"),
             )
         )
@@ -244,14 +242,12 @@ def _options(trace: TraceTable) -> list[Notice]:
     notices = []
     if not (trace.operators.shapes != MISSING).any():
         notices.append(
-            _notice(
-                "shapes_missing", "info", "No input shapes were recorded.", "profile(record_shapes=True) records them."
-            )
+            _notice("shapes_missing", "info", "No input shapes were recorded.", trace.recorder.todo("shapes_missing"))
         )
     stacked = (trace.operators.stack != MISSING).any() or (trace.kind == EventKind.PYTHON).any()
     if not stacked:
         notices.append(
-            _notice("stacks_missing", "info", "No call stacks were recorded.", "profile(with_stack=True) records them.")
+            _notice("stacks_missing", "info", "No call stacks were recorded.", trace.recorder.todo("stacks_missing"))
         )
     if not len(trace.memory.time_ns):
         notices.append(
@@ -259,10 +255,10 @@ def _options(trace: TraceTable) -> list[Notice]:
                 "memory_missing",
                 "info",
                 "No memory events were recorded.",
-                "profile(profile_memory=True) records them.",
+                trace.recorder.todo("memory_missing"),
             )
         )
-    return notices
+    return [notice for notice in notices if notice.todo]  # other recorders have no such options
 
 
 def _structure(trace: TraceTable) -> list[Notice]:

@@ -31,7 +31,7 @@ class TimelineAnalysis:
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs any event."""
-        return None if len(trace) else Missing("The trace holds no events.", "Record more than the profiler itself.")
+        return None if len(trace) else Missing("The trace holds no events.", trace.recorder.todo("view.timeline"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Always about all of the trace; the steps are said, not applied."""

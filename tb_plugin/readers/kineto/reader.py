@@ -17,9 +17,10 @@ from tb_plugin.readers.chrome.stream import TextStream
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.events import Event, decode
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
-from tb_plugin.readers.kineto.rows import name_flags
+from tb_plugin.readers.kineto.rows import call_names, name_flags
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import Surveying
+from tb_plugin.recorders import PYTORCH
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, MemoryEvents, OperatorArgs, PythonArgs, RawTrace, Window
@@ -123,6 +124,8 @@ class _Reading:
             metadata=document.metadata,
             base_time_ns=_base_time_ns(document.metadata),
             window=self._window,
+            recorder=PYTORCH,
+            calls=call_names(core, texts),
         )
 
 

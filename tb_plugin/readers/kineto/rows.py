@@ -19,13 +19,15 @@ from tb_plugin.devices import (
     kind_of,
     kind_of_event,
     matrix_use,
+    role_of_call,
 )
 from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.events import ChromeEvent
 from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
 from tb_plugin.readers.kineto.events import NO_ARGS
 from tb_plugin.readers.kineto.sections import Sections
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, MatrixUse
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, MatrixUse
+from tb_plugin.trace.table import CallNames
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -236,6 +238,14 @@ def name_flags(core: Core, texts: Sequence[str], collective_rows: npt.NDArray[np
         "uses_matrix_unit": _matrix_use(core, texts, (core.kind == EventKind.KERNEL) & ~collective),
         "matrix_eligible": _matches(core.name, operators, texts, is_matrix_eligible),
     }
+
+
+def call_names(core: Core, texts: Sequence[str]) -> CallNames:
+    """Returns the names of runtime and driver calls whose role is known."""
+    names = np.unique(core.name[core.kind == EventKind.RUNTIME])
+    roles = np.array([role_of_call(texts[name]) for name in names.tolist()], np.uint8)
+    known = roles != CallRole.OTHER
+    return CallNames(names[known].astype(np.int32), roles[known])
 
 
 def _matrix_use(core: Core, texts: Sequence[str], kernels: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:

@@ -1,0 +1,10 @@
+"""Tools that record traces, as data. Readers put the one that wrote a file into its trace; nothing after them knows it."""
+
+from __future__ import annotations
+
+from tb_plugin.recorders.pytorch import PYTORCH
+from tb_plugin.trace.recorder import Recorder
+
+RECORDERS: tuple[Recorder, ...] = (PYTORCH,)
+
+__all__ = ["PYTORCH", "RECORDERS"]

@@ -1,0 +1,87 @@
+"""PyTorch's profiler: how it is told to record more, and what a PyTorch training does about a finding."""
+
+from __future__ import annotations
+
+from tb_plugin.trace.recorder import Advice, Recorder
+
+_DOCS = "https://docs.pytorch.org/docs/stable"
+_TUTORIALS = "https://docs.pytorch.org/tutorials"
+_TUNING = ("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")
+_AMP = ("PyTorch: AMP", f"{_DOCS}/amp.html")
+_DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."
+_MEMORY = "profile(profile_memory=True) records them."
+
+TRAINING = {
+    "data_loading": Advice(
+        "Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready when the "
+        "step ends.",
+        (("PyTorch: data loading", f"{_DOCS}/data.html"), _TUNING),
+    ),
+    "data_parallel": Advice(
+        "Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
+        (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),
+    ),
+    "distributed_backend": Advice(
+        "Initialise the process group with the backend {backend}, the fastest one for this hardware.",
+        (("PyTorch: backends", f"{_DOCS}/distributed.html"),),
+    ),
+    "communication": Advice(
+        "",
+        (
+            ("PyTorch: DDP communication hooks", f"{_DOCS}/ddp_comm_hooks.html"),
+            ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
+        ),
+    ),
+    "low_utilization": Advice(
+        "Look for what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
+        "more work per launch; check convergence.",
+        (_TUNING,),
+    ),
+    "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (_AMP,)),
+    "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
+    "matrix_units.fp16": Advice("Automatic mixed precision runs them in 16 bit: float16, with a gradient scaler."),
+    "matrix_units.tf32": Advice("TF32 needs one line (torch.set_float32_matmul_precision)."),
+    "memory_limit": Advice(
+        "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
+        (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _AMP),
+    ),
+    "driver_memory_calls": Advice(
+        "The reserved curve should be flat. Keep shapes constant, and warm up with the largest input.",
+        (("PyTorch: CUDA memory management", f"{_DOCS}/notes/cuda.html#cuda-memory-management"),),
+    ),
+    "driver_memory_calls.segments": Advice(
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
+    ),
+    "driver_memory_calls.no_steps": Advice("Call profiler.step() once an iteration to tell the warm-up from the rest."),
+}
+"""What to do about findings on the training."""
+
+RECORDING = {
+    "device_events_missing": Advice(
+        "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...), and look in the job's log for messages of "
+        "Kineto or CUPTI: another profiler may have held the device."
+    ),
+    "unlaunched": Advice(
+        "Usual when the profiler started while work was queued, and in traces without host events. Use "
+        "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well."
+    ),
+    "external_ids_disagree": Advice("The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids."),
+    "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
+    "steps_incomplete": Advice(
+        "Let the schedule's active phase be longer than what you need, or synchronise before the last step ends."
+    ),
+    "shapes_missing": Advice("profile(record_shapes=True) records them."),
+    "stacks_missing": Advice("profile(with_stack=True) records them."),
+    "memory_missing": Advice(_MEMORY),
+    "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
+    "view.kernels": Advice(_DEVICE_ACTIVITY),
+    "view.operators": Advice("Add ProfilerActivity.CPU to profile(activities=...)."),
+    "view.stacks": Advice("Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls."),
+    "view.modules": Advice("profile(with_stack=True) records them, and so does the PyTorch Lightning profiler."),
+    "view.memory": Advice(_MEMORY),
+    "view.distributed": Advice("torch.distributed (DDP, FSDP, ...)"),
+    "view.timeline": Advice("Record more than the profiler itself."),
+}
+"""How to have more, or better, recorded."""
+
+PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING})

@@ -1,0 +1,38 @@
+"""The tool that recorded a trace, in words: what to do about a finding, and how to have it record more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do about one finding. ``references`` are (title, URL) of outside documents."""
+
+    todo: str
+    references: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """One tool's words. Analyses name a finding; what a person does about it depends on the tool."""
+
+    id: str = ""
+    name: str = ""
+    """What the tool is called, "" when nobody knows."""
+    advice: Mapping[str, Advice] = field(default_factory=dict)
+    """By the id of a rule, of a view that is missing (``view.kernels``), or of a rule and what it depends on."""
+
+    def todo(self, finding: str) -> str:
+        """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""
+        advice = self.advice.get(finding)
+        return advice.todo if advice else ""
+
+    def references(self, finding: str) -> tuple[tuple[str, str], ...]:
+        """Returns (title, URL) of documents worth reading about a finding."""
+        advice = self.advice.get(finding)
+        return advice.references if advice else ()
+
+
+UNKNOWN_RECORDER = Recorder()
