@@ -40,7 +40,7 @@ METRICS = SHARED.adding(
             ),
             "stream_queue_depth": (
                 "Launched, not started, one stream",
-                "As for the device, of one of its streams. A CUDA stream takes about 1,024 launches; the call after them "
+                "As for the device, of one of its streams. A stream may take about 1,024 launches only; the call after them "
                 "waits until one has begun.",
             ),
         },
