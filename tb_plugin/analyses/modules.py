@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, preorder, sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
-from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.names import BACKWARD, module_label
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
 from tb_plugin.trace.numbering import places_of
@@ -41,6 +41,8 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+RECOMPUTED = " (recomputed)"
+"""Stands behind the name of a call that repeats a forward call inside the backward pass."""
 NODES_SENT = 20_000
 """A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
 
@@ -60,7 +62,7 @@ class ModuleCalls:
     """Chosen module calls by time; ``parent`` is a position among them. Times in nanoseconds, each call's own part.
 
     ``device`` is what the call launched outside its submodules, ``backward_device`` what the backward pass of its direct
-    operators launched, ``backward_host`` the host time of those.
+    operators launched, ``backward_host`` the host time of those. ``in_backward``: a backward operator is open around it.
     """
 
     row: Int64
@@ -74,6 +76,7 @@ class ModuleCalls:
     backward_device: Int64
     backward_host: Int64
     operators: Int64
+    in_backward: Bool
 
 
 class Modules:
@@ -155,6 +158,7 @@ def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
         backward_device=sum_by(backward_owner, trace.dur_ns[work], len(rows)),
         backward_host=sum_by(root_owner, trace.dur_ns[roots], len(rows)),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
+        in_backward=_in_backward(trace, operators, forward)[trace.operator[rows]],
     )
 
 
@@ -164,6 +168,15 @@ def _forward(trace: TraceTable, operators: Int64) -> Int32:
     forward = np.full(len(trace) + 1, MISSING, np.int32)
     forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
     return forward
+
+
+def _in_backward(trace: TraceTable, operators: Int64, forward: Int32) -> Bool:
+    """For every row, and one more for -1: an operator of the backward pass, or inside one."""
+    named = trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name[operators]]
+    own = np.where(named | (forward[operators] != MISSING), 0, MISSING).astype(np.int32)
+    flags = np.zeros(len(trace) + 1, np.bool_)
+    flags[operators] = inherit(own, places_of(operators, len(trace))[trace.operator[operators]]) != MISSING
+    return flags
 
 
 def _after(forward: Int32, operator: Int32) -> Int32:
@@ -216,15 +229,45 @@ def _aggregate(calls: ModuleCalls, groups: Groups) -> dict[str, Int64]:
     }
 
 
+def _recomputed(calls: ModuleCalls) -> tuple[Bool, Int32]:
+    """Which calls repeat a forward call of their module inside the backward pass, and the parents of all calls then.
+
+    One that stands in no other call goes under the last forward call of its module before it.
+    """
+    above = calls.parent
+    outermost = calls.in_backward & ((above == MISSING) | ~calls.in_backward[above])
+    again = np.flatnonzero(outermost)
+    first = np.flatnonzero(~calls.in_backward)
+    # Positions are in order of time: of equal modules the last one before.
+    key = np.sort(calls.module[first] * len(outermost) + first)
+    at = np.searchsorted(key, calls.module[again] * len(outermost) + again) - 1
+    found = np.append(key, MISSING)[at]
+    same = (at >= 0) & (found // max(len(outermost), 1) == calls.module[again])
+    flags = np.zeros(len(outermost), np.bool_)
+    flags[again[same]] = True
+    roots = same & (above[again] == MISSING)
+    parent = above.copy()
+    parent[again[roots]] = found[roots] % max(len(outermost), 1)
+    return flags, parent
+
+
 def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
-    """Calls at the same place (path of modules) are one node."""
-    nodes = group(Forest(calls.parent).paths(calls.module))
-    data = _aggregate(calls, nodes)
-    above = calls.parent[nodes.first]
+    """Calls at the same place (path of modules) are one node; its totals hold everything beneath it."""
+    again, above = _recomputed(calls)
+    nodes = group(Forest(above).paths(calls.module, again.astype(np.int64)))
+    moved = above != calls.parent
+    data = _aggregate(replace(calls, parent=above), nodes)
+    # What was moved ran at another time: no duration above it holds its own.
+    apart = np.where(moved, calls.host_total_ns, 0)
+    data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(apart) - apart)
+    above = above[nodes.first]
     parent = np.where(above == MISSING, MISSING, nodes.of[above])
     order = preorder(parent, data["device_total_ns"] + data["backward_device_total_ns"], data["host_total_ns"])
     order, above_of = _cut(order, parent)
-    names = [module_label(trace.strings[int(i)]) for i in trace.name[calls.row[nodes.first]]]
+    names = [
+        module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
+        for name, repeats in zip(trace.name[calls.row[nodes.first]], again[nodes.first].tolist(), strict=True)
+    ]
     sent: list[dict[str, Scalar]] = [
         {"module": names[node], **{key: int(data[key][node]) for key in keys if key != "module"}} for node in order
     ]

@@ -120,6 +120,43 @@ def test_recomputed_activations_count_as_forward() -> None:
     assert times(builder.table(), "Linear_1") == (7, 7, 7, 90)
 
 
+def checkpointed() -> TraceBuilder:
+    """Net calls Block, which calls Linear; the backward pass calls Block again on a thread of its own."""
+    builder = trace().module("Net", 0, 100).module("Block", 10, 80, number=1).module("Linear", 20, 50, number=2)
+    builder.op("aten::addmm", 30, 10).launches(kernel("fw", 3, 40))
+    builder.op("autograd::engine::evaluate_function: CheckpointFunctionBackward", 200, 90, tid=2)
+    builder.op("CheckpointFunctionBackward", 205, 80, tid=2).module("Block", 210, 30, number=1, tid=2)
+    builder.module("Linear", 215, 20, number=2, tid=2).op("aten::addmm", 220, 10, tid=2)
+    return builder.launches(kernel("again", 4, 240))
+
+
+def test_recomputed_modules_stand_under_their_module_and_are_labelled() -> None:
+    table = checkpointed().table()
+    assert tree(table) == [
+        ("Net_0", 1, 7), ("Net_0/Block_1", 1, 7), ("Net_0/Block_1/Block_1 (recomputed)", 1, 4),
+        ("Net_0/Block_1/Block_1 (recomputed)/Linear_2", 1, 4), ("Net_0/Block_1/Linear_2", 1, 3),
+    ]  # fmt: skip
+    payload: Any = part(table, "modules").payloads["tree"]
+    assert [node["host_total_ns"] // 1000 for node in payload.rows] == [130, 110, 30, 20, 50]
+    found = {r["module"]: (r["calls"], r["host_total_ns"], r["device_total_ns"]) for r in rows(table, "modules")}
+    assert found == {"Net_0": (1, 100_000, 3_000), "Block_1": (2, 110_000, 7_000), "Linear_2": (2, 70_000, 7_000)}
+
+
+def test_a_module_that_only_the_backward_pass_calls_is_no_repetition() -> None:
+    builder = checkpointed().op("FooBackward", 400, 50, tid=2).module("Other", 410, 20, number=9, tid=2)
+    builder.module("Block", 500, 20, number=1)  # after the backward pass: another forward call
+    assert [(path, calls) for path, calls, _ in tree(builder.table()) if "/" not in path] == [
+        ("Net_0", 1), ("Block_1", 1), ("Other_9", 1)
+    ]  # fmt: skip
+
+
+def test_a_repetition_inside_another_call_stays_there() -> None:
+    """A module that runs the backward pass itself."""
+    builder = trace().module("Task", 0, 500).module("Net", 10, 50, number=1).op("NetBackward0", 100, 90)
+    builder.module("Net", 110, 40, number=1)
+    assert [path for path, _, _ in tree(builder.table())] == ["Task_0", "Task_0/Net_1", "Task_0/Net_1 (recomputed)"]
+
+
 def test_a_selection_of_steps() -> None:
     builder = trace()
     for i in range(2):
@@ -142,6 +179,7 @@ def test_a_recording_with_activation_checkpoints() -> None:
         if analysis.missing(table) is None:
             part(table, analysis.id)
     if part(table, "modules").facts["modules.calls"]:
+        assert {path.split("/")[0] for path, _, _ in tree(table)} == {"DistributedDataParallel_0"}
         found = rows(table, "modules")
         own = sum(r.get("device_self_ns", 0) + r.get("backward_device_self_ns", 0) for r in found)
         assert 0 < own <= sum(r["device_self_ns"] for r in rows(table, "operators"))

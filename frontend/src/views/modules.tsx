@@ -27,7 +27,8 @@ export function Modules({ base }: ViewProps) {
 
 const GROUPS: Group[] = [{ table: 'modules', label: 'Modules' }]
 
-const whereOf = (row: Row) => [`module:${row.module}`]
+/** Calls of the node's module; repeated ones have its name as well. */
+const whereOf = (row: Row) => [`module:${String(row.module).replace(/ \(recomputed\)$/, '')}`]
 
 const categoryOf = (_: Row, value: string) => (value.includes('device') ? 'kernel' : 'cpu')
 
