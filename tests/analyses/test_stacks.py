@@ -256,6 +256,8 @@ def own_time(table: TraceTable, of: str) -> int:
 
 def recounted(table: TraceTable, of: str) -> tuple[dict[str, int], dict[str, int]]:
     """Own host and device time by path, one event at a time, of a trace whose calls nest."""
+    starts, ends, kinds = table.start_ns.tolist(), table.end_ns.tolist(), table.kind.tolist()
+    names = table.strings.take(table.name).to_pylist()
     host: dict[str, int] = defaultdict(int)
     device: dict[str, int] = defaultdict(int)
     by_thread: dict[int, list[int]] = defaultdict(list)
@@ -265,21 +267,21 @@ def recounted(table: TraceTable, of: str) -> tuple[dict[str, int], dict[str, int
     for members in by_thread.values():
         around: list[int] = []
         for i in members:
-            start, end = int(table.start_ns[i]), int(table.end_ns[i])
-            while around and table.end_ns[around[-1]] <= start:
+            start, end = starts[i], ends[i]
+            while around and ends[around[-1]] <= start:
                 around.pop()
-            assert not around or end <= table.end_ns[around[-1]]
-            path[i] = ";".join(name_of(table, j) or "" for j in (*around, i))
+            assert not around or end <= ends[around[-1]]
+            path[i] = ";".join(names[j] for j in (*around, i))
             host[path[i]] += end - start
             if around:
                 host[path[around[-1]]] -= end - start
             around.append(i)
     for i in np.flatnonzero(of_kind(table.kind, *DEVICE_WORK)).tolist():
         source = int(table.launch[i] if table.launch[i] >= 0 else table.operator[i])
-        at = table.start_ns[source]
+        at = starts[source]
         open_then = [
             j for j in by_thread[int(table.track[source])]
-            if table.kind[j] != RUNTIME and table.start_ns[j] <= at and (at < table.end_ns[j] or j == source)
+            if starts[j] <= at and (at < ends[j] or j == source) and kinds[j] != RUNTIME
         ]  # fmt: skip
         device[path[open_then[-1]] if source >= 0 and open_then else "none"] += int(table.dur_ns[i])
     return host, device
