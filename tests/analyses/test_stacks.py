@@ -17,7 +17,7 @@ from tb_plugin.analyses.stacks import FRAMES, WEIGHTS, Choice, Places, choice_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, analysis, kernel, name_of, part, rows, trace
+from tests.builders import TraceBuilder, analysis, kernel, part, rows, trace
 from tests.conftest import SAMPLE_FILES, sample
 
 OPERATOR, RUNTIME, PYTHON, MODULE = EventKind.OPERATOR, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 from tests.browser import harness  # noqa: E402
 
 Open = Callable[..., harness.Tab]
+IDLE_TABS = 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,21 +49,46 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., st
         yield start
 
 
+@pytest.fixture(scope="session")
+def idle_tabs() -> Iterator[list[harness.Tab]]:
+    """The last tabs that tests are done with."""
+    tabs: list[harness.Tab] = []
+    yield tabs
+    for tab in tabs:
+        tab.close()
+
+
 @pytest.fixture
-def open_tab(browser: Browser, serve: Callable[..., str]) -> Iterator[Open]:
+def open_tab(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab]) -> Iterator[Open]:
     """Opens tabs; when the test is over, none of them may have had a fault."""
     tabs: list[harness.Tab] = []
-    with ExitStack() as stack:
 
-        def start(
-            logdir: Path = harness.SAMPLES, *options: str, size: tuple[int, int] = (1440, 900), refusals: bool = False
-        ) -> harness.Tab:
-            tab = stack.enter_context(harness.tab(browser, serve(logdir, *options), size))
-            if not refusals:
-                tab.refusals = tab.faults
-            tabs.append(tab)
+    def start(
+        logdir: Path = harness.SAMPLES, *options: str, size: tuple[int, int] = (1440, 900), refusals: bool = False
+    ) -> harness.Tab:
+        tab = _take(idle_tabs, browser, serve(logdir, *options), size)
+        if not refusals:
+            tab.refusals = tab.faults
+        tabs.append(tab)
+        return tab
+
+    yield start
+    faults = [fault for tab in tabs for fault in tab.faults]
+    for tab in tabs:
+        if tab.renew():
+            idle_tabs.append(tab)
+        else:
+            tab.close()
+    while len(idle_tabs) > IDLE_TABS:
+        idle_tabs.pop(0).close()
+    assert not faults, "\n".join(faults)
+
+
+def _take(idle: list[harness.Tab], browser: Browser, address: str, size: tuple[int, int]) -> harness.Tab:
+    """A tab for an address: one that waits, else a new one."""
+    for tab in idle:
+        if tab.address == address:
+            idle.remove(tab)
+            tab.page.set_viewport_size({"width": size[0], "height": size[1]})
             return tab
-
-        yield start
-        faults = [fault for tab in tabs for fault in tab.faults]
-        assert not faults, "\n".join(faults)
+    return harness.new_tab(browser, address, size)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Route
+from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Route, ViewportSize
 
 from tests.browser.chromium import ADVICE, FLAGS, find
 
@@ -119,6 +119,7 @@ class Tab:
         self.faults: list[str] = []
         self.refusals: list[str] = []
         """Answers of 4xx: a fault unless a test provokes them."""
+        self._context = context
         context.route("**/*", self._guard)
         context.add_init_script(_REPORT_CSP)
         self.page: Page = context.new_page()
@@ -126,6 +127,24 @@ class Tab:
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error.message}"))
         self.page.on("crash", lambda _: self.faults.append("the page crashed"))
+
+    def renew(self) -> bool:
+        """Forgets what a test did here, so that the next one may have the tab; False where it cannot be known.
+
+        What the browser has compiled stays: half of what a page of TensorBoard costs.
+        """
+        if self.faults or self._context.pages != [self.page] or not self.page.url.startswith(self.address):
+            return False
+        self.page.unroute_all(behavior="ignoreErrors")
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
+        self._context.clear_cookies()
+        self.page.goto("about:blank")
+        self.faults, self.refusals = [], []
+        return True
+
+    def close(self) -> None:
+        """Ends the tab and its browser profile."""
+        self._context.close()
 
     def open(self, **state: str) -> Frame:
         """Loads TensorBoard afresh with the plugin's state in the address, and waits until the picture is complete."""
@@ -210,8 +229,14 @@ def fragment(**state: str) -> str:
 @contextmanager
 def tab(browser: Browser, address: str, size: Sequence[int] = (1440, 900)) -> Iterator[Tab]:
     """A tab in a browser profile of its own."""
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
+    one = new_tab(browser, address, size)
     try:
-        yield Tab(context, address)
+        yield one
     finally:
-        context.close()
+        one.close()
+
+
+def new_tab(browser: Browser, address: str, size: Sequence[int]) -> Tab:
+    """Returns a tab in a browser profile of its own; the caller closes it."""
+    viewport: ViewportSize = {"width": size[0], "height": size[1]}
+    return Tab(browser.new_context(viewport=viewport, reduced_motion="reduce"), address)
