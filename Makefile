@@ -20,7 +20,8 @@ PACKAGE := pyproject.toml setup.py constraints.txt
 SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 2>/dev/null) \
 	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json)
 # As many processes as there are cores, eight at most; tests/conftest.py says which tests stay together and which go first.
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+# Bytecode is written: the many processes that tests start would compile all of the package anew each time.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
 UNITS := tests/trace tests/readers tests/devices tests/analyses tests/property tests/cli/test_format.py
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 NPM_FLAGS := --prefer-offline --no-audit --no-fund --loglevel=error
@@ -98,6 +99,7 @@ wheel: preflight $(VENV)/pyvenv.cfg $(STATIC) ## The wheel with the built page, 
 clean: ## Remove everything that these commands made
 	rm -rf $(VENV) .venv-bench build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \
 		.mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find tb_plugin tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 preflight:
 	@$(if $(PYTHON_FOUND),:,$(error Torch Trace needs Python 3.11 or newer with venv (found: $(PYTHON_SEEN)); name one with PYTHON=/path/to/python3.11))
