@@ -15,12 +15,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from tb_plugin.analyses.base import FLAGS, Params
 from tb_plugin.errors import NotFound
+from tb_plugin.findings import Finding, data_notices, findings
 from tb_plugin.payloads import ReadInfo, WindowInfo
 from tb_plugin.registry import model_of
+from tb_plugin.service.answers import Numbers
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -97,16 +97,37 @@ class OpenProfile:
         assert summary is not None  # load() raises otherwise
         return summary.window
 
-    @cached_property
+    @property
     def facts(self) -> dict[str, int | float | None]:
-        """All named numbers, flat.
+        """Returns all named numbers, flat.
 
         >>> p = open("samples/resnet_cpu", span="1")
         >>> p.facts["trace.cpu_ops"] > 0
         True
         """
-        numbers = self._workspace.numbers(self._place)
-        return msgspec.json.decode(numbers, type=_Numbers).facts
+        return self._numbers.facts
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Returns what was found about the training, most important first.
+
+        >>> all(f.severity in ("high", "medium", "low", "info") for f in open("samples/resnet_cpu", span="1").findings)
+        True
+        """
+        return findings(self._numbers.notices)
+
+    @property
+    def data_notices(self) -> list[Finding]:
+        """Returns what there is to know about the data: what was not recorded, repaired or lost.
+
+        >>> [n.rule for n in open("samples/resnet_cpu", span="1").data_notices if n.severity == "high"]
+        []
+        """
+        return data_notices(self._numbers.notices)
+
+    @cached_property
+    def _numbers(self) -> Numbers:
+        return self._workspace.numbers(self._place)
 
     def operators(self, by_shape: bool = False) -> pd.DataFrame:
         """Operators by name, or by name and input shapes.
@@ -167,7 +188,3 @@ class OpenProfile:
             "launch": trace.launch,
         }
         return pd.DataFrame(columns)
-
-
-class _Numbers(msgspec.Struct):
-    facts: dict[str, int | float | None]

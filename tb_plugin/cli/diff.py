@@ -17,13 +17,15 @@ from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import place_of, progress_bar, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import column_scale, format_number, format_value, signed
 from tb_plugin.payloads import Breakdown, Payload, Table, Tree, Unit, View
+from tb_plugin.service.answers import Numbers
 from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 VIEW = "diff"
 TABLES = ("operators", "operators_by_shape", "kernels", "modules", "settings")
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
@@ -63,18 +65,11 @@ class _Pair:
             self.workspace.group(place_of(self.exp), VIEW, params, self.exp_steps), type=Table
         ).rows
 
-    def facts(self) -> tuple[Facts, Facts]:
-        """Of both sides, over their chosen steps, as ``torch-trace report`` prints them."""
+    def numbers(self) -> tuple[Numbers, Numbers]:
+        """Those of both sides, over their chosen steps, as ``torch-trace report`` prints them."""
         sides = ((self.base, self.base_steps), (self.exp, self.exp_steps))
-        base, exp = (
-            msgspec.json.decode(self.workspace.numbers(place_of(entry), None, steps), type=_Numbers).facts
-            for entry, steps in sides
-        )
+        base, exp = (self.workspace.numbers(place_of(entry), None, steps) for entry, steps in sides)
         return base, exp
-
-
-class _Numbers(msgspec.Struct):
-    facts: dict[str, int | float | None]
 
 
 def diff(arguments: argparse.Namespace) -> int:
@@ -94,10 +89,10 @@ def diff(arguments: argparse.Namespace) -> int:
             with progress_bar.shown(entry.found.names[0]):
                 workspace.load(place_of(entry), progress_bar.update)
         pair = _Pair(workspace, base, exp, arguments.base_steps, arguments.steps, arguments.per)
-        facts: tuple[Facts, Facts] = pair.facts() if gates or arguments.format == "json" else ({}, {})
-        verdicts = [judge(gate, *facts) for gate in gates]
-        if arguments.format == "json":
-            _print_json(pair, facts, verdicts)
+        sides = pair.numbers() if gates or arguments.format == "json" else None
+        verdicts = [judge(gate, *(side.facts for side in sides)) for gate in gates] if sides else []
+        if arguments.format == "json" and sides:
+            _print_json(pair, sides, verdicts)
         else:
             printer = MarkdownPrinter() if arguments.format == "markdown" else TextPrinter()
             _print(pair, verdicts, arguments.top, printer)
@@ -173,15 +168,17 @@ def _print_tree(tree: Tree, printer: Printer) -> None:
     printer.rows([Heading("place"), *(Heading(f"{title} [{scale.symbol}]", "number") for title in titles)], rows)
 
 
-def _print_json(pair: _Pair, facts: tuple[Facts, Facts], verdicts: Sequence[Verdict]) -> None:
+def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[Verdict]) -> None:
     trees = {value: pair.view(1, measure) for value, measure in TREES.items()}
+    facts = (sides[0].facts, sides[1].facts)
     waterfall = trees["host_ns"].payloads.get("waterfall")
     document = {
         "schema_version": SCHEMA_VERSION,
-        "baseline": _side(pair.base, pair.base_steps),
-        "experiment": _side(pair.exp, pair.exp_steps),
+        "baseline": _side(pair.base, pair.base_steps, sides[0]),
+        "experiment": _side(pair.exp, pair.exp_steps, sides[1]),
         "per": pair.per,
         "waterfall": _waterfall(waterfall) if isinstance(waterfall, Breakdown) else None,
+        "findings": findings(trees["host_ns"].payloads.values()),
         "facts": {name: _fact(name, *facts) for name in sorted({*facts[0], *facts[1]})},
         "call_tree": {value: _nodes(view.payloads["call_tree"]) for value, view in trees.items()},
         "tables": {name: pair.rows(name) for name in TABLES},
@@ -190,10 +187,11 @@ def _print_json(pair: _Pair, facts: tuple[Facts, Facts], verdicts: Sequence[Verd
     write_json(document)
 
 
-def _side(entry: Entry, steps: str) -> dict[str, str]:
+def _side(entry: Entry, steps: str, numbers: Numbers) -> dict[str, Any]:
     found = entry.found
     named = {which: _name(entry, which) for which in ("run", "worker", "span")}
-    return {**named, "path": found.url, "steps": steps}
+    said = {"findings": findings(numbers.notices), "data_notices": data_notices(numbers.notices)}
+    return {**named, "path": found.url, "steps": steps, **said}
 
 
 def _waterfall(payload: Breakdown) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 
 from tb_plugin.cli.columns import Heading, fit
 from tb_plugin.cli.terminal import say, width
-from tb_plugin.format import Scale, column_scale, fill, format_number, format_value, printable, signed
+from tb_plugin.findings import finding
+from tb_plugin.format import Scale, column_scale, format_number, format_value, printable, signed
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Table, View, WindowInfo
 
 MORE = " Set COLUMNS, or --format markdown or json, to see all."
@@ -59,8 +60,8 @@ class Printer(ABC):
         elif isinstance(payload, Notices) and payload.notices:
             self.heading(payload.title, 3)
             for notice in payload.notices:
-                values = {f.metric.key: format_value(f.value, f.metric.unit) for f in notice.figures}
-                self.line(f"[{notice.severity}] {fill(notice.text, values)} {fill(notice.todo, values)}".rstrip())
+                found = finding(notice)
+                self.line(f"[{found.severity}] {found.text} {found.todo}".rstrip())
         elif isinstance(payload, Table):
             self.heading(f"{payload.title} ({len(payload.rows)} of {payload.matched_rows})", 3)
             self._table(payload)

@@ -15,12 +15,13 @@ from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import keep_failure, load_all, open_workspace, place_of
 from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
+from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Entry, Place
 from tb_plugin.service.workspace import Workspace, navigation
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -47,14 +48,22 @@ def _report_json(
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
-        parts = msgspec.json.decode(numbers, type=dict[str, dict[str, msgspec.Raw]])
-        for analysis in _views_of(entry, arguments.view):
-            for name in analysis.traits.tables:
-                parts["tables"].setdefault(name, msgspec.Raw(b"[]"))
+        tables = [name for analysis in _views_of(entry, arguments.view) for name in analysis.traits.tables]
+        always = dict.fromkeys(tables, msgspec.Raw(b"[]"))
         found, summary = entry.found, entry.summary
-        about = {"read": summary.read if summary else None, "window": summary.window if summary else None}
         profiles.append(
-            {"run": found.run, "worker": found.worker, "span": found.span, "path": found.url} | about | parts
+            {
+                "run": found.run,
+                "worker": found.worker,
+                "span": found.span,
+                "path": found.url,
+                "read": summary.read if summary else None,
+                "window": summary.window if summary else None,
+                "findings": findings(numbers.notices),
+                "data_notices": data_notices(numbers.notices),
+                "facts": numbers.facts,
+                "tables": always | numbers.tables,
+            }
         )
     groups = _groups(workspace, entries, errors, arguments)
     document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups, "failed": failed}
@@ -76,7 +85,9 @@ def _groups(
             continue
         facts = analysis.traits.facts.items()
         workers = {row["worker"]: {fact: row[column] for fact, column in facts} for row in tables.pop("workers", [])}
-        groups.append({"run": place.run, "span": place.span, "workers": workers, "tables": tables})
+        view = msgspec.json.decode(workspace.group(place, analysis.id, Params(limit=1), arguments.steps), type=View)
+        said = {"findings": findings(view.payloads.values()), "data_notices": data_notices(view.payloads.values())}
+        groups.append({"run": place.run, "span": place.span, "workers": workers, **said, "tables": tables})
     return groups
 
 

@@ -145,7 +145,7 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     views: list[ViewInfo] = []
     steps: list[StepInfo] = []
     read: ReadInfo | None = None
-    data_notices: int = 0
+    data_notice_count: int = 0
     """Notices about the trace itself (the count beside the (i))."""
     loading: Loading | None = None
     """Of one profile while its state is ``loading``."""

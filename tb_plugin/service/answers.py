@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Number, Params, matching, rows_of, values_of
 from tb_plugin.analyses.timeline.tiles import Tile, encode
 from tb_plugin.errors import NotFound
-from tb_plugin.payloads import Scalar
+from tb_plugin.payloads import Notices, Scalar
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
 from tb_plugin.service.chrome import write_window
@@ -64,27 +65,40 @@ class AskArrow:
         return as_arrow(_found(models, self.file, self.view_id, self.params)[1])
 
 
+class Numbers(msgspec.Struct, frozen=True):
+    """What a machine reads of a profile. ``tables`` hold rows, undecoded: they may be large."""
+
+    facts: dict[str, int | float | None]
+    tables: dict[str, msgspec.Raw]
+    notices: list[Notices]
+
+
 @dataclass(frozen=True)
 class AskNumbers:
-    """Asks for the facts and whole tables of views."""
+    """Asks for the facts and whole tables of views, and for what they and those of ``told_ids`` say in words."""
 
     file: ModelFile
     view_ids: tuple[str, ...]
+    told_ids: tuple[str, ...]
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns JSON: ``{"facts": {...}, "tables": {...}}``. Raises NotFound, BadRequest."""
+        """Returns the JSON of ``Numbers``. Raises NotFound, BadRequest."""
         facts: dict[str, Number] = {}
         tables: dict[str, list[dict[str, Scalar]]] = {}
-        for view_id in self.view_ids:
+        notices: list[Notices] = []
+        for view_id in dict.fromkeys((*self.told_ids, *self.view_ids)):
             part = models.part(self.file, analysis_named(view_id), self.params)
+            notices += (payload for payload in part.payloads.values() if isinstance(payload, Notices))
+            if view_id not in self.view_ids:
+                continue
             facts |= part.facts
             for name, frame in part.frames.items():
                 # All columns, also those that a page leaves out because they say nothing for this trace.
                 shown = [column.metric.key for column in frame.columns]
                 others = [key for key in frame.data.column_names if key not in shown]
                 tables[name] = rows_of(frame.data, [*shown, *others])
-        return to_json({"facts": facts, "tables": tables})
+        return to_json({"facts": facts, "tables": tables, "notices": notices})
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Summary(Struct, frozen=True):
     steps: list[StepInfo]
     views: list[ViewInfo]
     read: ReadInfo
-    data_notices: int
+    data_notice_count: int
     columns: Seal
     """Of the column file."""
     window: WindowInfo | None = None

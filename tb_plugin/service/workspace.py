@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.analyses.stacks import choice_of
@@ -21,7 +23,7 @@ from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
 from tb_plugin.models.base import Model
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
-from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, WriteStacks, WriteWindow
+from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
 from tb_plugin.service.catalog import PARTS, Entry, Place, ProfileCatalog, problem_of
 from tb_plugin.service.discovery import Root, Scanner
 from tb_plugin.service.loader import Loader, file_of
@@ -144,17 +146,20 @@ class Workspace:
                 return answer
         raise Cancelled("The file changed while it was read.")
 
-    def numbers(self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "") -> bytes:
-        """Facts and whole tables of views (None = all) as JSON; waits until loaded. Raises UserError."""
+    def numbers(self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "") -> Numbers:
+        """Returns facts and whole tables of views (None = all), and notices of these and of the first view.
+
+        Waits until the profile is loaded. Raises UserError.
+        """
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
             entry = self.load(place)
             params = Params(steps=_steps(entry, steps), limit=None)
             views = [view.id for view in navigation(entry) if view.available and _of_several(view.id) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
-            answer = self._run(entry, AskNumbers(file_of(entry), tuple(wanted), params))
+            answer = self._run(entry, AskNumbers(file_of(entry), tuple(wanted), tuple(views[:1]), params))
             if answer is not None:
-                return answer
+                return msgspec.json.decode(answer, type=Numbers)
         raise Cancelled("The file changed while it was read.")
 
     def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
@@ -376,7 +381,7 @@ def _payload(entry: Entry) -> Profile:
         views=summary.views if summary else _expected(model),
         steps=summary.steps if summary else [],
         read=summary.read if summary else None,
-        data_notices=summary.data_notices if summary else 0,
+        data_notice_count=summary.data_notice_count if summary else 0,
         loading=_loading(progress) if entry.state == "loading" else None,
         window=summary.window if summary else None,
         model=model.id,

@@ -404,7 +404,7 @@ def test_events_without_addresses_and_totals_show_what_they_have() -> None:
     assert [r["block_state"] for r in frame(found, "memory_events")] == ["unpaired", "unpaired"]
     assert found.payloads["curve"].lines[0].metric.key == "change_bytes"
     assert found.payloads["curve"].lines[0].values == [0, 8, 0, 0]
-    assert [n.rule for n in found.payloads["advice"].notices] == ["memory_incomplete"]
+    assert [n.rule for n in found.payloads["data_quality"].notices] == ["memory_incomplete"]
 
 
 def apart() -> TraceBuilder:
@@ -437,9 +437,9 @@ def test_steps_that_are_not_adjacent() -> None:
     assert summary["peak_reserved_bytes"] == 100 and summary["allocations"] == 2 and summary["live_before_bytes"] == 0
     assert {r["name"] for r in frame(found, "memory_operators")} == {"x", "z"}
     assert [(r["name"], r["block_bytes"]) for r in frame(found, "memory_events")] == [("y", 70), ("x", 30), ("z", 5)]
-    (notice,) = found.payloads["advice"].notices
+    (notice,) = found.payloads["data_quality"].notices
     assert notice.rule == "steps_apart" and notice.figures[0].value == 1
-    assert not asked(apart().table(), ("1", "2")).payloads["advice"].notices
+    assert not asked(apart().table(), ("1", "2")).payloads["data_quality"].notices
     assert None not in asked(apart().table(), ("1", "2")).payloads["curve"].lines[0].values
 
 

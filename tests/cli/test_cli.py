@@ -42,9 +42,11 @@ def test_json_of_one_profile(capsys, logs):
     code, document = report(capsys, logs / "a" / "w.1.pt.trace.json.gz")
     assert code == 0
     assert set(document) == {"schema_version", "profiles", "groups", "failed"}
-    assert (document["schema_version"], document["groups"], document["failed"]) == (2, [], [])
+    assert (document["schema_version"], document["groups"], document["failed"]) == (3, [], [])
     (profile,) = document["profiles"]
-    assert set(profile) == {"run", "worker", "span", "path", "read", "window", "facts", "tables"}
+    assert set(profile) == {
+        "run", "worker", "span", "path", "read", "window", "findings", "data_notices", "facts", "tables",
+    }  # fmt: skip
     assert profile["window"] is None
     assert (profile["run"], profile["worker"], profile["span"]) == ("a", "w", "1")
     assert profile["path"] == str(logs / "a" / "w.1.pt.trace.json.gz")

@@ -54,11 +54,12 @@ def test_json(capsys, pair):
     code, found = document(capsys, *pair)
     assert code == 0
     assert set(found) == {
-        "schema_version", "baseline", "experiment", "per", "waterfall", "facts", "call_tree", "tables", "gates",
+        "schema_version", "baseline", "experiment", "per", "waterfall", "findings", "facts", "call_tree", "tables", "gates",
     }  # fmt: skip
-    assert found["schema_version"] == 2 and found["per"] == "step"
+    assert found["schema_version"] == 3 and found["per"] == "step"
     path = str(pair[0] / "w.1.pt.trace.json")
-    assert found["baseline"] == {"run": "", "worker": "w", "span": "1", "path": path, "steps": ""}
+    named = {key: found["baseline"][key] for key in found["baseline"] if key not in ("findings", "data_notices")}
+    assert named == {"run": "", "worker": "w", "span": "1", "path": path, "steps": ""}
     # 100 loading, 10 computing, then 20 on the device; 40, 10 and 50.
     assert found["waterfall"] == {
         "baseline_ns": 130_000,

@@ -66,7 +66,7 @@ export interface Skipped {
  * Answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it.
  */
 export interface Profile {
-  data_notices: number
+  data_notice_count: number
   default_view: string
   events_read: number
   features: string[]

@@ -23,7 +23,7 @@ export function TopBar(props: {
   onHelp: () => void
 }) {
   const { catalog, address, profile, base, steps, onQuality, onHelp } = props
-  const notices = profile?.data_notices ?? 0
+  const notices = profile?.data_notice_count ?? 0
   return (
     <div className={css.top} role="region" aria-label="Profile">
       <div className={css.picks}>

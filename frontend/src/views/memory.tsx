@@ -94,7 +94,7 @@ function Top({ view, profile }: { view: View; profile: Profile }) {
   const summary = pick(view, 'summary', 'figures')
   const series = pick(view, 'curve', 'series')
   const devices = pick(view, 'devices', 'figures')
-  const advice = pick(view, 'advice', 'notices')
+  const notes = ['advice', 'data_quality'].flatMap((name) => pick(view, name, 'notices') ?? [])
   const calls = pick(view, 'driver_calls', 'figures')
   const bars = ['live_operators', 'live_modules'].flatMap((name) => pick(view, name, 'breakdown') ?? [])
   return (
@@ -109,7 +109,7 @@ function Top({ view, profile }: { view: View; profile: Profile }) {
         {series && <CurveCard series={series} summary={summary} profile={profile} />}
         {bars.length > 0 && <LiveCard bars={bars} />}
       </div>
-      <Notes advice={advice} calls={calls} />
+      <Notes notes={notes} calls={calls} />
     </div>
   )
 }
@@ -240,16 +240,17 @@ function LiveCard({ bars }: { bars: Breakdown[] }) {
   )
 }
 
-function Notes({ advice, calls }: { advice: Notices | null; calls: Figures | null }) {
+function Notes({ notes, calls }: { notes: Notices[]; calls: Figures | null }) {
   const any = calls?.figures.some((figure) => typeof figure.value === 'number' && figure.value > 0)
-  if ((!advice || advice.notices.length === 0) && !any) return null
+  const said = notes.filter((one) => one.notices.length > 0)
+  if (said.length === 0 && !any) return null
   return (
     <div className={css.notes}>
-      {advice && advice.notices.length > 0 && (
-        <Card title={advice.title}>
-          <NoticeList notices={advice.notices} onLink={followLink} none="" />
+      {said.map((one) => (
+        <Card key={one.name} title={one.title}>
+          <NoticeList notices={one.notices} onLink={followLink} none="" />
         </Card>
-      )}
+      ))}
       {any && calls && (
         <Card title={calls.title}>
           <FigureList figures={calls.figures} />

@@ -78,7 +78,8 @@ class Memory:
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
-            payloads["advice"] = summary.advice_of(trace, devices[0], scene.window, seen.calls)
+            payloads["advice"] = summary.advice_of(trace, devices[0], seen.calls)
+            payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(live, when)}
         return Part(seen.coverage, facts, frames, payloads, (*payloads, "memory_operators"))

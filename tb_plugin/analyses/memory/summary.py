@@ -132,12 +132,15 @@ def driver_figures(calls: DriverCalls) -> Figures:
     return Figures("driver_calls", f"Driver calls {where}", "", [METRICS.figure(k, getattr(calls, k)) for k in keys])
 
 
-def advice_of(trace: TraceTable, device: Device, window: Window, calls: DriverCalls) -> Notices:
-    """What to do about it, and what the trace or the window leaves out."""
-    notices = []
+def advice_of(trace: TraceTable, device: Device, calls: DriverCalls) -> Notices:
+    """What to do about it."""
     driver = driver_notice(calls, trace.recorder, Link("timeline", {}, "Show in timeline"))
-    if driver and not device.is_host:
-        notices.append(driver)
+    return Notices("advice", "Notes", "training", [driver] if driver and not device.is_host else [])
+
+
+def data_notices(trace: TraceTable, device: Device, window: Window) -> Notices:
+    """What the trace or the window leaves out."""
+    notices = []
     start = trace.steps.host_start_ns
     apart = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())
     if apart and trace.steps.recorded:
@@ -167,4 +170,4 @@ def advice_of(trace: TraceTable, device: Device, window: Window, calls: DriverCa
                 todo=trace.recorder.todo("memory_incomplete"),
             )
         )
-    return Notices("advice", "Notes", "training", notices)
+    return Notices("data_quality", "About these numbers", "data", notices)

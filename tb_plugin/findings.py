@@ -1,0 +1,110 @@
+"""What a machine reads of notices: findings on the training and notices about the data, with their sentences filled in.
+
+One shape wherever they appear: JSON of ``report`` and ``diff``, and the Python API. The page gets templates and figures
+instead, and fills them in itself (payloads/notice.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from tb_plugin.format import fill, format_value
+from tb_plugin.payloads import Figure, Link, Notice, Notices, Scalar, Severity, Unit
+
+
+class FindingFigure(Struct, frozen=True):
+    """A number of a finding. ``key`` is that of its definition in docs/metrics.md."""
+
+    key: str
+    title: str
+    unit: Unit
+    value: Scalar
+
+
+class EventsWindow(Struct, frozen=True):
+    """A range of time, nanoseconds from the start of the trace."""
+
+    start_ns: int
+    end_ns: int
+
+
+class Evidence(Struct, frozen=True):
+    """Where to see it: a view and its parameters (docs/http.md), and of these the events and the range of time.
+
+    ``events`` are numbers of events in order of time, empty where none is named.
+    """
+
+    view: str
+    parameters: dict[str, str]
+    events: list[int]
+    window: EventsWindow | None
+
+
+class Finding(Struct, frozen=True):
+    """One finding: which rule, how much it matters, in words, and the numbers behind it.
+
+    ``text`` says what was found and ``todo`` what to do about it, both with their figures filled in as text output has them.
+    ``measure`` is the key of the figure that was compared with ``threshold``.
+    """
+
+    rule: str
+    severity: Severity
+    text: str
+    todo: str
+    figures: list[FindingFigure]
+    measure: str | None
+    threshold: float | None
+    evidence: Evidence | None
+
+
+def finding(notice: Notice) -> Finding:
+    """Returns a notice with its sentences filled in."""
+    values = {figure.metric.key: format_value(figure.value, figure.metric.unit) for figure in notice.figures}
+    return Finding(
+        notice.rule,
+        notice.severity,
+        fill(notice.text, values),
+        fill(notice.todo, values),
+        [_figure(figure) for figure in notice.figures],
+        notice.measure,
+        notice.threshold,
+        None if notice.evidence is None else _evidence(notice.evidence),
+    )
+
+
+def findings(payloads: Iterable[object]) -> list[Finding]:
+    """Returns the findings on the training among payloads, each once, in their order."""
+    return _of(payloads, "training")
+
+
+def data_notices(payloads: Iterable[object]) -> list[Finding]:
+    """Returns the notices about the data among payloads, each once, in their order."""
+    return _of(payloads, "data")
+
+
+def _of(payloads: Iterable[object], about: str) -> list[Finding]:
+    found: dict[tuple[str, str], Finding] = {}
+    for payload in payloads:
+        if isinstance(payload, Notices) and payload.about == about:
+            for notice in payload.notices:
+                one = finding(notice)
+                found.setdefault((one.rule, one.text), one)  # several views may say the same
+    return list(found.values())
+
+
+def _figure(figure: Figure) -> FindingFigure:
+    metric = figure.metric
+    return FindingFigure(metric.key, metric.title, metric.unit, figure.value)
+
+
+def _evidence(link: Link) -> Evidence:
+    start, end = (_whole(link.params.get(key, "")) for key in ("start_ns", "end_ns"))
+    window = None if start is None or end is None else EventsWindow(start, end)
+    event = _whole(link.params.get("event", ""))
+    return Evidence(link.view, link.params, [] if event is None else [event], window)
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

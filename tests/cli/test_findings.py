@@ -1,0 +1,126 @@
+"""Findings and data notices: the same in JSON of report and diff, in Python, and in words in text output."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import tb_plugin
+from tb_plugin import cli
+from tb_plugin.findings import Finding, data_notices, finding, findings
+from tb_plugin.payloads import Figure, Link, Metric, Notice, Notices
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+KEYS = {"rule", "severity", "text", "todo", "figures", "measure", "threshold", "evidence"}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+
+
+def event(name, ts, dur, cat="cpu_op"):
+    return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur}
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """Two steps of 100 us that wait 60 us for input."""
+    loading = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    events = [
+        made
+        for start in (0, 100)
+        for made in (
+            event(f"ProfilerStep#{start // 100}", start, 100, "user_annotation"),
+            event(loading, start, 60, "user_annotation"),
+            event("aten::mm", start + 60, 40),
+        )
+    ]
+    path = tmp_path / "slow" / "w.1.pt.trace.json.gz"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()))
+    return path
+
+
+def printed(capsys, *arguments):
+    assert cli.main([*map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def test_report_diff_and_python_say_the_same(capsys, slow):
+    report = json.loads(printed(capsys, "report", slow, "--format", "json"))
+    diff = json.loads(printed(capsys, "diff", slow, slow, "--format", "json"))
+    profile = tb_plugin.open(slow)
+    (one,) = report["profiles"]
+    assert (report["schema_version"], diff["schema_version"]) == (3, 3)
+    (found,) = one["findings"]
+    assert found == {
+        "rule": "data_loading",
+        "severity": "high",
+        "text": "Waiting for input takes 60.0 µs of each 100 µs step.",
+        "todo": found["todo"],
+        "figures": [
+            {"key": "waiting_for_input", "title": "Waiting for input", "unit": "ratio", "value": 0.6},
+            {"key": "dataloader_mean_ns", "title": "Waiting for input", "unit": "ns", "value": 60_000.0},
+            {"key": "step_time_mean_ns", "title": "Step time", "unit": "ns", "value": 100_000.0},
+        ],
+        "measure": "waiting_for_input",
+        "threshold": 0.05,
+        "evidence": {"view": "timeline", "parameters": {}, "events": [], "window": None},
+    }
+    assert {notice["rule"] for notice in one["data_notices"]} >= {"shapes_missing", "stacks_missing", "memory_missing"}
+    for key in ("findings", "data_notices"):
+        assert diff["baseline"][key] == diff["experiment"][key] == one[key]
+        assert msgspec.to_builtins(getattr(profile, key)) == one[key]
+    assert [found["rule"] for found in diff["findings"]] == ["same_step_time"]
+    assert all(set(found) == KEYS for found in (*one["findings"], *one["data_notices"], *diff["findings"]))
+    text = printed(capsys, "report", slow)
+    assert all(f"[{found['severity']}] {found['text']}" in text for found in one["findings"] + one["data_notices"])
+
+
+def test_they_are_there_whatever_view_is_asked_for(capsys, slow):
+    whole = json.loads(printed(capsys, "report", slow, "--format", "json"))["profiles"][0]
+    part = json.loads(printed(capsys, "report", slow, "--format", "json", "--view", "operators"))["profiles"][0]
+    assert part["findings"] == whole["findings"] and part["data_notices"] == whole["data_notices"]
+    assert all(name.startswith("operators.") for name in part["facts"])
+
+
+def test_a_job_has_findings_too(capsys):
+    document = json.loads(printed(capsys, "report", SAMPLES / "synthetic_ddp", "--format", "json"))
+    (group,) = document["groups"]
+    assert set(group) == {"run", "span", "workers", "findings", "data_notices", "tables"}
+    assert all(set(found) == KEYS and "{" not in found["text"] for found in group["findings"])
+
+
+def notice(rule, text, value=0.5):
+    figure = Figure(Metric("share", "Share", "ratio", "A share."), value)
+    link = Link("events", {"event": "7", "start_ns": "5", "end_ns": "9", "where": "name:a"}, "Show")
+    return Notice(rule, "low", text, "", [figure], evidence=link)
+
+
+def test_evidence_names_events_and_window():
+    found = finding(notice("r", "{share} of it; {other} stays"))
+    assert found.text == "50.0 % of it; {other} stays"
+    assert msgspec.to_builtins(found.evidence) == {
+        "view": "events",
+        "parameters": {"event": "7", "start_ns": "5", "end_ns": "9", "where": "name:a"},
+        "events": [7],
+        "window": {"start_ns": 5, "end_ns": 9},
+    }
+
+
+def test_what_several_views_say_is_said_once():
+    payloads = [Notices(name, "N", "training", [notice("r", "{share}")]) for name in ("a", "b")]
+    payloads.append(Notices("c", "N", "training", [notice("r", "{share}", 0.25), notice("s", "{share}")]))
+    payloads.append(Notices("d", "N", "data", [notice("d", "{share}")]))
+    assert [(found.rule, found.text) for found in findings(payloads)] == [
+        ("r", "50.0 %"),
+        ("r", "25.0 %"),
+        ("s", "50.0 %"),
+    ]
+    assert [found.rule for found in data_notices(payloads)] == ["d"]
+    assert Finding.__struct_fields__[:2] == ("rule", "severity")
