@@ -80,12 +80,13 @@ def _groups(
         ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
         try:
             tables = {name: ask(name) for name in analysis.traits.tables}
+            answer = workspace.group(place, analysis.id, Params(limit=1), arguments.steps)
         except UserError as error:
             errors.append(error)
             continue
         facts = analysis.traits.facts.items()
         workers = {row["worker"]: {fact: row[column] for fact, column in facts} for row in tables.pop("workers", [])}
-        view = msgspec.json.decode(workspace.group(place, analysis.id, Params(limit=1), arguments.steps), type=View)
+        view = msgspec.json.decode(answer, type=View)
         said = {"findings": findings(view.payloads.values()), "data_notices": data_notices(view.payloads.values())}
         groups.append({"run": place.run, "span": place.span, "workers": workers, **said, "tables": tables})
     return groups
