@@ -75,11 +75,16 @@ class Numbers(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class AskNumbers:
-    """Asks for the facts and whole tables of views, and for what they and those of ``told_ids`` say in words."""
+    """Asks for facts and whole tables of views, and for what they say in words.
+
+    Of ``told_ids`` the words alone, and of ``counted_ids`` the facts alone: views about several profiles, to which a profile
+    contributes numbers of its own.
+    """
 
     file: ModelFile
     view_ids: tuple[str, ...]
     told_ids: tuple[str, ...]
+    counted_ids: tuple[str, ...]
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -98,6 +103,8 @@ class AskNumbers:
                 shown = [column.metric.key for column in frame.columns]
                 others = [key for key in frame.data.column_names if key not in shown]
                 tables[name] = rows_of(frame.data, [*shown, *others])
+        for view_id in self.counted_ids:
+            facts |= models.part(self.file, analysis_named(view_id), self.params).facts
         return to_json({"facts": facts, "tables": tables, "notices": notices})
 
 

@@ -155,9 +155,13 @@ class Workspace:
         for _ in range(CHANGES):
             entry = self.load(place)
             params = Params(steps=_steps(entry, steps), limit=None)
-            views = [view.id for view in navigation(entry) if view.available and _of_several(view.id) is None]
+            there = [view.id for view in navigation(entry) if view.available]
+            views = [view for view in there if _of_several(view) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
-            answer = self._run(entry, AskNumbers(file_of(entry), tuple(wanted), tuple(views[:1]), params))
+            of_jobs = [view for view in there if (found := _of_several(view)) is not None and found.scope == "workers"]
+            counted = [view for view in of_jobs if view_ids is None or view in view_ids]
+            question = AskNumbers(file_of(entry), tuple(wanted), tuple(views[:1]), tuple(counted), params)
+            answer = self._run(entry, question)
             if answer is not None:
                 return msgspec.json.decode(answer, type=Numbers)
         raise Cancelled("The file changed while it was read.")

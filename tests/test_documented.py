@@ -1,0 +1,170 @@
+"""Docs and interfaces are compared both ways: what is sent is documented, and what is documented is sent.
+
+What analyses send for the samples stands in tests/golden, which another test compares with what they send today.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tb_plugin import cli
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Analysis, Params
+from tb_plugin.errors import NotFound
+from tb_plugin.payloads import Table
+from tests.conftest import SAMPLE_FILES, SAMPLES, sample
+from tests.metrics import ALL
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests" / "golden"
+CODE = re.compile(r"`([^`]+)`")
+PLACES = {"<id>": r"[^.]+", "<device>": r"[a-z0-9:]+", "<category>": "[a-z]+", "<metric>": "[a-z_]+"}
+SEVERAL = [analysis for analysis in ANALYSES if analysis.scope != "profile"]
+
+
+def docs(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def section(text: str, title: str) -> str:
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def cells(text: str, column: int) -> Iterator[str]:
+    """A column of all tables."""
+    for line in text.splitlines():
+        if line.startswith("| "):
+            yield line.strip("|").split("|")[column].strip()
+
+
+def pattern(name: str) -> re.Pattern[str]:
+    """``device.<id>.kernels`` as a pattern of what is sent."""
+    parts = re.split(r"(<\w+>)", name)
+    return re.compile("".join(PLACES.get(part) or re.escape(part) for part in parts))
+
+
+def unlike(sent: set[str], documented: set[str]) -> tuple[list[str], list[str]]:
+    """Names that are sent and not documented, and documented but not sent."""
+    known = {name: pattern(name) for name in documented}
+    missing = [name for name in sent if not any(each.fullmatch(name) for each in known.values())]
+    absent = [name for name, each in known.items() if not any(each.fullmatch(one) for one in sent)]
+    return sorted(missing), sorted(absent)
+
+
+def golden(analysis: str) -> Iterator[Mapping[str, Any]]:
+    for path in GOLDEN.glob(f"*/{analysis}.json"):
+        yield json.loads(path.read_text(encoding="utf-8"))
+
+
+def documented_facts() -> set[str]:
+    found: set[str] = set()
+    for cell in cells(section(docs("metrics.md"), "Facts"), 0):
+        first = ""
+        for name in CODE.findall(cell):
+            # ``device.<id>.kernels``, ``.memcpys``: what follows a whole name replaces its last part.
+            first = first if name.startswith(".") else name
+            found.add(first.rpartition(".")[0] + name if name.startswith(".") else name)
+    return found
+
+
+def test_facts_are_those_of_the_docs() -> None:
+    sent = {
+        fact
+        for analysis in ANALYSES
+        if analysis.scope != "pair"
+        for part in golden(analysis.id)
+        for fact in part["facts"]
+    }
+    assert len(sent) > 40 and unlike(sent, documented_facts()) == ([], [])
+
+
+def test_the_report_has_the_facts_of_all_views(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path))
+    path = next(name for name in SAMPLE_FILES if name.startswith("synthetic_ddp/rank0"))
+    assert cli.main(["report", str(SAMPLES / path), "--format", "json"]) == 0
+    (profile,) = json.loads(capsys.readouterr().out)["profiles"]
+    assert unlike(set(profile["facts"]), documented_facts())[0] == []
+    assert profile["facts"]["distributed.world_size"] == 4 and profile["facts"]["distributed.calls"] == 12
+    assert "collectives" not in profile["tables"], "the tables of a job stand in groups"
+    sent = {fact for part in golden("overview") for fact in part["facts"] if not fact.startswith("device.")}
+    assert sent <= set(profile["facts"])
+
+
+def documented_views() -> dict[str, tuple[str, str]]:
+    """View -> what its payloads are, and its tables."""
+    rows = section(docs("http.md"), "Views").splitlines()
+    found = [re.fullmatch(r"\| `(\w+)` \| (.*) \| ?(.*?) ?\|", row) for row in rows]
+    return {row.group(1): (row.group(2), row.group(3)) for row in found if row}
+
+
+def names_of(text: str) -> set[str]:
+    """Names outside of brackets."""
+    while (shorter := re.sub(r"\([^()]*\)", "", text)) != text:
+        text = shorter
+    return set(CODE.findall(text))
+
+
+def tables_of_several(analysis: Analysis[Any]) -> set[str]:
+    names = [name for name in SAMPLE_FILES if name.startswith("synthetic_ddp")][:2]
+    parts = [analysis.part(sample(name), Params()) for name in names]
+    with pytest.raises(NotFound) as caught:
+        analysis.answer(parts, Params(table="no such table"))
+    return set(caught.value.do.removeprefix("It has: ").rstrip(".").split(", "))
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.id)
+def test_tables_are_those_of_the_docs(analysis: Analysis[Any]) -> None:
+    documented = names_of(documented_views()[analysis.id][1])
+    if analysis in SEVERAL:
+        assert tables_of_several(analysis) == documented
+    else:
+        assert {name for part in golden(analysis.id) for name in part["tables"]} == documented
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.id)
+def test_payloads_are_documented(analysis: Analysis[Any]) -> None:
+    text, tables = documented_views()[analysis.id]
+    documented = set(CODE.findall(text)) | names_of(tables)
+    if analysis in SEVERAL:
+        names = [name for name in SAMPLE_FILES if name.startswith("synthetic_ddp")][:2]
+        view = analysis.answer([analysis.part(sample(name), Params()) for name in names], Params())
+        assert not isinstance(view, Table)
+        sent = set(view.payloads)
+    else:
+        sent = {name for part in golden(analysis.id) for name in part["payloads"]}
+    assert unlike(sent, documented)[0] == []
+
+
+def test_every_key_of_the_metrics_page_is_a_metric_or_a_fact() -> None:
+    page = docs("metrics.md")
+    apart = ("Recommendations", "Findings in JSON and Python", "Facts", "Differences from torch-tb-profiler")
+    for title in apart:
+        page = page.replace(section(page, title), "\n")
+    keys = {key for cell in cells(page, 0) for key in CODE.findall(cell) if re.fullmatch(r"[a-z][a-z0-9_]*", key)}
+    columns = {key for path in GOLDEN.glob("*/*.json") for table in json.loads(path.read_text())["tables"].values()
+               for key in table["first"][0]}  # fmt: skip
+    facts = {fact.rpartition(".")[2] for fact in documented_facts()}
+    assert sorted(keys - set(ALL) - columns - facts) == []
+
+
+RULE = re.compile(r'(?:rule=|\bNotice\(\s*|_notice\(\s*)"([a-z_]+)"')
+
+
+def test_rules_are_documented() -> None:
+    sources = [*(ROOT / "tb_plugin" / "analyses").rglob("*.py")]
+    rules = {rule for path in sources for rule in RULE.findall(path.read_text(encoding="utf-8"))}
+    assert {"data_loading", "shapes_missing", "same_step_time", "straggler"} <= rules
+    named = set(CODE.findall(docs("metrics.md")))
+    assert sorted(rules - named) == []
+    documented = {
+        CODE.findall(cell)[0] for cell in cells(section(docs("metrics.md"), "Recommendations"), 0) if "`" in cell
+    }
+    assert sorted(documented - rules) == []
