@@ -210,6 +210,64 @@ def test_a_renamed_module_meets_the_old_one_in_its_parent() -> None:
     assert found["Forward/Net_0/FusedLinear_0"] == ("new", 0, 10)
 
 
+def test_an_operator_that_moved_into_a_wrapper_is_compared_there() -> None:
+    """aten::mm takes 10 and then 12 us; the new call around it 3 more. aten::add has nothing to do with it."""
+    base = trace().module("Net", 0, 100).op("aten::mm", 10, 10).op("aten::add", 30, 5)
+    exp = trace().module("Net", 0, 100).op("CompiledFunction", 10, 15).op("aten::mm", 11, 12).op("aten::relu", 30, 5)
+    assert tree(base, exp) == {
+        "Forward": ("both", 100, 100),
+        "Forward/Net_0": ("both", 100, 100),
+        "Forward/Net_0/CompiledFunction": ("new", 10, 15),
+        "Forward/Net_0/CompiledFunction/aten::mm": ("both", 10, 12),
+        "Forward/Net_0/aten::add": ("gone", 5, 0),
+        "Forward/Net_0/aten::relu": ("new", 0, 5),
+    }
+    assert tree(exp, base)["Forward/Net_0/CompiledFunction"] == ("gone", 15, 10)
+    assert tree(exp, base)["Forward/Net_0/CompiledFunction/aten::mm"] == ("both", 12, 10)
+
+
+def test_wrappers_around_each_other_and_around_modules() -> None:
+    base = model(("Linear", 0), ("ReLU", 0))
+    exp = trace().module("Net", 0, 1000).module("Checkpoint", 5, 60, 3).module("Sequential", 6, 58, 1)
+    exp.module("Linear", 10, 10, 4).module("ReLU", 30, 20, 0)
+    found = tree(base, exp)
+    outer = "Forward/Net_0/Checkpoint_3"
+    assert (found[outer], found[f"{outer}/Sequential_1"]) == (("new", 20, 60), ("new", 20, 58))
+    assert found[f"{outer}/Sequential_1/Linear_0 → Linear_4"] == ("both", 10, 10)
+    assert found[f"{outer}/Sequential_1/ReLU_0"] == ("both", 10, 20)
+    assert len(found) == 6
+
+
+def test_two_wrappers_share_nothing() -> None:
+    """The one that holds more gets it; a wrapper on each side may hold what the other side has."""
+    base = trace().op("aten::mm", 0, 1).op("aten::add", 2, 1).op("old", 10, 9).op("aten::relu", 11, 3)
+    exp = trace().op("one", 0, 9).op("aten::mm", 1, 2).op("two", 20, 9).op("aten::mm", 21, 2).op("aten::add", 24, 2)
+    exp.op("aten::relu", 40, 2)
+    assert {path: both for path, both in tree(base, exp).items() if path != "Forward"} == {
+        "Forward/old": ("gone", 9, 2),
+        "Forward/old/aten::relu": ("both", 3, 2),
+        "Forward/one": ("new", 0, 9),
+        "Forward/one/aten::mm": ("new", 0, 2),
+        "Forward/two": ("new", 2, 9),
+        "Forward/two/aten::mm": ("both", 1, 2),
+        "Forward/two/aten::add": ("both", 1, 2),
+    }
+
+
+def test_two_large_changes_that_cancel_are_both_named() -> None:
+    notice = page(two_steps(300, 100), two_steps(200, 198)).payloads["findings"].notices[0]  # type: ignore[union-attr]
+    found = {figure.metric.key: figure.value for figure in notice.figures}
+    assert notice.rule == "same_step_time" and "Two changes cancel" in notice.text
+    assert found == {
+        "delta_step_ns": -2_000, "leading_part": "Data loader", "leading_delta_ns": -100_000,
+        "opposite_part": "CPU", "opposite_delta_ns": 98_000,
+    }  # fmt: skip
+    notice = page(two_steps(300, 100), two_steps(400, 40)).payloads["findings"].notices[0]  # type: ignore[union-attr]
+    found = {figure.metric.key: figure.value for figure in notice.figures}
+    assert notice.rule == "slower" and "Against it {opposite_part}: {opposite_delta_ns}." in notice.text
+    assert (found["leading_delta_ns"], found["opposite_delta_ns"]) == (100_000, -60_000)
+
+
 def modules(text: str) -> list[Node]:
     return [Node("module", name) for name in text.split()]
 

@@ -96,7 +96,7 @@ def test_every_nanosecond_stands_at_one_place(one: TraceBuilder) -> None:
     part = Diff().part(table, Params())
     nodes = part.frames["call_tree"].data.to_pydict()
     for value in ("host_ns", "device_ns"):
-        below = [0] * len(nodes["node"])
+        below = [0] * len(nodes["tree_node"])
         for above, time in zip(nodes["parent_node"], nodes[value], strict=True):
             if above >= 0:
                 below[above] += time

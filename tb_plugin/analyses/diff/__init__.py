@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.diff.align import Node, align
+from tb_plugin.analyses.diff.align import Node, Pair, align
 from tb_plugin.analyses.diff.calltree import call_tree
 from tb_plugin.analyses.diff.findings import findings, settings
 from tb_plugin.analyses.diff.joined import (
@@ -221,8 +221,9 @@ def _tree(sides: _Sides) -> Tree:
     on_device = sides.measure.startswith("device")
     value = "device_ns" if on_device else "host_ns"
     scaling = sides.scaling
+    times = _times(pairs, left[value], right[value])
     rows: list[dict[str, Scalar]] = []
-    for pair in pairs:
+    for pair, (base_ns, exp_ns) in zip(pairs, times, strict=True):
         one = left if pair.left != MISSING else right
         at = pair.left if pair.left != MISSING else pair.right
         other_name = right["name"][pair.right] if pair.right != MISSING else ""
@@ -233,8 +234,8 @@ def _tree(sides: _Sides) -> Tree:
                 "presence": BOTH if pair.left != MISSING != pair.right else GONE if pair.right == MISSING else NEW,
                 "base_calls": _number(left, "calls", pair.left, scaling.base),
                 "exp_calls": _number(right, "calls", pair.right, scaling.exp),
-                "base_ns": (base := _number(left, value, pair.left, scaling.base)),
-                "exp_ns": (exp := _number(right, value, pair.right, scaling.exp)),
+                "base_ns": (base := _over(base_ns, scaling.base)),
+                "exp_ns": (exp := _over(exp_ns, scaling.exp)),
                 "delta_ns": exp - base,
             }
         )
@@ -263,8 +264,24 @@ def _nodes(tree: dict[str, list[str]]) -> list[Node]:
 
 def _number(tree: dict[str, list[int]], column: str, node: int, count: int) -> int | float:
     """A node's number divided by ``count``; 0 where there is no node."""
-    value = tree[column][node] if node != MISSING else 0
+    return _over(tree[column][node] if node != MISSING else 0, count)
+
+
+def _over(value: int, count: int) -> int | float:
     return value if count == 1 else value / count
+
+
+def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
+    """Nanoseconds of each pair on both sides; of a side that does not have the node, those of what the node wraps."""
+    base = [0 if pair.left == MISSING else left[pair.left] for pair in pairs]
+    exp = [0 if pair.right == MISSING else right[pair.right] for pair in pairs]
+    for i in range(len(pairs) - 1, -1, -1):  # children stand behind their parents
+        above = pairs[i].parent
+        if above != MISSING and pairs[above].left == MISSING:
+            base[above] += base[i]
+        if above != MISSING and pairs[above].right == MISSING:
+            exp[above] += exp[i]
+    return list(zip(base, exp, strict=True))
 
 
 def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:

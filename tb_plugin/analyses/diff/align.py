@@ -1,39 +1,26 @@
 """Which node of one call tree is which node of another.
 
 Level by level from the phases down: only children of nodes that are the same can be the same, so what was renamed or
-runs through other kernels differs below and meets again in the node that holds it.
+runs through other kernels differs below and meets again in the node that holds it. What one side wraps in a further call
+is compared inside of that.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from tb_plugin.analyses.diff.node import Node as Node
+from tb_plugin.analyses.diff.wrappers import Side, wrapped
 from tb_plugin.trace.schema import MISSING
 
-_INSTANCE = re.compile(r"_\d+$")
-"""The profiler numbers the instances of a module's class: one more layer shifts the numbers of all that follow."""
 _SAME_NAME, _SAME_CLASS = 3, 2
 _LONGEST_ALIGNED = 2000
 """Pairs of longer sequences of modules are found by counting occurrences: alignment is quadratic."""
-
-
-class Node(NamedTuple):
-    """What makes two nodes the same."""
-
-    kind: str
-    name: str
-
-    @property
-    def base(self) -> tuple[str, str]:
-        """The node without the number of its instance."""
-        return self.kind, _INSTANCE.sub("", self.name)
 
 
 @dataclass(frozen=True)
@@ -51,31 +38,41 @@ def align(
     """All nodes of both trees, matched where they are the same, in pre-order. Parents stand before children.
 
     Modules are matched in order of their first call, with gaps; everything else is one node per name and parent, and
-    matched by it. Swapping the trees swaps the sides of every pair.
+    matched by it. Below a node that only one side has stand the nodes of the other side that it wraps. Swapping the
+    trees swaps the sides of every pair.
     """
     below_left, below_right = _children(left_parent), _children(right_parent)
+    # Of nodes that only one side has: what they wrap of the other.
+    in_left: dict[int, list[int]] = {}
+    in_right: dict[int, list[int]] = {}
+
+    def siblings(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
+        pairs = _siblings(left, ours, right, theirs)
+        alone = [one for one, other in pairs if other == MISSING], [other for one, other in pairs if one == MISSING]
+        by_left, by_right = wrapped(Side(left, below_left, alone[0]), Side(right, below_right, alone[1]))
+        in_left.update(by_left)
+        in_right.update(by_right)
+        moved = {node for held in by_right.values() for node in held}, {n for held in by_left.values() for n in held}
+        return ((one, other) for one, other in pairs if one not in moved[0] and other not in moved[1])
+
     pairs: list[Pair] = []
-    stack = [(-1, iter(_siblings(left, below_left[MISSING], right, below_right[MISSING])))]
+    stack = [(-1, siblings(below_left.get(MISSING, []), below_right.get(MISSING, [])))]
     while stack:
-        parent, siblings = stack[-1]
-        pair = next(siblings, None)
+        parent, found = stack[-1]
+        pair = next(found, None)
         if pair is None:
             stack.pop()
             continue
         one, other = pair
         pairs.append(Pair(one, other, parent))
-        below = _siblings(
-            left,
-            below_left[one] if one != MISSING else [],
-            right,
-            below_right[other] if other != MISSING else [],
-        )
-        if below:
-            stack.append((len(pairs) - 1, iter(below)))
+        ours = below_left.get(one, []) if one != MISSING else in_right.get(other, [])
+        theirs = below_right.get(other, []) if other != MISSING else in_left.get(one, [])
+        if ours or theirs:
+            stack.append((len(pairs) - 1, siblings(ours, theirs)))
     return pairs
 
 
-def _children(parent: Sequence[int]) -> defaultdict[int, list[int]]:
+def _children(parent: Sequence[int]) -> dict[int, list[int]]:
     children: defaultdict[int, list[int]] = defaultdict(list)
     for node, above in enumerate(parent):
         children[above].append(node)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Part
@@ -12,6 +14,8 @@ from tb_plugin.payloads import Figures, Notice, Notices, Severity
 SAME_BELOW = 0.01
 """Step times that differ by a smaller share are called equal."""
 HIGH_FROM = 0.1
+AGAINST_FROM = 0.5
+"""A part that changed the other way is named from this share of the leading part's change on."""
 
 
 def findings(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> Notices:
@@ -55,21 +59,45 @@ def _leading(base: StepTime, exp: StepTime) -> Notice:
     total = exp.total_ns - base.total_ns
     share = total / base.total_ns if base.total_ns else 0.0
     change = METRICS.figure("delta_step_ns", total)
-    if abs(share) < SAME_BELOW:
-        text = "The step times differ by {delta_step_ns}, less than 1 %."
-        return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     titles = {metric.key: metric.title for metric in exp.metrics}
     key = leading_part(base, exp)
-    figures = [METRICS.figure("leading_part", titles[key]), METRICS.figure("leading_delta_ns", parts[key]), change]
+    against = _against(parts, key, SAME_BELOW * base.total_ns)
+    leading = [METRICS.figure("leading_part", titles[key]), METRICS.figure("leading_delta_ns", parts[key])]
+    opposite = []
+    if against is not None:
+        opposite = [
+            METRICS.figure("opposite_part", titles[against]),
+            METRICS.figure("opposite_delta_ns", parts[against]),
+        ]
+    if abs(share) < SAME_BELOW:
+        text = "The step times differ by {delta_step_ns}, less than 1 %."
+        if opposite:
+            text += (
+                " Two changes cancel: {leading_part} {leading_delta_ns} and {opposite_part} {opposite_delta_ns} a step."
+            )
+            return Notice(
+                "same_step_time", "info", text, "", [change, *leading, *opposite], "delta_step_ns", SAME_BELOW
+            )
+        return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     severity: Severity = "info" if total < 0 else "high" if share > HIGH_FROM else "medium"
     return Notice(
         "slower" if total > 0 else "faster",
         severity,
-        "{leading_part} leads: {leading_delta_ns} a step. The whole step changed by {delta_step_ns}.",
+        "{leading_part} leads: {leading_delta_ns} a step. "
+        + ("Against it {opposite_part}: {opposite_delta_ns}. " if opposite else "")
+        + "The whole step changed by {delta_step_ns}.",
         "",
-        figures,
+        [*leading, change, *opposite],
         "leading_delta_ns",
     )
+
+
+def _against(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
+    """The part that changed most against the leading one, if by at least half as much and by ``least_ns``."""
+    change = parts[leading]
+    found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))
+    size = abs(parts[found])
+    return found if parts[found] * change < 0 and size >= max(AGAINST_FROM * abs(change), least_ns) else None
 
 
 def _unlike(base: Part, exp: Part) -> list[Notice]:

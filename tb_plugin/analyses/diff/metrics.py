@@ -10,12 +10,17 @@ METRICS = SHARED.adding(
         "text",
         {
             "setting": ("Setting", "What the file says of the machine, the software and the profiler's options."),
-            "presence": ("In", "both; new: only the experiment has it; gone: only the baseline has it."),
+            "presence": (
+                "In",
+                "both; new: only the experiment has it; gone: only the baseline has it. The other side's time then is that "
+                "of the calls that it wraps.",
+            ),
             "base_setting": ("Baseline", "What the baseline's file says."),
             "exp_setting": ("Experiment", "What the experiment's file says."),
             "measure": ("Measure", "Key of the time that tables and call tree compare."),
             "per": ("Per", "step: means of the chosen steps; total: their sums."),
             "leading_part": ("Part", "Part of the step that changed most in the direction of the whole."),
+            "opposite_part": ("Against it", "Part of the step that changed most in the other direction."),
         },
     ),
     define(
@@ -29,6 +34,7 @@ METRICS = SHARED.adding(
             "exp_step_ns": ("Experiment step", "Mean step of the experiment, in whole nanoseconds."),
             "delta_step_ns": ("Change", "Experiment's step less baseline's."),
             "leading_delta_ns": ("Change", "Change of the part that leads the difference of the steps."),
+            "opposite_delta_ns": ("Change against it", "Change of the part that goes the other way."),
         },
     ),
     define(
