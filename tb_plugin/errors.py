@@ -10,6 +10,7 @@
     │   │   └── KeptLost     a file of our own cache is gone or damaged: it is made anew
     │   ├── StorageError     the file system refused: missing package, rights  (HTTP 502, exit 3)
     │   │   └── CacheRefused the cache folder cannot be written: another one is tried
+    │   ├── TookTooLong      an answer took, or waited for, longer than allowed (HTTP 504, exit 3)
     │   └── WorkerDied       a parse was killed twice, usually for memory      (HTTP 500, exit 3)
     └── Cancelled            nobody waits for the result any more
 
@@ -75,6 +76,12 @@ class WorkerDied(UserError):
     """The worker process that parsed a file died, and died again on the retry."""
 
     status = 500
+
+
+class TookTooLong(UserError):
+    """An answer took longer than is allowed, or no worker was free for it for so long."""
+
+    status = 504
 
 
 class Cancelled(TorchTraceError):

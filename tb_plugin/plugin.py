@@ -60,12 +60,14 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         with self._lock:
             if self._workspace is None:
                 from tb_plugin.service.pool import Pool
+                from tb_plugin.service.watch import answer_seconds
                 from tb_plugin.service.workspace import Workspace, open_catalog
                 from tb_plugin.storage.cache import open_store
                 from tb_plugin.storage.files import parse_spec
 
                 locations = parse_spec(self._logdir_spec) if self._logdir_spec else [("", self._logdir)]
-                self._workspace = Workspace(open_catalog(locations), Pool(), open_store())
+                pool = Pool(limit_seconds=answer_seconds())
+                self._workspace = Workspace(open_catalog(locations), pool, open_store())
             return self._workspace
 
     def _serve(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:

@@ -95,6 +95,16 @@ def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float6
     return shares
 
 
+_FEW = 16
+"""So many rows of a level are numbered one by one: calls that nest thousands deep have as many levels of one row."""
+
+
+def _numbered_few(keys: list[tuple[int, int]]) -> tuple[Int64, int]:
+    """Each key as the number of its kind, counted by first appearance, and how many kinds there are."""
+    known: dict[tuple[int, int], int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in keys], np.int64), len(known)
+
+
 class Forest:
     """n rows under their parents (positions among them, -1 = root); parents stand before their children."""
 
@@ -125,12 +135,18 @@ class Forest:
     def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
         """A number per row that rows share when their labels agree all the way up."""
         # A path is the parent's path and a label: numbering level by level makes equal paths equal numbers.
+        label = group(*labels).of
         path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
         offset = 0
         for rows in self.levels:
-            groups = group(path[self.parent[rows]], *(label[rows] for label in labels))
-            path[rows] = groups.of + offset
-            offset += len(groups)
+            above = path[self.parent[rows]]
+            if len(rows) < _FEW:
+                of, count = _numbered_few(list(zip(above.tolist(), label[rows].tolist(), strict=True)))
+            else:
+                groups = group(above, label[rows])
+                of, count = groups.of, len(groups)
+            path[rows] = of + offset
+            offset += count
         return path[:-1]
 
     def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
@@ -141,6 +157,10 @@ class Forest:
         run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
         offset = 0
         for level, rows in enumerate(self.levels):
+            if len(rows) == 1:
+                run[rows] = offset
+                offset += 1
+                continue
             above = run[self.parent[rows]] if level else root[rows]
             order = stable_order(above)
             columns = [above[order], *(label[rows[order]] for label in labels)]

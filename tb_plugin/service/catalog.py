@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
 from tb_plugin.service.discovery import Discovery, Found, Root, Scanner
+from tb_plugin.service.job import WAITING, Job
 from tb_plugin.service.perfetto import perfetto_url
-from tb_plugin.service.pool import WAITING, Job
 from tb_plugin.service.question import Progress
 from tb_plugin.service.summary import Summary
 from tb_plugin.trace.window import parse_window

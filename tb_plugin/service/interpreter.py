@@ -18,14 +18,17 @@ from tb_plugin.registry import extension_names
 
 PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
 """What a worker imports besides the standard library."""
-_START = "import sys; sys.path[:] = sys.argv[1:]; from tb_plugin.service.worker import main; main()"
+_START = "import sys; sys.path[:] = sys.argv[2:]; from tb_plugin.service.worker import main; main(int(sys.argv[1]))"
 _SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Workers run side by side: each library inside one uses one thread."""
 
 
-def command() -> list[str]:
-    """Returns the command line of a worker. ``-P``: the current directory is not on the path at any time."""
-    return [sys.executable, "-P", "-c", _START, *import_path()]
+def command(memo_bytes: int) -> list[str]:
+    """Returns the command line of a worker that remembers so many bytes.
+
+    ``-P``: the current directory is not on the path at any time.
+    """
+    return [sys.executable, "-P", "-c", _START, str(memo_bytes), *import_path()]
 
 
 def environment() -> dict[str, str]:

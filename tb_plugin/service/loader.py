@@ -21,9 +21,10 @@ from tb_plugin.registry import model_of
 from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
 from tb_plugin.service.discovery import Found
+from tb_plugin.service.job import WAITING, Job
 from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import Open, Parse
-from tb_plugin.service.pool import WAITING, Job, Workers
+from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Progress
 from tb_plugin.service.summary import Limits, Summary
 from tb_plugin.storage.cache import FileStore
@@ -56,7 +57,6 @@ class Loader:
         self._lock = threading.RLock()
         self._copying = threading.Semaphore(_COPIES)
         catalog.dropped = self.drop
-        catalog.ticked = self.end_leases
 
     def begin(self, entry: Entry, retry: bool = False) -> None:
         """Renews the lease of an entry and starts to load it unless that was done. Returns at once.

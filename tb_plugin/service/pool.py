@@ -14,16 +14,17 @@ import os
 import threading
 import time
 import weakref
-from concurrent.futures import Future
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from tb_plugin.errors import Cancelled, TorchTraceError
-from tb_plugin.service import worker
+from tb_plugin.service import watch, worker
 from tb_plugin.service.budget import budget_bytes
+from tb_plugin.service.job import Answer, Job
 from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.question import Progress, Question, Report
 from tb_plugin.service.seat import Death, Process, Seat
 from tb_plugin.service.worker import Bug, Done, Failed
+from tb_plugin.trace.memo import LIMIT_BYTES
 
 log = logging.getLogger("torch_trace")
 
@@ -32,49 +33,8 @@ WORKERS_VARIABLE = "TORCH_TRACE_WORKERS"
 _MAX_WORKERS = 4
 _BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3
-
-
-WAITING = "waiting"
-"""Stage of a job before its task reports one: in the queue, or in a worker that is starting."""
-
-
-Answer = TypeVar("Answer")
-
-
-class Job(Generic[Answer]):
-    """One question on its way. ``progress`` is what its worker reported last; ``future`` carries the answer."""
-
-    def __init__(
-        self, question: Question[Answer], key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
-    ) -> None:
-        self.question = question
-        self.key = key
-        self.heavy = heavy
-        self.need_bytes = need_bytes
-        self.about = about or key
-        self.cancelled = False
-        self.process: Process | None = None
-        self.future: Future[Answer] = Future()
-        self.restart()
-
-    @property
-    def name(self) -> str:
-        """The kind of question."""
-        return type(self.question).__name__
-
-    @property
-    def fraction(self) -> float:
-        """How much of its input is read, 0..1."""
-        return self.progress.fraction
-
-    def restart(self) -> None:
-        """Nothing is done yet, or no longer."""
-        self.progress = Progress(WAITING, since=time.monotonic())
-
-    def report(self, progress: Progress) -> None:
-        """Takes what the worker says, and the time when that is a new stage."""
-        same = progress.stage == self.progress.stage
-        self.progress = progress._replace(since=self.progress.since if same else time.monotonic())
+_MEMO_SHARE = 4
+"""Of what a worker may keep before it is replaced, a fourth may be remembered numbers."""
 
 
 class Workers(Protocol):
@@ -95,6 +55,14 @@ class Workers(Protocol):
 
     def cancel(self, job: Job[Answer]) -> None:
         """Stops a job; its future then raises Cancelled unless it was done already."""
+        ...
+
+    def leave(self, job: Job[Answer]) -> None:
+        """Notes that nobody waits for a job any more: it is not begun, or ended unless it is done soon."""
+        ...
+
+    def wanted(self, job: Job[Answer]) -> bool:
+        """Notes that somebody waits for a job again; False when it was stopped already."""
         ...
 
     def close(self) -> None:
@@ -125,6 +93,13 @@ class InlineWorkers:
     def cancel(self, job: Job[Answer]) -> None:
         """Nothing to stop: the job is done."""
 
+    def leave(self, job: Job[Answer]) -> None:
+        """Nothing to stop: the job is done."""
+
+    def wanted(self, job: Job[Answer]) -> bool:
+        """True: the job is done."""
+        return True
+
     def close(self) -> None:
         """Nothing to end."""
 
@@ -134,9 +109,16 @@ class Pool:
 
     What parses need together stays within ``budget`` bytes; one that needs more than that alone runs beside no other.
     A job goes to the worker that last worked on its key, when that one is idle: it has the columns and numbers at hand.
+    An answer may take ``limit_seconds`` (None: as long as it needs); ``watch`` has the rules by which jobs end early.
     """
 
-    def __init__(self, size: int | None = None, heavy: int | None = None, budget: int | None = None) -> None:
+    def __init__(
+        self,
+        size: int | None = None,
+        heavy: int | None = None,
+        budget: int | None = None,
+        limit_seconds: float | None = None,
+    ) -> None:
         self.size = size or default_size()
         # One seat is kept for answers, so that a parse does not freeze the page of another profile.
         self.heavy = heavy or max(1, self.size - 1)
@@ -146,6 +128,8 @@ class Pool:
         self._changed = threading.Condition()
         self._pending: list[Job[Any]] = []
         self._seats: list[_Seat] = []
+        self._limit_seconds = limit_seconds
+        self._watching = False
         self._closed = False
         _open_pools.add(self)
 
@@ -159,26 +143,72 @@ class Pool:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
             if len(self._seats) < self.size and len(self._pending) > sum(seat.idle for seat in self._seats):
-                self._seats.append(_Seat())
+                self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_SHARE)))
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
                 ).start()
+            if not self._watching:
+                self._watching = True
+                threading.Thread(target=self._watch, name="torch-trace-watch", daemon=True).start()
             self._changed.notify_all()
         return job
 
     def cancel(self, job: Job[Answer]) -> None:
         """Takes a waiting job off the queue; kills the worker of a running one."""
         with self._changed:
-            job.cancelled = True
-            waiting = job in self._pending
-            if waiting:
-                self._pending.remove(job)
-                self._changed.notify_all()  # what it kept waiting may run now
-            elif job.process is not None:
-                job.process.kill()
+            waiting = self._stop(job, Cancelled(job.name))
         # Outside the lock: callbacks of a future may take locks of their own.
         if waiting:
             job.future.set_exception(Cancelled(job.name))
+
+    def leave(self, job: Job[Answer]) -> None:
+        """Takes a waiting job off the queue; a running one is ended unless it is done soon."""
+        with self._changed:
+            job.unwanted_since = time.monotonic()
+            waiting = job in self._pending
+        if waiting:
+            self.cancel(job)
+
+    def wanted(self, job: Job[Answer]) -> bool:
+        """Notes that somebody waits for a job again; False when it was stopped already."""
+        with self._changed:
+            if job.stopped is None:
+                job.unwanted_since = None
+            return job.stopped is None
+
+    def _stop(self, job: Job[Any], why: TorchTraceError) -> bool:
+        """Ends a job; whether it was waiting, so that its future has to be told. Under the lock."""
+        job.stopped = job.stopped or why
+        if job in self._pending:
+            self._pending.remove(job)
+            self._changed.notify_all()  # what it kept waiting may run now
+            return True
+        if job.process is not None:
+            job.process.kill()
+        return False
+
+    def _watch(self) -> None:
+        """Ends jobs by the rules of ``watch`` for as long as the pool is open."""
+        while True:
+            ended: list[tuple[Job[Any], TorchTraceError]] = []
+            with self._changed:
+                running = [seat.job for seat in self._seats if seat.job is not None]
+                self._changed.wait(watch.TICK_SECONDS if running or self._pending else None)
+                if self._closed:
+                    return
+                now = time.monotonic()
+                running = [seat.job for seat in self._seats if seat.job is not None]
+                for job in [*self._pending, *running]:
+                    why: TorchTraceError | None = watch.late(job, now, self._limit_seconds) or watch.forsaken(job, now)
+                    if why is not None and job.stopped is None and self._stop(job, why):
+                        ended.append((job, why))
+                if self.heavy < self.size <= len(running):
+                    slow = watch.giving_way(self._pending, running, now)
+                    if slow is not None and slow.process is not None:
+                        slow.long = slow.gives_way = True
+                        slow.process.kill()
+            for job, why in ended:
+                job.future.set_exception(why)
 
     def close(self) -> None:
         """Kills all workers; jobs under way raise Cancelled."""
@@ -187,7 +217,7 @@ class Pool:
             waiting, self._pending = self._pending, []
             for seat in self._seats:
                 if seat.job is not None:
-                    seat.job.cancelled = True
+                    seat.job.stopped = Cancelled(seat.job.name)
                 seat.end()
             self._changed.notify_all()
         for job in waiting:
@@ -201,12 +231,16 @@ class Pool:
             except Exception as raised:  # the edge of the pool: whoever waits gets it
                 result, error = None, raised
             with self._changed:
-                seat.job = job.process = None
+                seat.job = job.process = job.running_since = None
                 seat.used(job.key)
+                if isinstance(error, _GaveWay) and job.stopped is not None:
+                    error = job.stopped
+                elif isinstance(error, _GaveWay):
+                    self._pending.append(job)
                 self._changed.notify_all()
             if error is None:
                 job.future.set_result(result)
-            else:
+            elif not isinstance(error, _GaveWay):
                 job.future.set_exception(error)
 
     def _take(self, seat: _Seat) -> Job[Any] | None:
@@ -222,13 +256,15 @@ class Pool:
 
     def _next(self, seat: _Seat) -> Job[Any] | None:
         """The first job that may run now and that no other idle seat is better placed for."""
-        parsing = [other.job for other in self._seats if other.job is not None and other.job.heavy]
-        left = self.budget - sum(job.need_bytes for job in parsing)
+        running = [other.job for other in self._seats if other.job is not None]
+        slow = [job for job in running if not job.is_short]
+        left = self.budget - sum(job.need_bytes for job in running if job.heavy)
+        full = bool(slow) and len(slow) >= self.heavy
         # Only the first parse of the queue: small ones that pass it by would keep a large one out for ever.
         parse = next((job for job in self._pending if job.heavy), None)
-        if parse is not None and parsing and (len(parsing) >= self.heavy or parse.need_bytes > left):
+        if parse is not None and (full or (parse.need_bytes > left and any(job.heavy for job in running))):
             parse = None
-        allowed = [job for job in self._pending if not job.heavy or job is parse]
+        allowed = [job for job in self._pending if job is parse or job.is_short or (job.long and not full)]
         for job in allowed:
             if job.key in seat.warm:
                 return job
@@ -241,15 +277,20 @@ class Pool:
         while len(deaths) < 2:
             try:
                 with self._changed:
-                    if job.cancelled:
-                        raise Cancelled(job.name)
+                    if job.stopped is not None:
+                        raise job.stopped
                     job.process = seat.start()
+                    # The start of a process is not the question's fault.
+                    job.running_since = time.monotonic() if job.process.started else None
                 return self._run(seat, job.process, job)
             except (EOFError, OSError, ValueError) as error:
                 deaths.append(seat.bury(error))
                 job.restart()
-                if job.cancelled:
-                    raise Cancelled(job.name) from error
+                if job.stopped is not None:
+                    raise job.stopped from error
+                if job.gives_way:
+                    job.gives_way = False
+                    raise _GaveWay from error
                 log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.name, job.about)
         raise deaths[-1].error(job.about)
 
@@ -258,7 +299,8 @@ class Pool:
         worker.send(process.questions, job.question)
         while True:
             message = worker.receive(process.answers)
-            process.started = True
+            if not process.started:
+                process.started, job.running_since = True, time.monotonic()
             match message:
                 case Progress():
                     job.report(message)
@@ -276,13 +318,17 @@ class Pool:
 class _Seat(Seat):
     """The place of one worker process, and its job."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, memo_bytes: int) -> None:
+        super().__init__(memo_bytes)
         self.job: Job[Any] | None = None
 
     @property
     def idle(self) -> bool:
         return self.job is None
+
+
+class _GaveWay(Exception):
+    """A job was ended to let others pass; it goes back to the queue."""
 
 
 class WorkerBug(TorchTraceError):

@@ -22,9 +22,9 @@ _MEMORY_CODES = (137, -signal.SIGKILL)
 class Process:
     """A worker process, and the last that it wrote to its standard error, which goes on to ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, memo_bytes: int) -> None:
         self._popen = subprocess.Popen(
-            interpreter.command(),
+            interpreter.command(memo_bytes),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -118,7 +118,8 @@ class Death:
 class Seat:
     """The place of one worker process; ``warm`` are the keys it worked on last."""
 
-    def __init__(self) -> None:
+    def __init__(self, memo_bytes: int) -> None:
+        self._memo_bytes = memo_bytes
         self.warm: OrderedDict[str, None] = OrderedDict()
         self.process: Process | None = None
 
@@ -135,7 +136,7 @@ class Seat:
         """Returns the running process of this seat. Raises OSError when none can be started."""
         if self.process is None or self.process.poll() is not None:
             self.end()
-            self.process = Process()
+            self.process = Process(self._memo_bytes)
         return self.process
 
     def bury(self, error: Exception) -> Death:

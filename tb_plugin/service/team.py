@@ -6,6 +6,7 @@ No process ever holds more than one profile's columns for it, and a profile whos
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,8 +17,9 @@ from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, 
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_named, model_of
 from tb_plugin.service.catalog import Entry
-from tb_plugin.service.loader import Loader, file_of
-from tb_plugin.service.pool import Job, Workers
+from tb_plugin.service.job import Job
+from tb_plugin.service.loader import LEASE_SECONDS, Loader, file_of
+from tb_plugin.service.pool import Workers
 from tb_plugin.service.together import WritePart
 from tb_plugin.storage.cache import FileStore
 
@@ -42,6 +44,8 @@ class Team:
         self._workers = workers
         self._store = store
         self._jobs: dict[str, Job[str]] = {}
+        self._asked: dict[str, float] = {}
+        """When somebody last asked for a part that is being computed, monotonic seconds."""
         self._lock = threading.Lock()
 
     def gather(self, entries: Sequence[Entry], analysis: Analysis[Any], params: Params, wait: bool = False) -> _State:
@@ -60,6 +64,15 @@ class Team:
                     self._loader.wait(entry, lambda fraction: None)
                 except TorchTraceError:
                     continue  # the next round says so
+
+    def end_leases(self) -> None:
+        """Lets go of parts under way that nobody asked about for LEASE_SECONDS."""
+        oldest = time.monotonic() - LEASE_SECONDS
+        with self._lock:
+            late = [key for key, asked in self._asked.items() if asked < oldest]
+            jobs = [self._jobs.pop(key) for key in late if self._asked.pop(key) and key in self._jobs]
+        for job in jobs:
+            self._workers.leave(job)
 
     def _advance(self, entry: Entry, analysis: Analysis[Any], params: Params, state: _State, wait: bool) -> None:
         params = replace(params, table=None)
@@ -96,6 +109,7 @@ class Team:
                 question = WritePart(file_of(entry), analysis.id, params, target)
                 job = self._workers.submit(question, key=entry.path, about=entry.found.url)
                 self._jobs[key] = job
+            self._asked[key] = float("inf") if wait else time.monotonic()
         if not wait and not job.future.done():
             return None
         try:
@@ -110,6 +124,7 @@ class Team:
         finally:
             with self._lock:
                 self._jobs.pop(key, None)
+                self._asked.pop(key, None)
         self._store.evict(keep=path)
         return path
 

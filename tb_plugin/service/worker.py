@@ -79,8 +79,8 @@ def receive_question(stream: IO[bytes]) -> Question[object]:
     return question
 
 
-def main() -> None:
-    """Serves tasks until the parent closes the pipe or dies."""
+def main(memo_bytes: int) -> None:
+    """Remembers at most ``memo_bytes`` of numbers, and answers questions until the parent closes the pipe or dies."""
     leave_out_pandas()
     # Ctrl-C reaches the whole process group: the parent decides what happens then.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -90,6 +90,9 @@ def main() -> None:
     send(answers, Started())
     questions: queue.SimpleQueue[Question[object]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
+    from tb_plugin.trace.memo import MEMO
+
+    MEMO.limit_bytes = memo_bytes
     from tb_plugin.service.opened import OpenModels  # with everything that must not bring pandas along
 
     models = OpenModels()

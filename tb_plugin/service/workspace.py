@@ -24,12 +24,14 @@ from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
 from tb_plugin.models.base import Model
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
+from tb_plugin.service.asking import Desk
 from tb_plugin.service.catalog import PARTS, Entry, Place, ProfileCatalog, problem_of
 from tb_plugin.service.discovery import Root, Scanner
+from tb_plugin.service.job import Answer
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import Ready
-from tb_plugin.service.pool import Answer, Workers
+from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Progress, Question
 from tb_plugin.service.selection import chosen_steps, window_of
 from tb_plugin.service.stacks import SUFFIXES
@@ -82,6 +84,8 @@ class Workspace:
         self._store = store
         self._loader = Loader(catalog, workers, store)
         self._team = Team(self._loader, workers, store)
+        self._desk = Desk(workers)
+        catalog.ticked = self._tick
         self._warmed = False
 
     def runs(self) -> Catalog:
@@ -242,6 +246,11 @@ class Workspace:
         stream.seek(0)
         return Download(Path(found.names[0]).name, size, chunks())
 
+    def _tick(self) -> None:
+        """Ends what nobody asks about any more."""
+        self._loader.end_leases()
+        self._team.end_leases()
+
     def close(self) -> None:
         """Ends the scan and the workers."""
         self.catalog.stop()
@@ -322,16 +331,15 @@ class Workspace:
         key = "|".join(path for _, path in ready)
         named = ", ".join(worker for worker, _ in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
         question = ask(tuple(ready), analysis.id, params, steps)
-        return self._workers.submit(question, key=key, about=f"{analysis.title} of {named}").future.result()
+        return self._desk.ask(question, key, f"{analysis.title} of {named}")
 
     def _run(self, entry: Entry, question: Question[Answer], heavy: bool = False) -> Answer | None:
         """Has a worker answer a question about a loaded profile; None when its columns are lost, and it loads anew.
 
         Raises what the answer raised.
         """
-        job = self._workers.submit(question, key=entry.path, heavy=heavy, about=entry.found.url)
         try:
-            return job.future.result()
+            return self._desk.ask(question, entry.path, entry.found.url, heavy)
         except KeptLost:
             self._loader.lose(entry)
             self._loader.begin(entry)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+import socket
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from urllib.parse import quote
 
 from tensorboard.backend import http_util
@@ -17,6 +19,7 @@ from tb_plugin.analyses.timeline.tiles import parse_tiles
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads import Profile
 from tb_plugin.payloads.export import to_json
+from tb_plugin.service.asking import waiting_for
 from tb_plugin.service.catalog import PARTS, Place
 from tb_plugin.service.workspace import Download, Workspace
 from tb_plugin.web.origin import check_host, check_site
@@ -56,7 +59,8 @@ class Routes:
             check_host(environ)
             if request.method not in ("GET", "HEAD"):
                 raise MethodNotAllowed(f"{request.method} is not answered.", request.path, "Use GET.")
-            response = self._answer(request)
+            with waiting_for(partial(_has_gone, environ.get("werkzeug.socket"))):
+                response = self._answer(request)
         except Exception as error:  # the edge of HTTP
             status, body = problem_json(error)
             response = _json(request, body, status)
@@ -142,6 +146,19 @@ class Routes:
         if isinstance(answer, Profile):
             return _profile(request, answer)
         return _stream(request, answer, _STACKS[form])
+
+
+def _has_gone(connection: object) -> bool:
+    """Whether the client closed its connection. A server that does not give its socket away: nobody knows, so no."""
+    unblocked = getattr(socket, "MSG_DONTWAIT", 0)
+    if not isinstance(connection, socket.socket) or not unblocked:
+        return False
+    try:
+        return connection.recv(1, socket.MSG_PEEK | unblocked) == b""
+    except (BlockingIOError, TimeoutError):  # it is there, and silent
+        return False
+    except OSError:
+        return True
 
 
 def _place(request: Request) -> Place:

@@ -58,3 +58,33 @@ def test_runs_by_definition(found: list[tuple[int, int, int]]) -> None:
         *(np.array([r[i] for r in found], np.int64) for i in (1, 2))
     )
     assert grouping.group(runs).of.tolist() == grouping.group(np.array(expected, np.int64)).of.tolist()
+
+
+@pytest.mark.parametrize("few", [0, 1000], ids=["many rows", "few rows"])
+@given(st.lists(st.tuples(st.integers(-1, 20), st.integers(0, 1), st.integers(0, 1)), max_size=20))
+def test_paths_by_definition(few: int, found: list[tuple[int, int, int]]) -> None:
+    """Rows share a number when their labels agree all the way up."""
+    parent = [min(above, row - 1) for row, (above, _, _) in enumerate(found)]
+    expected: list[tuple[object, ...]] = []
+    for row, labels in enumerate(found):
+        expected.append((*(expected[parent[row]] if parent[row] >= 0 else ()), labels[1:]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "_FEW", few)
+        paths = grouping.Forest(np.array(parent, np.int32)).paths(
+            *(np.array([row[i] for row in found], np.int64) for i in (1, 2))
+        )
+    same = [[a == b for a in expected] for b in expected]
+    assert [[a == b for a in paths.tolist()] for b in paths.tolist()] == same
+
+
+def test_calls_that_nest_deep_are_not_numbered_level_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """60,000 nested events of one time: a level of one row each."""
+    calls = []
+    real = grouping.numbered
+    monkeypatch.setattr(grouping, "numbered", lambda values: calls.append(len(values)) or real(values))
+    n = 3000
+    forest = grouping.Forest(np.arange(-1, n - 1, dtype=np.int32))
+    label = np.arange(n, dtype=np.int64) % 7
+    assert forest.paths(label, label).tolist() == list(range(n))
+    assert forest.runs(np.zeros(n, np.int64), label).tolist() == list(range(n))
+    assert len(calls) <= 3

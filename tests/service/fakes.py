@@ -20,9 +20,10 @@ from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.service.budget import need_bytes, seen_sizes
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery import Root, Scanner
+from tb_plugin.service.job import Job
 from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.parse import Parse
-from tb_plugin.service.pool import Job, Pool
+from tb_plugin.service.pool import Pool
 from tb_plugin.service.question import Progress, Question, Report
 from tb_plugin.service.summary import Summary
 from tb_plugin.storage.files import Folder

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
-from tb_plugin.service.pool import InlineWorkers, Job, Pool, WorkerBug, default_size
+from tb_plugin.service.job import Job
+from tb_plugin.service.pool import InlineWorkers, Pool, WorkerBug, default_size
 from tests.service.fakes import Arrays, Chatty, DieTimes, Echo, Noisy, Pid, Refuse, Slow, Stumble, until
 
 

@@ -15,7 +15,8 @@ import pytest
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.service.budget import PROCESS_BYTES, room_bytes
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers, Job
+from tb_plugin.service.job import Job
+from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tests.service.fakes import catalog_of, need_of, write_trace

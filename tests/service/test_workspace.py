@@ -79,7 +79,8 @@ def test_found_loading_ready(tmp_path, opened):
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = opened(tmp_path / "logs")
     first = workspace.profile(Place())
-    assert (first.state, first.views, first.read) == ("loading", [], None)
+    assert (first.state, first.read, first.default_view) == ("loading", None, "overview")
+    assert all(view.available for view in first.views) and "overview" in [view.id for view in first.views]
     assert until(lambda: 0 < workspace.profile(Place()).fraction < 1)
     assert until(lambda: state(workspace) == "ready")
     ready = workspace.profile(Place())
