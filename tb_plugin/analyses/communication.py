@@ -32,7 +32,7 @@ _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
 
 
 def exposed(trace: TraceTable) -> Ranges:
-    """When communication is all that happens: nothing computes, and no copy or set runs on a device."""
+    """Returns when communication is all that happens: nothing computes, and no copy or set runs on a device."""
     talking = communicating(trace)
     if not len(talking):
         return EMPTY
@@ -41,18 +41,18 @@ def exposed(trace: TraceTable) -> Ranges:
 
 
 def communicating(trace: TraceTable) -> Ranges:
-    """When a collective is under way, on any thread or device."""
+    """Returns when a collective is under way, on any thread or device."""
     return _covered(trace, communicates(trace))
 
 
 def computing(trace: TraceTable) -> Ranges:
-    """When a kernel other than communication runs; in a trace without such kernels, when the host computes."""
+    """Returns when a kernel other than communication runs; in a trace without such kernels, when the host computes."""
     kernels = _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     return kernels if len(kernels) else _host_computation(trace)
 
 
 def communicates(trace: TraceTable) -> Bool:
-    """Which rows are communication.
+    """Returns which rows are communication.
 
     Collective kernels; with them on the host only the work of process groups that run there (gloo, MPI, UCC). Without
     kernels the work of any process group, and where not even that was recorded the calls of collectives.
@@ -67,7 +67,7 @@ def communicates(trace: TraceTable) -> Bool:
 
 
 def calls_collective(trace: TraceTable) -> Bool:
-    """Which rows of the host are calls of collectives, whether they communicate there or on a device."""
+    """Returns which rows of the host are calls of collectives, whether they communicate there or on a device."""
     return trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
 
 

@@ -90,17 +90,17 @@ class Modules:
     borrows = OWN_ONLY
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs module calls."""
+        """Returns why a trace without module calls has no such view, else None."""
         if (trace.kind == EventKind.MODULE).any():
             return None
         return Missing("The trace holds no calls of nn.Module.", trace.recorder.todo("view.modules"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps."""
+        """Returns the chosen steps: nothing else matters."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """The tree and the table over all places. Raises BadRequest for unknown steps."""
+        """Returns the tree and the table over all places. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         calls = module_calls(trace, selection)
         keys = _columns(calls)
@@ -114,12 +114,12 @@ class Modules:
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or its table."""
+        """Returns the page or its table."""
         return answer_view(self, parts[0], params)
 
 
 def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
-    """Every chosen module call with the host, device and backward time that is its own."""
+    """Returns every chosen module call with the host, device and backward time that is its own."""
     rows = selection.of(trace, EventKind.MODULE)
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows])
     end = trace.end_ns[rows]

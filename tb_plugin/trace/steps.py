@@ -41,7 +41,7 @@ class DeviceWork:
 
 
 def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: DeviceWork) -> Steps:
-    """Steps from their host annotations, sorted by start. Raises nothing; no annotation means no steps."""
+    """Returns steps from their host annotations, sorted by start. Raises nothing; no annotation means no steps."""
     if not labels:
         return Steps()
     start, end, count = _extend(host_start, host_end, work)
@@ -58,7 +58,7 @@ def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: Devi
 
 
 def whole_trace(start: int, end: int, work: DeviceWork) -> Steps:
-    """The one step of a trace in which none was recorded: all host operators and what they launched."""
+    """Returns the one step of a trace in which none was recorded: all host operators and what they launched."""
     host_start, host_end = np.array([start], np.int64), np.array([end], np.int64)
     extended_start, extended_end, _ = _extend(host_start, host_end, work)
     return Steps((WHOLE_TRACE,), extended_start, extended_end, host_start, host_end, recorded=False)

@@ -62,7 +62,7 @@ class _Sides:
 
     @property
     def slower(self) -> bool:
-        """Whether the experiment's step is the longer one, or nobody knows."""
+        """Returns whether the experiment's step is the longer one, or nobody knows."""
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
 
 
@@ -77,15 +77,15 @@ class Diff:
     borrows = BORROWED
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Any two traces can be compared."""
+        """Returns None: any two traces can be compared."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps."""
+        """Returns the chosen steps: nothing else matters."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """What one side contributes besides what it borrows: its call tree and its devices. Raises BadRequest."""
+        """Returns what one side contributes besides what it borrows: its call tree and its devices. Raises BadRequest."""
         selection = select_rows(trace, params.steps)
         names = [
             METRICS.figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name
@@ -100,7 +100,7 @@ class Diff:
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
+        """Returns the page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
         sides = _sides(parts[0], parts[-1], params)
         # A page of one table needs no other; an unknown name gets all, so that the error can list them.
         wanted = [table for table in TABLES if table.name == params.table] or TABLES

@@ -35,7 +35,7 @@ class Pair:
 def align(
     left: Sequence[Node], left_parent: Sequence[int], right: Sequence[Node], right_parent: Sequence[int]
 ) -> list[Pair]:
-    """All nodes of both trees, matched where they are the same, in pre-order. Parents stand before children.
+    """Returns all nodes of both trees, matched where they are the same, in pre-order. Parents stand before children.
 
     Modules are matched in order of their first call, with gaps; everything else is one node per name and parent, and
     matched by it. Below a node that only one side has stand the nodes of the other side that it wraps. Swapping the
@@ -106,7 +106,9 @@ def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
 
 
 def sequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Positions of the same nodes in two sequences, increasing on both sides: as many as possible, equal names first.
+    """Returns positions of the same nodes in two sequences, increasing on both sides: as many as possible.
+
+    Equal names go before equal classes.
 
     Symmetric: ``sequence(b, a)`` is ``sequence(a, b)`` with its sides swapped.
     """

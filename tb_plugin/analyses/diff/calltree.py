@@ -49,7 +49,7 @@ class _Rows:
 
 
 def call_tree(trace: TraceTable, selection: Selection) -> Frame:
-    """The nodes of the chosen rows, parents before children, siblings by first occurrence.
+    """Returns the nodes of the chosen rows, parents before children, siblings by first occurrence.
 
     Columns: ``tree_node`` (position), ``parent_node`` (-1 = none), ``node_kind``, ``name``, ``calls``, ``host_ns``,
     ``device_ns``: nanoseconds of it and everything beneath, summed over all calls and threads. ``host_ns`` leaves out

@@ -19,7 +19,7 @@ AGAINST_FROM = 0.5
 
 
 def findings(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> Notices:
-    """The leading part first, then what makes the comparison unfair."""
+    """Returns the leading part first, then what makes the comparison unfair."""
     notices = []
     if base_step is not None and exp_step is not None:
         notices.append(_leading(base_step, exp_step))
@@ -28,7 +28,7 @@ def findings(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTi
 
 
 def settings(base: Part, exp: Part) -> Frame:
-    """What the files say of machine, software and profiler options, where the two differ."""
+    """Returns what the files say of machine, software and profiler options, where the two differ."""
     ours, theirs = _settings(base), _settings(exp)
     rows = [
         {"setting": key, "base_setting": ours.get(key), "exp_setting": theirs.get(key)}

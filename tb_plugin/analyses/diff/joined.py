@@ -55,13 +55,13 @@ class Scaling:
 
     @property
     def window(self) -> str:
-        """For the definition of a number."""
+        """Returns the window that a definition of a number names."""
         return "mean of the chosen steps" if self.per == PER_STEP else "sum over the chosen steps, else the whole trace"
 
 
 @remembered
 def join(base: Part, table: Joined, exp: Part, measure: str, scaling: Scaling, *, slower: bool) -> Frame:
-    """One row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank most."""
+    """Returns one row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank."""
     measures = _measures(table, (base, exp), measure)
     values = ["calls", *measures]
     left = _side(base.frames.get(table.name), table.keys, values, "base")
@@ -94,13 +94,13 @@ def join(base: Part, table: Joined, exp: Part, measure: str, scaling: Scaling, *
 
 
 def ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
-    """``exp / base``; null where the baseline is 0."""
+    """Returns ``exp / base``; null where the baseline is 0."""
     whole = base.cast(pa.float64(), safe=False)
     return pc.divide(exp.cast(pa.float64(), safe=False), pc.if_else(pc.equal(whole, 0), None, whole))
 
 
 def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
-    """Metrics of the compared columns, with the measure in their definitions. ``measure`` is a key of METRICS."""
+    """Returns metrics of the compared columns, with the measure in their definitions. ``measure`` is a key of METRICS."""
     of = METRICS[measure]
     keys = ("base_ns", "exp_ns", "delta_ns", "time_ratio")
     return {

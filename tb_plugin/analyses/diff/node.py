@@ -17,5 +17,5 @@ class Node(NamedTuple):
 
     @property
     def base(self) -> tuple[str, str]:
-        """The node without the number of its instance."""
+        """Returns the node without the number of its instance."""
         return self.kind, _INSTANCE.sub("", self.name)

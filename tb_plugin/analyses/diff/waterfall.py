@@ -22,7 +22,7 @@ class StepTime:
 
 
 def step_time(part: Part, count: int) -> StepTime | None:
-    """The Overview's steps divided by ``count``; None where the part holds none.
+    """Returns the Overview's steps divided by ``count``; None where the part holds none.
 
     Each running sum is rounded, not each part: so every part is within a nanosecond of its mean, and they sum to the
     rounded mean of the whole.
@@ -40,12 +40,12 @@ def step_time(part: Part, count: int) -> StepTime | None:
 
 
 def difference(base: StepTime, exp: StepTime) -> dict[str, int]:
-    """Experiment less baseline, part by part, in order of priority; sums to the difference of the totals."""
+    """Returns experiment less baseline, part by part, in order of priority; sums to the difference of the totals."""
     return {metric.key: exp.parts[metric.key] - base.parts[metric.key] for metric in exp.metrics}
 
 
 def leading_part(base: StepTime, exp: StepTime) -> str:
-    """The part that changed most in the direction of the whole; the same from both sides."""
+    """Returns the part that changed most in the direction of the whole; the same from both sides."""
     parts = difference(base, exp)
     slower = exp.total_ns >= base.total_ns
     return max(parts, key=lambda part: (parts[part] if slower else -parts[part], part))

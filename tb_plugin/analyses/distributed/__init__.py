@@ -49,21 +49,21 @@ class Distributed:
     borrows = OWN_ONLY
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs at least one collective."""
+        """Returns why a trace without collectives has no such view, else None."""
         if trace.is_collective.any():
             return None
         return Missing("The trace holds no communication between processes.", trace.recorder.todo("view.distributed"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """One part of a profile serves every question: steps are chosen in ``answer``."""
+        """Returns nothing to tell parts apart: one serves every question, steps are chosen in ``answer``."""
         return ()
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """What one worker contributes. Raises BadRequest for unknown steps."""
+        """Returns what one worker contributes. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The view of all parts together, or one page of one table."""
+        """Returns the view of all parts together, or one page of one table."""
         params = replace(params, steps=_steps(parts, params))
         data = together(tuple(parts), params.steps)
         tables = frames(data)

@@ -61,7 +61,7 @@ class _About:
     destination: int = -1
 
     def filled(self, other: _About) -> _About:
-        """With what only the other says about the same collective."""
+        """Returns this with what only the other says about the same collective."""
         if other.collective != self.collective:
             return self
         mine, theirs = asdict(self), asdict(other)
@@ -69,7 +69,7 @@ class _About:
 
 
 def calls_of(trace: TraceTable) -> list[Call]:
-    """All collectives in order of their start.
+    """Returns all collectives in order of their start.
 
     A device kernel that communicates is a call of its own, for its own time: the host call that launched it is not
     communication. Without such kernels the work of the process group on its own thread (``gloo:all_reduce``) is the call,
@@ -213,7 +213,7 @@ class _Facts:
         self._rank = rank if isinstance(rank, int) else -1
 
     def stated(self, row: int) -> _About | None:
-        """The collective's own metadata."""
+        """Returns the collective's own metadata."""
         at = self._stated.get(row)
         if at is None:
             return None
@@ -246,7 +246,7 @@ class _Facts:
         return stated
 
     def of(self, members: list[int]) -> _About:
-        """Of a call on the host: its metadata, else its names and the shapes of its inputs."""
+        """Returns of a call on the host its metadata, else its names and the shapes of its inputs."""
         for row in members:
             about = self.stated(row)
             if about is not None:
@@ -295,7 +295,7 @@ def _is_shape(shape: Any) -> bool:
 
 
 def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The process groups that ``distributedInfo`` lists."""
+    """Returns the process groups that ``distributedInfo`` lists."""
     info = metadata.get("distributedInfo")
     groups = info.get("pg_config") if isinstance(info, dict) else None
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []

@@ -21,6 +21,6 @@ BYTES_OF = {name: size for size, names in _BYTES.items() for name in names.split
 
 
 def element_bytes(dtype: str) -> int | None:
-    """Bytes of one element; None for a dtype that no PyTorch has."""
+    """Returns the bytes of one element; None for a dtype that no PyTorch has."""
     name = dtype.strip().lower().removeprefix("torch.").replace("c10::", "").replace("at::", "")
     return BYTES_OF.get("_".join(name.split()))

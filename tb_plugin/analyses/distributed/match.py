@@ -39,7 +39,7 @@ class Calls:
 
 
 def codes(*columns: Int64) -> Int64:
-    """A code for each row of some columns of whole numbers of equal length; codes are less than twice the rows."""
+    """Returns a code for each row of some columns of whole numbers of equal length; codes are less than twice the rows."""
     code, count, rows = np.zeros(len(columns[0]), np.int64), 1, len(columns[0])
     for column in columns:
         if rows and (column.min() < 0 or column.max() >= rows):
@@ -57,7 +57,7 @@ def _dense(column: Int64) -> Int64:
 
 
 def occurrence(key: Int64) -> Int64:
-    """How many rows before each have the same key."""
+    """Returns how many rows before each have the same key."""
     order = np.argsort(key, kind="stable")
     ordered = key[order]
     first = np.searchsorted(ordered, ordered, side="left")
@@ -67,7 +67,7 @@ def occurrence(key: Int64) -> Int64:
 
 
 def match(calls: Calls) -> Int64:
-    """For each call the number of its collective, 0, 1, ...; -1 for a call that no other worker has.
+    """Returns for each call the number of its collective, 0, 1, ...; -1 for a call that no other worker has.
 
     By process group and sequence number where every call of the group has one, else by aligning the sequences of
     (collective, dtype, elements) inside each step, so that one missing call shifts nothing.
@@ -164,7 +164,7 @@ def _partners(common: Sequence[int], mine: Sequence[int]) -> list[int | None]:
 
 
 def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Positions in both of a longest common subsequence; none where the sequences are too long to align.
+    """Returns positions in both of a longest common subsequence; none where the sequences are too long to align.
 
     Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` says that the common length grows at
     that item of ``first`` within ``second[:j + 1]``, so a whole line of the table is one addition of long integers.

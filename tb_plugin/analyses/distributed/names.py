@@ -31,7 +31,7 @@ UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
 
 
 def collective_name(text: str) -> str:
-    """``allreduce``, ``c10d::allreduce_``, ``nccl:all_reduce``, ``ncclKernel_AllReduce_RING...`` -> ``all_reduce``."""
+    """Returns the common spelling: ``all_reduce`` for ``c10d::allreduce_``, ``nccl:all_reduce``, ``ncclKernel_AllReduce_RING``."""
     for pattern in (BACKEND, _DISPATCHER):
         if found := pattern.match(text):
             text = found.group(found.lastindex or 1)
@@ -44,14 +44,14 @@ def collective_name(text: str) -> str:
 
 
 def moved_elements(collective: str, inside: int, outside: int) -> int:
-    """Elements behind S of nccl-tests: the larger buffer where the two differ by the group's size. -1 = unknown."""
+    """Returns the elements of S of nccl-tests: the larger buffer where both differ by the group's size. -1 = unknown."""
     if collective in ("all_gather", "gather", "scatter", "broadcast", "recv"):
         return max(inside, outside)
     return inside if inside >= 0 else outside
 
 
 def bus_factor(collective: str, ranks: int) -> float | None:
-    """Bus bandwidth over algorithm bandwidth (nccl-tests); None where there is none."""
+    """Returns bus bandwidth over algorithm bandwidth (nccl-tests); None where there is none."""
     if ranks < 1:
         return None
     if collective == "all_reduce":

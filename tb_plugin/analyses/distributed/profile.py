@@ -39,7 +39,7 @@ DEVICE = {
 
 
 def profile_part(trace: TraceTable, params: Params) -> Part:
-    """Everything about one worker that an answer needs. Raises BadRequest for unknown steps."""
+    """Returns everything about one worker that an answer needs. Raises BadRequest for unknown steps."""
     chosen_steps(trace, params.steps)
     calls = calls_of(trace)
     info = trace.metadata.get("distributedInfo")
@@ -62,17 +62,17 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
 def frame(
     name: str, title: str, data: pa.Table, key: tuple[str, ...], name_column: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
-    """A table whose columns are all metrics."""
+    """Returns a table whose columns are all metrics."""
     return Frame(name, title, METRICS.columns(*data.column_names, hidden=hidden), data, key, name_column)
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
-    """Rows that all have the keys of ``schema``."""
+    """Returns a table of rows that all have the keys of ``schema``."""
     return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in schema.items()})
 
 
 def calls_table(calls: Sequence[Call]) -> pa.Table:
-    """Calls by number; what is not known is null."""
+    """Returns calls by number; what is not known is null."""
     return table(CALL, [_call_row(i, call) for i, call in enumerate(calls)])
 
 

@@ -36,7 +36,7 @@ _SINGLE_FIRST = (
 
 @remembered
 def frames(data: Together) -> Mapping[str, Frame]:
-    """The tables of the view by name."""
+    """Returns the tables of the view by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
     steps = {"worker": pa.string(), **STEP, "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64()}
     every = [
@@ -65,7 +65,7 @@ def frames(data: Together) -> Mapping[str, Frame]:
 
 
 def worker_rows(data: Together) -> list[Row]:
-    """One row a worker: sums over the chosen steps."""
+    """Returns one row a worker: sums over the chosen steps."""
     seen, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = np.flatnonzero(seen.matched)[np.unique(seen.match[seen.matched], return_index=True)[1]]
@@ -99,7 +99,7 @@ def worker_rows(data: Together) -> list[Row]:
 
 
 def step_rows(data: Together) -> list[Row]:
-    """One row for each worker and step."""
+    """Returns one row for each worker and step."""
     latency, wait, transfer = (times.tolist() for times in data.times)
     position = {label: i for i, label in enumerate(data.labels)}
     rows = []

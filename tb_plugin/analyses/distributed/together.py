@@ -52,16 +52,16 @@ class Seen:
 
     @property
     def moving_ns(self) -> Int64:
-        """When the transfer begins."""
+        """Returns when the transfer of each call begins."""
         return self.end_ns - self.waiting.transfer_ns
 
     @property
     def matched(self) -> Bool:
-        """Another worker has the call as well."""
+        """Returns whether another worker has each call as well."""
         return self.match >= 0
 
     def take(self, keep: Bool) -> Seen:
-        """Some of the rows."""
+        """Returns some of the rows."""
         w = self.waiting
         return Seen(
             self.data.filter(pa.array(keep)), self.worker[keep], self.step[keep], self.start_ns[keep],
@@ -85,12 +85,12 @@ class Together:
 
     @property
     def alone(self) -> bool:
-        """One worker only: nothing can be matched."""
+        """Returns whether there is one worker only: nothing can be matched then."""
         return len(self.names) == 1
 
     @cached_property
     def times(self) -> tuple[Int64, Int64, Int64]:
-        """Latency, waiting and transfer in nanoseconds, each [worker, step]: lengths of unions.
+        """Returns latency, waiting and transfer in nanoseconds, each [worker, step]: lengths of unions.
 
         The last column is of calls in no step. Waiting and transfer are 0 for one worker alone.
         """
@@ -104,7 +104,7 @@ class Together:
 
     @cached_property
     def caused_ns(self) -> Int64:
-        """For each worker how long the others wait for it, summed over workers and steps as the times are."""
+        """Returns for each worker how long the others wait for it, summed over workers and steps as the times are."""
         seen, m = self.seen, self.seen.matched
         return caused_ns(
             self._place[m], seen.start_ns[m], seen.moving_ns[m], seen.end_ns[m], seen.waiting.last[m], len(self.names)
@@ -115,12 +115,12 @@ class Together:
         return self.seen.worker * (len(self.labels) + 1) + self.seen.step
 
     def count(self, rows: Bool) -> Int64:
-        """How many of the chosen calls each worker has."""
+        """Returns how many of the chosen calls each worker has."""
         return np.bincount(self.seen.worker[rows], minlength=len(self.names))
 
 
 def together(parts: tuple[Part, ...], chosen: tuple[str, ...] | None) -> Together:
-    """Matches whole traces, then keeps the calls and steps that were chosen."""
+    """Returns all workers: matches whole traces, then keeps the calls and steps that were chosen."""
     return _together(parts[0], parts, chosen)
 
 
@@ -245,7 +245,7 @@ def _numbers(data: pa.Table, key: str) -> Int64:
 
 
 def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
-    """A column of texts as positions in the list of its distinct texts."""
+    """Returns a column of texts as positions in the list of its distinct texts."""
     encoded = data[key].combine_chunks().dictionary_encode()
     positions: Int64 = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return positions, encoded.dictionary.to_pylist()

@@ -37,7 +37,7 @@ class Waiting:
 
 
 def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_here: bool) -> Waiting:
-    """Times of matched calls.
+    """Returns the times of matched calls.
 
     ``label`` is what ``match`` returned, ``group_size`` the ranks of each call's group (-1 = not recorded: then the group is
     what takes part in it here if ``all_here``, else it is not known to be complete).
@@ -88,7 +88,7 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> I
 
 
 def caused_ns(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64, workers: int) -> Int64:
-    """For each of the workers how long the others wait for it, nanoseconds.
+    """Returns for each of the workers how long the others wait for it, nanoseconds.
 
     Of each key (a worker in a step) it is the length of the union of the waits that it causes there, less what is transfer
     of another call. Rows are calls: they wait from ``start`` to ``moving`` for worker ``last`` and move data until ``end``.

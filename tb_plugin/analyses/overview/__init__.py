@@ -50,15 +50,15 @@ class Overview:
     borrows = OWN_ONLY
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """The overview applies to every trace."""
+        """Returns None: the overview applies to every trace."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps."""
+        """Returns the chosen steps: nothing else matters."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """All numbers of the page. Raises BadRequest for unknown steps."""
+        """Returns all numbers of the page. Raises BadRequest for unknown steps."""
         steps = _chosen(trace.steps, chosen_steps(trace, params.steps))
         breakdown = break_down(trace, steps)
         window = (int(steps.start_ns[0]), int(steps.end_ns[-1])) if len(steps.label) else None
@@ -92,7 +92,7 @@ class Overview:
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or its table of steps."""
+        """Returns the page or its table of steps."""
         return answer_view(self, parts[0], params)
 
 

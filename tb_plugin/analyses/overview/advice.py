@@ -50,7 +50,7 @@ class Situation:
 
 
 def recommendations(situation: Situation) -> list[Notice]:
-    """The notices of all rules that apply, in the order of the rules."""
+    """Returns the notices of all rules that apply, in the order of the rules."""
     rules = (
         _data_loading,
         _data_parallel,
@@ -258,7 +258,7 @@ class MatrixEligible:
 
 @remembered
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
-    """Kernel time of the innermost eligible operators over that of all operators, of the whole trace."""
+    """Returns the kernel time of the innermost eligible operators over that of all operators, of the whole trace."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)

@@ -42,14 +42,14 @@ def _setting(key: str, title: str, value: object) -> Figure:
 
 
 def configuration(trace: TraceTable) -> Figures:
-    """Everything the file says about the machine, the software, the process group and the profiler's options."""
+    """Returns what the file says about the machine, the software, the process group and the profiler's options."""
     figures = _software(trace.metadata)
     figures.append(_setting("profiler_options", "Profiler options", _options(trace.metadata) or "none recorded"))
     return Figures("configuration", "Configuration", "as the file states it", figures)
 
 
 def head_settings(head: Mapping[str, object]) -> list[Figure]:
-    """What is known before any event was read: keys may follow the events, so that what is missing is not said."""
+    """Returns what is known before any event was read: keys may follow the events, so that what is missing is not said."""
     figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
     figures += _software(head)
     if on := _options(head):
@@ -117,7 +117,7 @@ def _title(device: DeviceInfo, text: str) -> str:
 
 
 def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None) -> Figures:
-    """One device: what it is, and how well it was used."""
+    """Returns one device: what it is, and how well it was used."""
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),
         Figure(METRICS.metric("capability"), device.capability),

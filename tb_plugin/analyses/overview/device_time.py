@@ -44,7 +44,7 @@ class DeviceTime:
 
 @remembered
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
-    """The partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
+    """Returns the partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
     # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
     covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
     rows = np.flatnonzero((trace.device == device) & of_kind(trace.kind, *DEVICE_WORK) & covered)
@@ -83,7 +83,7 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
 
 
 def without_operator(trace: TraceTable, rows: Int64) -> Int64:
-    """Those of the device rows that no operator launched; not those launched before a window, where it was not read."""
+    """Returns those of the device rows that no operator launched; of a window not those launched before it."""
     launch = trace.launch[rows]
     known = (launch == MISSING) | (trace.start_ns[launch] >= trace.coverage.start_ns)
     alone: Int64 = rows[(trace.operator[rows] == MISSING) & known]
@@ -102,7 +102,7 @@ class DeviceRatios:
 
 
 def device_ratios(trace: TraceTable, device: int, window: tuple[int, int] | None, chosen: Int64) -> DeviceRatios:
-    """Ratios over the step window; those about matrix units are over the device's kernels among the ``chosen`` rows."""
+    """Returns ratios over the step window; those of matrix units over the device's kernels among the ``chosen`` rows."""
     kernels = np.flatnonzero((trace.device == device) & (trace.kind == EventKind.KERNEL))
     matrix = matrix_time(trace, chosen[trace.device[chosen] == device])
     on_matrix, unknown = matrix.used_ratio, matrix.unknown_ratio

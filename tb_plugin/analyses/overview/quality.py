@@ -16,7 +16,7 @@ from tb_plugin.trace.table import TraceTable
 
 
 def data_notices(trace: TraceTable) -> list[Notice]:
-    """What to know about the trace itself, most consequential first."""
+    """Returns what to know about the trace itself, most consequential first."""
     notices = [
         *_window(trace),
         *_reading(trace),

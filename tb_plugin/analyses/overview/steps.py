@@ -34,13 +34,13 @@ class Breakdown:
     total: Int64
 
     def mean(self, category: str) -> float | None:
-        """Mean over the steps, unrounded; None without steps."""
+        """Returns the mean over the steps, unrounded; None without steps."""
         return float(self.parts[category].mean()) if len(self.total) else None
 
 
 @remembered
 def shares(trace: TraceTable) -> Mapping[str, Ranges]:
-    """When each category has the time, whole trace, any thread or device: where it is active and none before it is.
+    """Returns when each category has the time, on any thread or device: where it is active and none before it is.
 
     ``other`` is what remains and has no ranges. Kept for the last traces: every choice of steps asks again.
     """
@@ -70,7 +70,7 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
 
 
 def break_down(trace: TraceTable, steps: Steps) -> Breakdown:
-    """Parts of each step by priority. What no category covers is ``other``."""
+    """Returns parts of each step by priority. What no category covers is ``other``."""
     start, end = steps.start_ns, steps.end_ns
     total = end - start
     left = total.copy()

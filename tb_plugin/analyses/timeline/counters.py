@@ -89,17 +89,17 @@ OTHER_COPIES = ("copies", "Copies, other")
 
 
 class CountersAnalysis(Detail):
-    """Counters of a window of the timeline."""
+    """The view of the counters in a window of the timeline."""
 
     id = "counters"
     title = "Counters"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the window and the number of bins; the steps are said, not applied."""
+        """Returns the window and the number of bins; the steps are said, not applied."""
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "width")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """All counters in the bins of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
+        """Returns all counters in the bins of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         width = whole_number(params, "width")
@@ -107,7 +107,7 @@ class CountersAnalysis(Detail):
         return Part(coverage, payloads={"counters": _counters(trace, start, end, bins)}, layout=("counters",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The counters."""
+        """Returns the counters."""
         return answer_view(self, parts[0], params)
 
 

@@ -135,17 +135,17 @@ _COLUMNS = (
 
 
 class Gaps(Detail):
-    """Gaps of the device streams in a window."""
+    """The view of the gaps of devices and their streams in a window."""
 
     id = "gaps"
     title = "Gaps"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the window and on how short a gap may be; the steps are said, not applied."""
+        """Returns the window and how short a gap may be; the steps are said, not applied."""
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Gaps of at least ``min_ns`` that touch ``[start_ns, end_ns)``, by default the whole trace. Raises BadRequest."""
+        """Returns the gaps of at least ``min_ns`` that touch ``[start_ns, end_ns)``, by default all. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         shortest = whole_number(params, "min_ns")
@@ -161,7 +161,7 @@ class Gaps(Detail):
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "gaps"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The figures and the first gaps, or a page of the list."""
+        """Returns the figures and the first gaps, or a page of the list."""
         return answer_view(self, parts[0], params)
 
 
@@ -182,7 +182,7 @@ class _Found:
     """When each device worked on any stream."""
 
     def take(self, chosen: Int64 | Bool) -> _Found:
-        """Some of the gaps."""
+        """Returns some of the gaps."""
         return _Found(
             self.start_ns[chosen], self.end_ns[chosen], self.next[chosen], self.of_stream[chosen],
             self.of_device[chosen], self.streams, self.busy,
@@ -368,7 +368,7 @@ class _Host:
         return np.append(self._trace.name, np.int32(MISSING))[rows]
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
-        """Of each stretch of time the longest of the events of a name that are innermost at some moment in it, -1 = none.
+        """Returns of each stretch of time the longest event of a name that is innermost at some moment in it, -1 = none.
 
         Each name must be innermost in its stretch, or be -1.
         """
@@ -392,7 +392,7 @@ class _Host:
         return found
 
     def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Of each (non-empty) stretch of time the name that was innermost longest, and how long. -1: no event was open.
+        """Returns of each (non-empty) stretch the name that was innermost longest, and how long. -1: no event was open.
 
         The time of each name before each bound is a table; a stretch is the difference of two of its columns.
         """
