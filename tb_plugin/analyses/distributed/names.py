@@ -31,7 +31,7 @@ UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
 
 
 def collective_name(text: str) -> str:
-    """Returns the common spelling: ``all_reduce`` for ``c10d::allreduce_``, ``nccl:all_reduce``, ``ncclKernel_AllReduce_RING``."""
+    """Returns the common spelling: ``all_reduce`` for ``c10d::allreduce_``, ``nccl:all_reduce``, ``ncclKernel_AllReduce``."""
     for pattern in (BACKEND, _DISPATCHER):
         if found := pattern.match(text):
             text = found.group(found.lastindex or 1)
