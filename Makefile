@@ -93,8 +93,9 @@ golden: preflight $(DEV) ## Write the expected answers of tests/golden anew; rea
 screenshots: preflight $(DEV) $(STATIC) chromium ## Pictures of every view, light and dark, into screenshots/
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
-wheel: preflight $(VENV)/pyvenv.cfg $(STATIC) ## The wheel with the built page, into dist/
+wheel: preflight $(DEV) $(STATIC) ## The wheel and the sdist, both with the built page, into dist/
 	$(BIN)/python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python setup.py --quiet sdist
 
 clean: ## Remove everything that these commands made
 	rm -rf $(VENV) .venv-bench build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \

@@ -1,4 +1,7 @@
-"""Builds the page (frontend/) into tb_plugin/static before the Python files are collected; all else is pyproject.toml."""
+"""Builds the page (frontend/) into tb_plugin/static before files are collected; all else is pyproject.toml.
+
+The sdist holds the built page as well, so that it installs without Node.js.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).resolve().parent
 FRONTEND = ROOT / "frontend"
 PAGE = ROOT / "tb_plugin" / "static" / "index.html"
+UNPACKED = ROOT / "PKG-INFO"
+"""Only an unpacked sdist has it: the page in it is the one that belongs to its sources, whatever the times of the files."""
 SKIP = "TORCH_TRACE_NO_FRONTEND"
 
 
@@ -20,6 +26,8 @@ def is_stale() -> bool:
     """Whether the page is missing or older than what it is made from."""
     if not PAGE.exists():
         return True
+    if UNPACKED.exists():
+        return False
     made = PAGE.stat().st_mtime
     sources = [p for p in (FRONTEND / "src").rglob("*") if p.is_file() and ".test." not in p.name]
     return any(p.stat().st_mtime > made for p in sources)
@@ -58,4 +66,14 @@ class BuildWithPage(build_py):
         super().run()
 
 
-setup(cmdclass={"build_py": BuildWithPage})
+class PackWithPage(sdist):
+    """``sdist`` with the page in it."""
+
+    def run(self) -> None:
+        """Builds the page unless it is there."""
+        if os.environ.get(SKIP) != "1" and is_stale():
+            build_page()
+        super().run()
+
+
+setup(cmdclass={"build_py": BuildWithPage, "sdist": PackWithPage})

@@ -1,5 +1,7 @@
 """The Python API: open a profile, get its facts and its tables as pandas DataFrames.
 
+Facts need no pandas; whoever asks for a table without it gets MissingPackage.
+
 >>> import tb_plugin
 >>> p = tb_plugin.open("samples/resnet_cpu", span="1")
 >>> p.run, p.worker, p.span
@@ -16,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tb_plugin.analyses.base import FLAGS, Params
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import MissingPackage, NotFound
 from tb_plugin.findings import Finding, data_notices, findings
 from tb_plugin.payloads import ReadInfo, WindowInfo
 from tb_plugin.registry import model_of
@@ -147,7 +149,11 @@ class OpenProfile:
         return self.table("modules", "modules")
 
     def table(self, view: str, name: str, steps: str = "") -> pd.DataFrame:
-        """Any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``. Raises NotFound."""
+        """Any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``.
+
+        Raises NotFound, and MissingPackage without pandas.
+        """
+        _need_pandas()
         import pyarrow as pa
 
         stream = self._workspace.arrow(self._place, view, Params(table=name, limit=None), steps)
@@ -159,7 +165,11 @@ class OpenProfile:
         return frame
 
     def events(self) -> pd.DataFrame:
-        """All duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows, -1 = none."""
+        """All duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows, -1 = none.
+
+        Raises MissingPackage without pandas.
+        """
+        _need_pandas()
         import pandas as pd
 
         from tb_plugin.trace import arrow
@@ -188,3 +198,11 @@ class OpenProfile:
             "launch": trace.launch,
         }
         return pd.DataFrame(columns)
+
+
+def _need_pandas() -> None:
+    """Raises MissingPackage where pandas, which only a DataFrame needs, is not installed."""
+    try:
+        import pandas  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingPackage("A DataFrame needs pandas.", "", "pip install 'torch-trace-tb[pandas]'") from error

@@ -11,7 +11,8 @@
     │   ├── StorageError     the file system refused: missing package, rights  (HTTP 502, exit 3)
     │   │   └── CacheRefused the cache folder cannot be written: another one is tried
     │   ├── TookTooLong      an answer took, or waited for, longer than allowed (HTTP 504, exit 3)
-    │   └── WorkerDied       a parse was killed twice, usually for memory      (HTTP 500, exit 3)
+    │   ├── WorkerDied       a parse was killed twice, usually for memory      (HTTP 500, exit 3)
+    │   └── MissingPackage   what was asked for needs an extra of this package (Python API)
     └── Cancelled            nobody waits for the result any more
 
 Anything else that escapes is a bug and reaches the log with a traceback.
@@ -82,6 +83,10 @@ class TookTooLong(UserError):
     """An answer took longer than is allowed, or no worker was free for it for so long."""
 
     status = 504
+
+
+class MissingPackage(UserError):
+    """What was asked for needs a package that an extra of this one brings."""
 
 
 class Cancelled(TorchTraceError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import subprocess
 import sys
 
 import pytest
@@ -54,6 +55,25 @@ def test_what_cannot_be_opened(tmp_path):
     with pytest.raises(BadRequest):
         tb_plugin.open(tmp_path)
     assert tb_plugin.open(tmp_path, worker="b").worker == "b"
+
+
+def test_facts_come_without_pandas_and_a_table_says_what_it_needs(tmp_path):
+    path = write_trace(tmp_path / "w.1.pt.trace.json", "aten::mm")
+    script = (
+        "from tb_plugin.service.lean import leave_out_pandas\n"
+        "leave_out_pandas()  # as if it was not installed\n"
+        "import tb_plugin\n"
+        f"profile = tb_plugin.open({str(path)!r})\n"
+        "assert profile.facts['trace.cpu_ops'] == 1 and profile.read.complete\n"
+        "for ask in (profile.operators, profile.kernels, profile.modules, profile.events):\n"
+        "    try:\n"
+        "        ask()\n"
+        "    except tb_plugin.errors.MissingPackage as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["A DataFrame needs pandas. pip install 'torch-trace-tb[pandas]'"] * 4
 
 
 def test_unknown_attribute():
