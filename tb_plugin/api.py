@@ -55,7 +55,7 @@ def open(
 
 
 class OpenProfile:
-    """One profile that has been read."""
+    """A profile that has been read."""
 
     def __init__(self, workspace: Workspace, place: Place, url: str) -> None:
         self._workspace = workspace
@@ -68,29 +68,29 @@ class OpenProfile:
 
     @property
     def run(self) -> str:
-        """The run: the directory of the file, relative to the log directory."""
+        """Returns the run: the directory of the file, relative to the log directory."""
         return self._place.run or ""
 
     @property
     def worker(self) -> str:
-        """The worker (process, rank)."""
+        """Returns the worker (process, rank)."""
         return self._place.worker or ""
 
     @property
     def span(self) -> str:
-        """The span: "1", "2", ... by time."""
+        """Returns the span: "1", "2", ... by time."""
         return self._place.span or ""
 
     @property
     def read(self) -> ReadInfo:
-        """How the file was read: events kept, repaired, dropped, and why."""
+        """Returns how the file was read: events kept, repaired, dropped, and why."""
         summary = self._workspace.load(self._place).summary
         assert summary is not None  # load() raises otherwise
         return summary.read
 
     @property
     def window(self) -> WindowInfo | None:
-        """The part that was opened where all of the trace does not fit into the memory; None: all of it.
+        """Returns the part that was opened where all of the trace does not fit into the memory; None: all of it.
 
         >>> open("samples/resnet_cpu", span="1").window is None
         True
@@ -132,7 +132,7 @@ class OpenProfile:
         return self._workspace.numbers(self._place)
 
     def operators(self, by_shape: bool = False) -> pd.DataFrame:
-        """Operators by name, or by name and input shapes.
+        """Returns operators by name, or by name and input shapes.
 
         >>> ops = open("samples/resnet_cpu", span="1").operators()
         >>> {"name", "calls", "host_self_ns"} <= set(ops.columns)
@@ -141,15 +141,15 @@ class OpenProfile:
         return self.table("operators", "operators_by_shape" if by_shape else "operators")
 
     def kernels(self, by_launch: bool = False) -> pd.DataFrame:
-        """Kernels by name, or by name, operator and launch properties; empty without device events."""
+        """Returns kernels by name, or by name, operator and launch properties; empty without device events."""
         return self.table("kernels", "kernels_by_launch" if by_launch else "kernels")
 
     def modules(self) -> pd.DataFrame:
-        """nn.Modules, per module over all its places."""
+        """Returns nn.Modules, per module over all its places."""
         return self.table("modules", "modules")
 
     def table(self, view: str, name: str, steps: str = "") -> pd.DataFrame:
-        """Any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``.
+        """Returns any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``.
 
         Raises NotFound, and MissingPackage without pandas.
         """
@@ -165,7 +165,7 @@ class OpenProfile:
         return frame
 
     def events(self) -> pd.DataFrame:
-        """All duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows, -1 = none.
+        """Returns all duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows, -1 = none.
 
         Raises MissingPackage without pandas.
         """

@@ -24,7 +24,7 @@ _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {"ns": _TIME, "bytes": _BYT
 
 @dataclass(frozen=True)
 class Scale:
-    """What a column (or one number) is counted in: ``value / factor`` of ``symbol``."""
+    """A scale is what a column (or one number) is counted in: ``value / factor`` of ``symbol``."""
 
     unit: Unit
     factor: float
@@ -32,7 +32,7 @@ class Scale:
 
 
 def scale_for(unit: Unit, largest: float) -> Scale:
-    """The scale of a column whose largest absolute value is ``largest``."""
+    """Returns the scale of a column whose largest absolute value is ``largest``."""
     if unit == "ratio":
         return Scale(unit, 0.01, "%")
     ladder = _LADDERS.get(unit)
@@ -44,13 +44,13 @@ def scale_for(unit: Unit, largest: float) -> Scale:
 
 
 def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
-    """The scale for all values of a column."""
+    """Returns the scale for all values of a column."""
     numbers = (abs(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and isfinite(v))
     return scale_for(unit, max(numbers, default=0))
 
 
 def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> str:
-    """The number alone, as a cell shows it: the unit stands in the header."""
+    """Returns the number alone, as a cell shows it: the unit stands in the header."""
     if value is None:
         return DASH
     if isinstance(value, bool):
@@ -72,14 +72,14 @@ def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> st
 
 
 def signed(value: Scalar, scale: Scale) -> str:
-    """A change: as ``format_number``, with a plus before what grew."""
+    """Returns a change: as ``format_number``, with a plus before what grew."""
     text = format_number(value, scale)
     grew = isinstance(value, (int, float)) and value > 0 and text[0].isdigit()
     return f"+{text}" if grew else text
 
 
 def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tzinfo | None = None) -> str:
-    """A value with its unit. Without a scale the value chooses its own."""
+    """Returns a value with its unit. Without a scale the value chooses its own."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     used = scale or column_scale(unit, [value])
     text = format_number(value, used, zone)
@@ -87,7 +87,7 @@ def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tz
 
 
 def format_time(unix_ms: int, zone: tzinfo | None = None) -> str:
-    """Wall time in the reader's zone (or the given one): ``2026-11-20 14:03:12``."""
+    """Returns wall time in the reader's zone (or the given one): ``2026-11-20 14:03:12``."""
     return datetime.fromtimestamp(unix_ms // 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -110,7 +110,7 @@ def _grouped(value: float, decimals: int) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """A notice's text with its figures; braces that name no figure stay."""
+    """Returns a notice's text with its figures; braces that name no figure stay."""
     return re.sub(r"\{([^{}]+)\}", lambda match: values.get(match.group(1), match.group(0)), template)
 
 

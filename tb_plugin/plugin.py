@@ -44,7 +44,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         return workspace.catalog.is_active
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Where TensorBoard finds the page."""
+        """Tells TensorBoard where the page is."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="Torch Trace", disable_reload=True)
 
     def close(self) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.payloads import Breakdown, Link, Metric
-from tb_plugin.payloads import Part as Slice
+from tb_plugin.payloads import Breakdown, Link, Metric, Slice
 
 SLICES = 10
 

@@ -15,8 +15,7 @@ from tb_plugin.analyses.grouping import Groups, group, ratio
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.payloads import Breakdown, Column, Payload, Sort, Table, View
-from tb_plugin.payloads import Part as Slice
+from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 

@@ -15,13 +15,14 @@ _GAP = 2
 _EXCERPT = 4
 """Cells of a difference that are shown where texts differ once more behind it."""
 _LEAST = {"name": 12, "prose": 24}
+"""Cells that a column keeps."""
 _LEAST_FIRST = 32
-"""Of the names that tell the rows apart."""
+"""Cells of the names that tell the rows apart: no fewer."""
 
 
 @dataclass(frozen=True)
 class Heading:
-    """What a column is called, and how its cells may be made to fit."""
+    """A heading says what a column is called, and how its cells may be made to fit."""
 
     title: str
     kind: Kind = "name"
@@ -29,7 +30,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Lines of a table, the heading first, and the titles of the columns that there was no room for."""
+    """A fitted table has lines, the heading first, and the titles of the columns that there was no room for."""
 
     heading: list[str]
     lines: list[str]

@@ -36,7 +36,7 @@ _TEXT_LEVELS = 2
 
 @dataclass(frozen=True)
 class _Pair:
-    """What is compared: two loaded profiles of one workspace."""
+    """A pair is what is compared: two loaded profiles of one workspace."""
 
     workspace: Workspace
     base: Entry
@@ -46,27 +46,27 @@ class _Pair:
     per: str
 
     def params(self, table: str | None = None, limit: int | None = None, measure: str = "") -> Params:
-        """A question about the pair."""
+        """Returns a question about the pair."""
         run, worker, span = self.base.key
         extra = {"base_run": run, "base_worker": worker, "base_span": span, "base_steps": self.base_steps}
         extra |= {"per": self.per, "measure": measure}
         return Params(table=table, limit=limit, extra=tuple((key, value) for key, value in extra.items() if value))
 
     def view(self, limit: int, measure: str = "") -> View:
-        """The page with that many rows of each table."""
+        """Returns the page with that many rows of each table."""
         params = self.params(limit=limit, measure=measure)
         answer = self.workspace.group(place_of(self.exp), VIEW, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """All rows of a table with all measures."""
+        """Returns all rows of a table with all measures."""
         params = self.params(table, measure="all")
         return msgspec.json.decode(
             self.workspace.group(place_of(self.exp), VIEW, params, self.exp_steps), type=Table
         ).rows
 
     def numbers(self) -> tuple[Numbers, Numbers]:
-        """Those of both sides, over their chosen steps, as ``torch-trace report`` prints them."""
+        """Returns those of both sides, over their chosen steps, as ``torch-trace report`` prints them."""
         sides = ((self.base, self.base_steps), (self.exp, self.exp_steps))
         base, exp = (self.workspace.numbers(place_of(entry), None, steps) for entry, steps in sides)
         return base, exp

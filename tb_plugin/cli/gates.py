@@ -21,7 +21,7 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Gate:
-    """``text`` as it was written; it fails where the change is above (``>``) or below (``<``) the limit."""
+    """A gate, as ``text`` writes it, fails where the change is above (``>``) or below (``<``) the limit."""
 
     text: str
     fact: str
@@ -33,7 +33,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a gate. ``change`` is a share where the gate is relative; None = more than a float can say."""
+    """A verdict is what became of a gate. ``change`` is a share where the gate is relative; None: no float holds it."""
 
     gate: Gate
     baseline: int | float

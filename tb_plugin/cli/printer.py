@@ -18,15 +18,15 @@ _LONG = 40
 
 
 class Printer(ABC):
-    """Prints payloads; subclasses decide how a heading, a line and a table look."""
+    """A printer prints payloads; subclasses decide how a heading, a line and a table look."""
 
     @abstractmethod
     def heading(self, text: str, level: int) -> None:
-        """A title; level 1 is a profile, 2 a view, 3 a payload."""
+        """Prints a title; level 1 is a profile, 2 a view, 3 a payload."""
 
     @abstractmethod
     def line(self, text: str) -> None:
-        """One paragraph."""
+        """Prints one paragraph."""
 
     @abstractmethod
     def rows(
@@ -35,7 +35,7 @@ class Printer(ABC):
         """Prints a table. ``keep`` are columns that stay however narrow it gets; ``more`` is where the others are."""
 
     def view(self, view: View) -> None:
-        """All payloads of a view that make sense as text."""
+        """Prints all payloads of a view that make sense as text."""
         self.heading(view.title, 2)
         coverage = view.coverage
         if coverage.steps is not None:
@@ -48,7 +48,7 @@ class Printer(ABC):
             self.payload(payload)
 
     def payload(self, payload: Payload) -> None:
-        """One payload. Series, trees and timelines are pictures; the tables beside them say the same."""
+        """Prints one payload. Series, trees and timelines are pictures; the tables beside them say the same."""
         if isinstance(payload, Figures):
             self.heading(payload.title, 3)
             pairs = [(f.metric.title, format_value(f.value, f.metric.unit) + _note(f.note)) for f in payload.figures]
@@ -109,21 +109,21 @@ class Printer(ABC):
 
 
 class TextPrinter(Printer):
-    """Tables that fit the terminal, or COLUMNS, or 120 cells where stdout is a file or a pipe."""
+    """A printer for terminals: tables fit them, or COLUMNS, or 120 cells where stdout is a file or a pipe."""
 
     def heading(self, text: str, level: int) -> None:
-        """Bold, after an empty line."""
+        """Prints it bold, after an empty line."""
         say("")
         say(text, bold=True)
 
     def line(self, text: str) -> None:
-        """As it is: a terminal wraps it."""
+        """Prints it as it is: a terminal wraps it."""
         say(text)
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Long names lose their middle; where that is not enough the last columns are left out, and named."""
+        """Shortens long names in the middle; where that is not enough the last columns are left out, and named."""
         room = width()
         cells = [[printable(cell) for cell in row] for row in rows]
         table = fit(headings, cells, room, keep)
@@ -136,23 +136,23 @@ class TextPrinter(Printer):
 
 
 class MarkdownPrinter(Printer):
-    """GitHub-flavoured Markdown, for an issue or a report."""
+    """A printer of GitHub-flavoured Markdown, for an issue or a report."""
 
     def heading(self, text: str, level: int) -> None:
-        """``#`` for a profile, ``##`` for a view."""
+        """Prints ``#`` for a profile, ``##`` for a view."""
         say("")
         say(f"{'#' * level} {_escaped(text)}")
         say("")
 
     def line(self, text: str) -> None:
-        """A paragraph of its own."""
+        """Prints a paragraph of its own."""
         say(_escaped(text))
         say("")
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """A pipe table with all its columns, numbers to the right."""
+        """Prints a pipe table with all its columns, numbers to the right."""
         say("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
         say("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
         for row in rows:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ProgressBar:
-    """One progress bar on stderr; nothing where stderr is no terminal."""
+    """A progress bar stands on stderr; there is none where stderr is no terminal."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -55,7 +55,7 @@ progress_bar = ProgressBar()
 def open_workspace(
     arguments: argparse.Namespace, window: str = ""
 ) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
-    """Scans the path once: the chosen profiles or their windows, and why nothing was taken. Raises UserError."""
+    """Scans the path once and returns the chosen profiles or their windows, and why nothing was taken. Raises UserError."""
     parse_window(window)
     catalog = scanned(arguments.path)
     entries = catalog.entries()
@@ -69,7 +69,7 @@ def open_workspace(
 
 
 def scanned(path: str) -> ProfileCatalog:
-    """The profiles of a path. Raises UserError."""
+    """Returns the profiles of a path. Raises UserError."""
     catalog = open_catalog([("", path)])
     catalog.scan()
     for problem in catalog.problems():
@@ -78,7 +78,7 @@ def scanned(path: str) -> ProfileCatalog:
 
 
 def workers_for(profiles: int) -> Workers:
-    """Processes that may all parse; this process alone for one profile, which is not worth their start."""
+    """Returns processes that may all parse; this process alone for one profile, which is not worth their start."""
     if profiles < 2:
         return InlineWorkers(lambda progress: progress_bar.update(progress.fraction))
     size = min(default_size(), profiles)
@@ -111,5 +111,5 @@ def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, st
 
 
 def place_of(entry: Entry) -> Place:
-    """How a request names a profile."""
+    """Returns how a request names a profile."""
     return Place(*entry.key, entry.window)

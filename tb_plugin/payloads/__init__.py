@@ -1,7 +1,7 @@
 """What goes on the wire. One file a kind; TypeScript types are generated from these classes (``make types``)."""
 
 from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo
-from tb_plugin.payloads.breakdown import Breakdown, Part
+from tb_plugin.payloads.breakdown import Breakdown, Slice
 from tb_plugin.payloads.catalog import (
     Catalog,
     IssueInfo,
@@ -44,7 +44,6 @@ __all__ = [
     "Metric",
     "Notice",
     "Notices",
-    "Part",
     "Payload",
     "Problem",
     "Profile",
@@ -55,6 +54,7 @@ __all__ = [
     "Series",
     "Severity",
     "Skipped",
+    "Slice",
     "Sort",
     "SpanInfo",
     "Stage",

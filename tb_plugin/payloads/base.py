@@ -17,7 +17,7 @@ Scalar = int | float | str | bool | None
 
 
 class Metric(Struct, frozen=True):
-    """The definition that a person sees on hover: what a number is, its unit, and the window it is taken over."""
+    """A metric says what a number is, in which unit, and over which window: what a person sees on hover."""
 
     key: str
     title: str
@@ -27,7 +27,7 @@ class Metric(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """One number with its definition."""
+    """A figure is one number with its definition."""
 
     metric: Metric
     value: Scalar
@@ -35,7 +35,7 @@ class Figure(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """A place inside the product: a view and the URL state to open it with."""
+    """A link leads to a place inside the product: a view and the URL state to open it with."""
 
     view: str
     params: dict[str, str]
@@ -43,7 +43,7 @@ class Link(Struct, frozen=True):
 
 
 class WindowInfo(Struct, frozen=True):
-    """The part of a trace that was opened, because all of it does not fit into the memory.
+    """A window is the part of a trace that was opened because all of it does not fit into the memory.
 
     Times are nanoseconds from the start of the trace, also of what was not opened.
     """
@@ -67,7 +67,7 @@ class WindowInfo(Struct, frozen=True):
 
 
 class CoverageInfo(Struct, frozen=True):
-    """How much of the file stands behind the numbers."""
+    """A coverage says how much of the file stands behind the numbers."""
 
     window_ns: int | None = None
     """Length of what was looked at; None where there is no time."""

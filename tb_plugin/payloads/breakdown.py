@@ -9,8 +9,8 @@ from msgspec import Struct
 from tb_plugin.payloads.base import Link, Metric, Unit
 
 
-class Part(Struct, frozen=True):
-    """One part; ``category`` names its colour."""
+class Slice(Struct, frozen=True):
+    """A slice is one part of a total; ``category`` names its colour."""
 
     metric: Metric
     category: str
@@ -19,7 +19,7 @@ class Part(Struct, frozen=True):
 
 
 class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
-    """Parts of one total. The parts sum to ``total`` exactly (integers).
+    """A breakdown takes a total apart. The parts sum to ``total`` exactly (integers).
 
     In a waterfall the parts lead from ``start`` to ``start + total``, and may be negative.
     """
@@ -29,6 +29,6 @@ class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
     subtitle: str
     unit: Unit
     total: int | float
-    parts: list[Part]
+    parts: list[Slice]
     style: Literal["bar", "donut", "table", "waterfall"] = "bar"
     start: int | float = 0

@@ -16,7 +16,7 @@ too large to be opened whole, the file, the model, the column file, what ``Profi
 
 
 class Problem(Struct, frozen=True):
-    """The one error shape: what happened, where, what to do."""
+    """A problem says what happened, where, and what to do: every error has this shape."""
 
     what: str
     where: str
@@ -24,7 +24,7 @@ class Problem(Struct, frozen=True):
 
 
 class SpanInfo(Struct, frozen=True):
-    """One profile. ``id`` is its key in URLs ("1", "2", ... by time); ``time_unix_ms`` its wall time or None."""
+    """A span is one profile. ``id`` is its key in URLs ("1", "2", ... by time); ``time_unix_ms`` its wall time or None."""
 
     id: str
     time_unix_ms: int | None
@@ -32,33 +32,33 @@ class SpanInfo(Struct, frozen=True):
     size_bytes: int
     state: State
     fraction: float
-    """Of the file read, while loading; of a remote file, copying is the first half. 1 while the model is built."""
+    """How much of the file is read, while loading; copying is the first half of a remote one. 1 while the model is built."""
     problem: Problem | None = None
 
 
 class WorkerInfo(Struct, frozen=True):
-    """One worker (process, rank) of a run."""
+    """A worker is a process (a rank) of a run."""
 
     name: str
     spans: list[SpanInfo]
 
 
 class RunInfo(Struct, frozen=True):
-    """One run: a directory with traces."""
+    """A run is a directory with traces."""
 
     name: str
     workers: list[WorkerInfo]
 
 
 class Skipped(Struct, frozen=True):
-    """A file that looked like a candidate and was not taken, and why."""
+    """A skipped file looked like a candidate and was not taken; ``reason`` says why."""
 
     path: str
     reason: str
 
 
 class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
-    """Answer of ``GET runs``."""
+    """A catalog is the answer of ``GET runs``: everything that the log directories hold."""
 
     logdir: str
     scanning: bool
@@ -68,13 +68,13 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     runs: list[RunInfo]
     skipped: list[Skipped]
     problems: list[Problem] = []
-    """Of each log directory that cannot be read now; profiles that were known before stay in ``runs``."""
+    """Why log directories cannot be read now, one each; profiles that were known before stay in ``runs``."""
     perfetto_url: str = ""
-    """Of the Perfetto UI that the page opens when somebody asks for it; empty when TORCH_TRACE_PERFETTO is no address."""
+    """Where the Perfetto UI is that the page opens on a click; empty when TORCH_TRACE_PERFETTO is no address."""
 
 
 class IssueInfo(Struct, frozen=True):
-    """One kind of irregularity met while reading (see trace/report.py)."""
+    """An issue is one kind of irregularity that was met while reading (trace/report.py)."""
 
     code: str
     outcome: str
@@ -85,7 +85,7 @@ class IssueInfo(Struct, frozen=True):
 
 
 class ReadInfo(Struct, frozen=True):
-    """How the file was read; counts are of ``records``."""
+    """A ReadInfo says how the file was read; counts are of ``records``."""
 
     format: str
     file_bytes: int
@@ -98,7 +98,7 @@ class ReadInfo(Struct, frozen=True):
     events_unknown: int
     events_other: int
     events_outside: int
-    """Outside the window that was opened."""
+    """Events that lie outside the window that was opened."""
     complete: bool
     issues: list[IssueInfo]
     records: str = "events"
@@ -106,7 +106,7 @@ class ReadInfo(Struct, frozen=True):
 
 
 class StepInfo(Struct, frozen=True):
-    """A step one can choose: with its work on devices, and on the host alone (what allocator events are about)."""
+    """A step can be chosen; its bounds are those with its work on devices, and those on the host (for allocator events)."""
 
     label: str
     start_ns: int
@@ -116,7 +116,7 @@ class StepInfo(Struct, frozen=True):
 
 
 class Loading(Struct, frozen=True):
-    """Where the loading of a profile stands.
+    """A Loading says where the loading of a profile stands.
 
     ``seconds`` have passed in this stage, of which ``fraction`` is done, 0..1; None where nobody can know how much.
     """
@@ -131,14 +131,14 @@ class Loading(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
-    """Answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it."""
+    """A Profile is the answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it."""
 
     run: str
     worker: str
     span: str
     state: State
     fraction: float
-    """As of the SpanInfo."""
+    """The same as in SpanInfo."""
     events_read: int
     """So far while loading, all once ready; 0 for the common state of several profiles."""
     problem: Problem | None = None
@@ -148,9 +148,9 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     data_notice_count: int = 0
     """Notices about the trace itself (the count beside the (i))."""
     loading: Loading | None = None
-    """Of one profile while its state is ``loading``."""
+    """None unless one profile is meant and its state is ``loading``."""
     window: WindowInfo | None = None
-    """Of a profile that was opened as a window, once ready."""
+    """None unless the profile was opened as a window and is ready."""
     model: str = ""
     """What the profile is: "trace", ...; it decides which views there are. Empty for several profiles."""
     default_view: str = ""

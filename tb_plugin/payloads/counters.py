@@ -8,7 +8,7 @@ from tb_plugin.payloads.base import Metric
 
 
 class Counter(Struct, frozen=True):
-    """One quantity in the bins of a Counters: arrays as long as there are bins, null where nothing is known.
+    """A counter is one quantity in the bins of a Counters: arrays as long as there are bins, null where nothing is known.
 
     ``low`` and ``high`` are the lowest and the highest value at any moment of a bin, ``mean`` is weighted by time.
     """
@@ -26,13 +26,13 @@ class Counter(Struct, frozen=True):
     low: list[float | None]
     high: list[float | None]
     min: float
-    """Of the whole trace, so that a scale stays while one pans: the lowest value or 0, whichever is less."""
+    """The lowest value, or 0 if that is less. Both ends are those of the whole trace: a scale stays while one pans."""
     max: float
     """The highest value of the whole trace; of shares always 1."""
 
 
 class Counters(Struct, frozen=True, tag_field="kind", tag="counters"):
-    """Counters in ``bins`` equal bins of ``[start_ns, end_ns)``.
+    """A Counters holds what quantities did in ``bins`` equal bins of ``[start_ns, end_ns)``.
 
     Bin i begins at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends where the next one begins.
     """

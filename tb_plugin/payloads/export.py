@@ -16,12 +16,12 @@ ROOTS = (View, Table, Catalog, Profile, Problem)
 
 
 def to_json(payload: object) -> bytes:
-    """A payload as UTF-8 JSON. NaN and infinities become null."""
+    """Returns a payload as UTF-8 JSON. NaN and infinities become null."""
     return msgspec.json.encode(payload)
 
 
 def json_schema() -> dict[str, Any]:
-    """One JSON Schema document with a definition per payload class."""
+    """Returns one JSON Schema document with a definition per payload class."""
     _, definitions = msgspec.json.schema_components(ROOTS, ref_template="#/definitions/{name}")
     for schema in definitions.values():
         properties = schema.get("properties")

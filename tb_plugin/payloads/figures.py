@@ -10,7 +10,7 @@ from tb_plugin.payloads.base import Figure
 
 
 class Figures(Struct, frozen=True, tag_field="kind", tag="figures"):
-    """Named numbers of one subject."""
+    """A Figures holds named numbers of one subject."""
 
     name: str
     title: str

@@ -6,11 +6,11 @@ from msgspec import Struct, field
 
 
 class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
-    """Arrows and the events that they join, each as columns of equal length.
+    """A Flows holds arrows and the events that they join, each as columns of equal length.
 
-    Of the events (points): the number of the ``event``, its ``lane`` (place in the ordered list of all lanes of the
-    trace), ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. Of the arrows:
-    ``from`` and ``to`` are places in those columns, ``arrow`` indexes ``kinds``.
+    An event (a point) has its number (``event``), its ``lane`` (place in the ordered list of all lanes of the trace), the
+    ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. An arrow leads ``from`` one
+    place in those columns ``to`` another; ``arrow`` indexes ``kinds``.
     """
 
     names: list[str]
@@ -29,4 +29,4 @@ class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
     total: int
     """Arrows that answer the question, also those that are not here."""
     hidden: int
-    """Of these how many are not here: there are too many."""
+    """How many of these are not here, because there are too many."""

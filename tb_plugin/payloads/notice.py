@@ -12,14 +12,14 @@ Severity = Literal["high", "medium", "low", "info"]
 
 
 class Reference(Struct, frozen=True):
-    """An outside document worth reading; the page shows it as a link that the person may follow."""
+    """A reference names an outside document; the page shows it as a link that the person may follow."""
 
     text: str
     url: str
 
 
 class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
-    """One finding.
+    """A notice is one finding.
 
     ``text`` and ``todo`` are templates: ``{key}`` stands for the figure with that metric key. ``measure`` is the key of
     the figure shown as the badge, ``threshold`` the value it was compared with.
@@ -37,7 +37,7 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
 
 
 class Notices(Struct, frozen=True, tag_field="kind", tag="notices"):
-    """A list of findings, most important first. ``about`` tells a finding on the training from one on the data."""
+    """A Notices lists findings, most important first; ``about`` tells those on the training from those on the data."""
 
     name: str
     title: str

@@ -10,7 +10,7 @@ from tb_plugin.payloads.base import Metric
 
 
 class Line(Struct, frozen=True):
-    """One series; ``category`` names its colour."""
+    """A line is one series of values; ``category`` names its colour."""
 
     metric: Metric
     category: str
@@ -18,7 +18,7 @@ class Line(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True, tag_field="kind", tag="series"):
-    """Lines or stacked bars over x. ``x`` are labels (bars) or numbers in ``x_metric.unit`` (lines, bin edges)."""
+    """A series holds lines or stacked bars over x: labels (bars) or numbers in ``x_metric.unit`` (lines, bin edges)."""
 
     name: str
     title: str

@@ -8,7 +8,7 @@ from tb_plugin.payloads.base import Metric, Scalar
 
 
 class Column(Struct, frozen=True):
-    """A column: its metric and how a table may use it."""
+    """A column has a metric, and says how a table may use it."""
 
     metric: Metric
     hidden: bool = False
@@ -18,14 +18,14 @@ class Column(Struct, frozen=True):
 
 
 class Sort(Struct, frozen=True):
-    """One sort key."""
+    """A sort names the column that rows are ordered by."""
 
     key: str
     descending: bool
 
 
 class Table(Struct, frozen=True, tag_field="kind", tag="table"):
-    """One page of a table. ``rows`` have a value per column key; ``totals`` are sums over all rows, unfiltered."""
+    """A table is one page of rows, each with a value per column key; ``totals`` are sums over all rows, unfiltered."""
 
     name: str
     title: str

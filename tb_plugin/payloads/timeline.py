@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class TimelineTrack(Struct, frozen=True):
-    """One lane: a host thread, its Python calls, or a device stream."""
+    """A track is one lane: a host thread, its Python calls, or a device stream."""
 
     id: str
     """Process, thread and what stands on it: the same in every trace of the job."""
@@ -19,7 +19,7 @@ class TimelineTrack(Struct, frozen=True):
 
 
 class TimelineLevel(Struct, frozen=True):
-    """Events on one row that are each shorter than ``cell_ns`` and start in the same cell of so many ns come merged."""
+    """A level merges events of one row that are each shorter than ``cell_ns`` and start in the same cell of so many ns."""
 
     cell_ns: int
     tile_ns: int
@@ -27,7 +27,7 @@ class TimelineLevel(Struct, frozen=True):
 
 
 class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
-    """The lanes in their order, and what can be asked for. Times in ns since the start of the trace."""
+    """A timeline names the lanes in their order, and what can be asked for. Times are ns since the start of the trace."""
 
     start_ns: int
     end_ns: int

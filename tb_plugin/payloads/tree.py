@@ -9,7 +9,7 @@ from tb_plugin.payloads.table import Column
 
 
 class Tree(Struct, frozen=True, tag_field="kind", tag="tree"):
-    """Nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key."""
+    """A tree lists nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key."""
 
     name: str
     title: str

@@ -19,7 +19,7 @@ Payload = Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flo
 
 
 class View(Struct, frozen=True, tag_field="kind", tag="view"):
-    """The payloads of one view by name, in reading order. Tables hold their first page."""
+    """A view holds payloads by name, in reading order. Tables hold their first page."""
 
     id: str
     title: str
@@ -28,7 +28,7 @@ class View(Struct, frozen=True, tag_field="kind", tag="view"):
 
 
 class ViewInfo(Struct, frozen=True):
-    """A view in the navigation: whether it applies to a profile, else why not and what would enable it."""
+    """A ViewInfo says whether a view applies to a profile, else why not and what would enable it."""
 
     id: str
     title: str
@@ -36,4 +36,4 @@ class ViewInfo(Struct, frozen=True):
     why: str = ""
     enable: str = ""
     group: str = ""
-    """Of the navigation (``Traits.group``)."""
+    """Under which title the navigation lists it (``Traits.group``)."""

@@ -11,7 +11,7 @@ HOSTS_VARIABLE = "TORCH_TRACE_HOSTS"
 
 
 class Forbidden(UserError):
-    """A request that another page made, or under a name that is not ours."""
+    """A request came from a page of another site, or under a name that is not ours."""
 
     status = 403
 

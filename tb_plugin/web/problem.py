@@ -13,13 +13,13 @@ log = logging.getLogger("torch_trace")
 
 
 class MethodNotAllowed(UserError):
-    """Something other than GET or HEAD."""
+    """A request asked for something other than GET or HEAD."""
 
     status = 405
 
 
 def problem_json(error: BaseException) -> tuple[int, bytes]:
-    """Status and body of an error. What was not raised on purpose is a bug: it is logged with its traceback."""
+    """Returns status and body of an error. What was not raised on purpose is a bug: it is logged with its traceback."""
     if isinstance(error, UserError):
         return error.status, _body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
     if isinstance(error, Cancelled):

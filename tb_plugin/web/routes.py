@@ -47,7 +47,7 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class Routes:
-    """The WSGI application behind every route. ``open_workspace`` is called by the first request that needs it."""
+    """Routes are the WSGI application behind every URL. ``open_workspace`` is called by the first request that needs it."""
 
     def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
         self._open = open_workspace

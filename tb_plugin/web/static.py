@@ -35,7 +35,7 @@ _ENTRY = b'export function render() { location.replace(new URL("./index.html", i
 
 @dataclass(frozen=True)
 class Asset:
-    """One file of the bundle. ``expires_seconds`` is 0 for files whose name does not change with their content."""
+    """An asset is a file of the bundle. ``expires_seconds`` is 0 where the name does not change with the content."""
 
     content: bytes
     content_type: str
@@ -44,7 +44,7 @@ class Asset:
 
 
 def find_asset(name: str, bundle: Path = BUNDLE) -> Asset | None:
-    """A file of the bundle by its path in URLs; None when the bundle holds no such file."""
+    """Returns a file of the bundle by its path in URLs; None when the bundle holds no such file."""
     path = _files(bundle).get(name)
     if path is not None:
         hashed = name.startswith("assets/")

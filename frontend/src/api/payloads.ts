@@ -8,7 +8,7 @@ export interface Payloads {
   View: View
 }
 /**
- * Answer of ``GET runs``.
+ * A catalog is the answer of ``GET runs``: everything that the log directories hold.
  */
 export interface Catalog {
   kind: 'catalog'
@@ -22,7 +22,7 @@ export interface Catalog {
   skipped: Skipped[]
 }
 /**
- * The one error shape: what happened, where, what to do.
+ * A problem says what happened, where, and what to do: every error has this shape.
  */
 export interface Problem {
   do: string
@@ -30,21 +30,21 @@ export interface Problem {
   where: string
 }
 /**
- * One run: a directory with traces.
+ * A run is a directory with traces.
  */
 export interface RunInfo {
   name: string
   workers: WorkerInfo[]
 }
 /**
- * One worker (process, rank) of a run.
+ * A worker is a process (a rank) of a run.
  */
 export interface WorkerInfo {
   name: string
   spans: SpanInfo[]
 }
 /**
- * One profile. ``id`` is its key in URLs ("1", "2", ... by time); ``time_unix_ms`` its wall time or None.
+ * A span is one profile. ``id`` is its key in URLs ("1", "2", ... by time); ``time_unix_ms`` its wall time or None.
  */
 export interface SpanInfo {
   files: string[]
@@ -56,14 +56,14 @@ export interface SpanInfo {
   time_unix_ms: number | null
 }
 /**
- * A file that looked like a candidate and was not taken, and why.
+ * A skipped file looked like a candidate and was not taken; ``reason`` says why.
  */
 export interface Skipped {
   path: string
   reason: string
 }
 /**
- * Answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it.
+ * A Profile is the answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it.
  */
 export interface Profile {
   data_notice_count: number
@@ -86,7 +86,7 @@ export interface Profile {
   worker: string
 }
 /**
- * Where the loading of a profile stands.
+ * A Loading says where the loading of a profile stands.
  *
  *     ``seconds`` have passed in this stage, of which ``fraction`` is done, 0..1; None where nobody can know how much.
  */
@@ -100,7 +100,7 @@ export interface Loading {
   stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'surveying' | 'waiting' | 'writing'
 }
 /**
- * One number with its definition.
+ * A figure is one number with its definition.
  */
 export interface Figure {
   metric: Metric
@@ -108,7 +108,7 @@ export interface Figure {
   value: number | string | boolean | null
 }
 /**
- * The definition that a person sees on hover: what a number is, its unit, and the window it is taken over.
+ * A metric says what a number is, in which unit, and over which window: what a person sees on hover.
  */
 export interface Metric {
   definition: string
@@ -118,7 +118,7 @@ export interface Metric {
   window: string
 }
 /**
- * How the file was read; counts are of ``records``.
+ * A ReadInfo says how the file was read; counts are of ``records``.
  */
 export interface ReadInfo {
   complete: boolean
@@ -137,7 +137,7 @@ export interface ReadInfo {
   text_bytes: number
 }
 /**
- * One kind of irregularity met while reading (see trace/report.py).
+ * An issue is one kind of irregularity that was met while reading (trace/report.py).
  */
 export interface IssueInfo {
   code: string
@@ -148,7 +148,7 @@ export interface IssueInfo {
   text: string
 }
 /**
- * A step one can choose: with its work on devices, and on the host alone (what allocator events are about).
+ * A step can be chosen; its bounds are those with its work on devices, and those on the host (for allocator events).
  */
 export interface StepInfo {
   end_ns: number
@@ -158,7 +158,7 @@ export interface StepInfo {
   start_ns: number
 }
 /**
- * A view in the navigation: whether it applies to a profile, else why not and what would enable it.
+ * A ViewInfo says whether a view applies to a profile, else why not and what would enable it.
  */
 export interface ViewInfo {
   available: boolean
@@ -169,7 +169,7 @@ export interface ViewInfo {
   why: string
 }
 /**
- * The part of a trace that was opened, because all of it does not fit into the memory.
+ * A window is the part of a trace that was opened because all of it does not fit into the memory.
  *
  *     Times are nanoseconds from the start of the trace, also of what was not opened.
  */
@@ -187,7 +187,7 @@ export interface WindowInfo {
   trace_steps: number
 }
 /**
- * One page of a table. ``rows`` have a value per column key; ``totals`` are sums over all rows, unfiltered.
+ * A table is one page of rows, each with a value per column key; ``totals`` are sums over all rows, unfiltered.
  */
 export interface Table {
   columns: Column[]
@@ -212,7 +212,7 @@ export interface Table {
   }
 }
 /**
- * A column: its metric and how a table may use it.
+ * A column has a metric, and says how a table may use it.
  */
 export interface Column {
   hidden: boolean
@@ -220,14 +220,14 @@ export interface Column {
   share: boolean
 }
 /**
- * One sort key.
+ * A sort names the column that rows are ordered by.
  */
 export interface Sort {
   descending: boolean
   key: string
 }
 /**
- * The payloads of one view by name, in reading order. Tables hold their first page.
+ * A view holds payloads by name, in reading order. Tables hold their first page.
  */
 export interface View {
   coverage: CoverageInfo
@@ -239,7 +239,7 @@ export interface View {
   title: string
 }
 /**
- * How much of the file stands behind the numbers.
+ * A coverage says how much of the file stands behind the numbers.
  */
 export interface CoverageInfo {
   complete: boolean
@@ -249,14 +249,14 @@ export interface CoverageInfo {
   window_ns: number | null
 }
 /**
- * Parts of one total. The parts sum to ``total`` exactly (integers).
+ * A breakdown takes a total apart. The parts sum to ``total`` exactly (integers).
  *
  *     In a waterfall the parts lead from ``start`` to ``start + total``, and may be negative.
  */
 export interface Breakdown {
   kind: 'breakdown'
   name: string
-  parts: Part[]
+  parts: Slice[]
   start: number
   style: 'bar' | 'donut' | 'table' | 'waterfall'
   subtitle: string
@@ -265,16 +265,16 @@ export interface Breakdown {
   unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
 }
 /**
- * One part; ``category`` names its colour.
+ * A slice is one part of a total; ``category`` names its colour.
  */
-export interface Part {
+export interface Slice {
   category: string
   link: Link | null
   metric: Metric
   value: number
 }
 /**
- * A place inside the product: a view and the URL state to open it with.
+ * A link leads to a place inside the product: a view and the URL state to open it with.
  */
 export interface Link {
   params: {
@@ -284,7 +284,7 @@ export interface Link {
   view: string
 }
 /**
- * Lines or stacked bars over x. ``x`` are labels (bars) or numbers in ``x_metric.unit`` (lines, bin edges).
+ * A series holds lines or stacked bars over x: labels (bars) or numbers in ``x_metric.unit`` (lines, bin edges).
  */
 export interface Series {
   kind: 'series'
@@ -297,7 +297,7 @@ export interface Series {
   x_metric: Metric
 }
 /**
- * One series; ``category`` names its colour.
+ * A line is one series of values; ``category`` names its colour.
  */
 export interface Line {
   category: string
@@ -305,7 +305,7 @@ export interface Line {
   values: (number | null)[]
 }
 /**
- * Nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key.
+ * A tree lists nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key.
  */
 export interface Tree {
   columns: Column[]
@@ -321,7 +321,7 @@ export interface Tree {
   value_columns: string[]
 }
 /**
- * A list of findings, most important first. ``about`` tells a finding on the training from one on the data.
+ * A Notices lists findings, most important first; ``about`` tells those on the training from those on the data.
  */
 export interface Notices {
   about: 'data' | 'training'
@@ -331,7 +331,7 @@ export interface Notices {
   title: string
 }
 /**
- * One finding.
+ * A notice is one finding.
  *
  *     ``text`` and ``todo`` are templates: ``{key}`` stands for the figure with that metric key. ``measure`` is the key of
  *     the figure shown as the badge, ``threshold`` the value it was compared with.
@@ -349,14 +349,14 @@ export interface Notice {
   todo: string
 }
 /**
- * An outside document worth reading; the page shows it as a link that the person may follow.
+ * A reference names an outside document; the page shows it as a link that the person may follow.
  */
 export interface Reference {
   text: string
   url: string
 }
 /**
- * Named numbers of one subject.
+ * A Figures holds named numbers of one subject.
  */
 export interface Figures {
   figures: Figure[]
@@ -367,7 +367,7 @@ export interface Figures {
   title: string
 }
 /**
- * The lanes in their order, and what can be asked for. Times in ns since the start of the trace.
+ * A timeline names the lanes in their order, and what can be asked for. Times are ns since the start of the trace.
  */
 export interface Timeline {
   busy: number[]
@@ -383,14 +383,14 @@ export interface Timeline {
   tracks: TimelineTrack[]
 }
 /**
- * Events on one row that are each shorter than ``cell_ns`` and start in the same cell of so many ns come merged.
+ * A level merges events of one row that are each shorter than ``cell_ns`` and start in the same cell of so many ns.
  */
 export interface TimelineLevel {
   cell_ns: number
   tile_ns: number
 }
 /**
- * One lane: a host thread, its Python calls, or a device stream.
+ * A track is one lane: a host thread, its Python calls, or a device stream.
  */
 export interface TimelineTrack {
   events: number
@@ -401,11 +401,11 @@ export interface TimelineTrack {
   title: string
 }
 /**
- * Arrows and the events that they join, each as columns of equal length.
+ * A Flows holds arrows and the events that they join, each as columns of equal length.
  *
- *     Of the events (points): the number of the ``event``, its ``lane`` (place in the ordered list of all lanes of the
- *     trace), ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. Of the arrows:
- *     ``from`` and ``to`` are places in those columns, ``arrow`` indexes ``kinds``.
+ *     An event (a point) has its number (``event``), its ``lane`` (place in the ordered list of all lanes of the trace), the
+ *     ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. An arrow leads ``from`` one
+ *     place in those columns ``to`` another; ``arrow`` indexes ``kinds``.
  */
 export interface Flows {
   arrow: number[]
@@ -426,7 +426,7 @@ export interface Flows {
   total: number
 }
 /**
- * Counters in ``bins`` equal bins of ``[start_ns, end_ns)``.
+ * A Counters holds what quantities did in ``bins`` equal bins of ``[start_ns, end_ns)``.
  *
  *     Bin i begins at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends where the next one begins.
  */
@@ -441,7 +441,7 @@ export interface Counters {
   window_start_ns: number
 }
 /**
- * One quantity in the bins of a Counters: arrays as long as there are bins, null where nothing is known.
+ * A counter is one quantity in the bins of a Counters: arrays as long as there are bins, null where nothing is known.
  *
  *     ``low`` and ``high`` are the lowest and the highest value at any moment of a bin, ``mean`` is weighted by time.
  */

@@ -1,7 +1,7 @@
 // Parts of a total: one bar, a table with bars, or a donut with a legend that carries values.
 import { Tooltip } from '@mantine/core'
 import { useState } from 'react'
-import type { Breakdown, Link, Part } from '../api/payloads'
+import type { Breakdown, Link, Slice } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
 import { shortKernel } from '../lib/names'
@@ -13,8 +13,8 @@ import textCss from './text.module.css'
 
 export type OnLink = (link: Link) => void
 
-const share = (part: Part, total: number) => (total > 0 ? part.value / total : 0)
-const isIdle = (part: Part) => part.category === 'idle'
+const share = (part: Slice, total: number) => (total > 0 ? part.value / total : 0)
+const isIdle = (part: Slice) => part.category === 'idle'
 
 /** `stacked`: the parts' names stand one below another. */
 export function BreakdownBar(props: { payload: Breakdown; onLink: OnLink; stacked?: boolean }) {
@@ -53,7 +53,7 @@ export function BreakdownBar(props: { payload: Breakdown; onLink: OnLink; stacke
   )
 }
 
-function PartName({ part, onLink }: { part: Part; onLink: OnLink }) {
+function PartName({ part, onLink }: { part: Slice; onLink: OnLink }) {
   const { link } = part
   if (!link) return <MetricName metric={part.metric} />
   return (
@@ -191,7 +191,7 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
 }
 
 function LegendItem(props: {
-  part: Part
+  part: Slice
   value: string
   symbol: string
   ratio: string

@@ -27,8 +27,19 @@ from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part, step_time
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import Breakdown, Column, CoverageInfo, Figures, Metric, Payload, Scalar, Table, Tree, View
-from tb_plugin.payloads import Part as Slice
+from tb_plugin.payloads import (
+    Breakdown,
+    Column,
+    CoverageInfo,
+    Figures,
+    Metric,
+    Payload,
+    Scalar,
+    Slice,
+    Table,
+    Tree,
+    View,
+)
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 

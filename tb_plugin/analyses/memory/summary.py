@@ -15,7 +15,7 @@ from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.tables import BEFORE, LOST, Live, Scene, module_names
 from tb_plugin.analyses.memory.window import Window
-from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Part
+from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
 from tb_plugin.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.trace.table import TraceTable
 
@@ -100,15 +100,15 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
     named = [(text, value) for text, value in rows if text not in (None, BEFORE, LOST)]
     for i, (text, value) in enumerate(named[:SLICES]):
         link = Link("memory", {"group": "memory_peak", "where": f"{key}:{text}"}, text)
-        parts.append(Part(Metric(text, text, "bytes", definition.definition), f"slice{i}", value, link))
+        parts.append(Slice(Metric(text, text, "bytes", definition.definition), f"slice{i}", value, link))
         left -= value
     if left:
         text = f"{len(named) - SLICES} others" if len(named) > SLICES else "no module"
-        parts.append(Part(Metric("rest", text, "bytes", "All others."), "rest", left))
+        parts.append(Slice(Metric("rest", text, "bytes", "All others."), "rest", left))
     if outside:
         about = METRICS["live_before_bytes"].definition if outside > 0 else "The recorded total less what is above."
         text = nobody[0]["name"].strip("()")
-        parts.append(Part(Metric("outside", text, "bytes", about), "idle", outside))
+        parts.append(Slice(Metric("outside", text, "bytes", about), "idle", outside))
     return Breakdown(name, title, device.name, "bytes", live.total, parts, "bar")
 
 

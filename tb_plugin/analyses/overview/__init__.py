@@ -18,8 +18,7 @@ from tb_plugin.analyses.overview.quality import data_notices
 from tb_plugin.analyses.overview.steps import CATEGORIES, Breakdown, break_down
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.payloads import Breakdown as BreakdownPayload
-from tb_plugin.payloads import Column, Figures, Line, Link, Metric, Notices, Payload, Series, Table, View
-from tb_plugin.payloads import Part as BreakdownPart
+from tb_plugin.payloads import Column, Figures, Line, Link, Metric, Notices, Payload, Series, Slice, Table, View
 from tb_plugin.trace.intervals import union
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
@@ -166,7 +165,7 @@ def _steps_series(breakdown: Breakdown, has_device: bool) -> Series:
 def _average(breakdown: Breakdown, has_device: bool, title: str) -> BreakdownPayload:
     count = max(len(breakdown.total), 1)
     parts = [
-        BreakdownPart(
+        Slice(
             metric=METRICS.metric(f"{c}_ns", window="mean of the steps"),
             category=c,
             value=int(breakdown.parts[c].sum()) / count,
@@ -181,7 +180,7 @@ def _average(breakdown: Breakdown, has_device: bool, title: str) -> BreakdownPay
 def _partition(trace: TraceTable, device: str, time: DeviceTime) -> BreakdownPayload:
     values = asdict(time)
     what = "trace" if trace.coverage.whole is None else "window"
-    parts = [BreakdownPart(METRICS.metric(key), category, values[key]) for category, key in DEVICE_PARTS]
+    parts = [Slice(METRICS.metric(key), category, values[key]) for category, key in DEVICE_PARTS]
     return BreakdownPayload(
         name=f"device_time_{device}",
         title="Device time",
