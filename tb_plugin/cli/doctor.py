@@ -9,6 +9,7 @@ from tb_plugin.cli.exits import NOTHING, OK
 from tb_plugin.cli.printer import Printer, TextPrinter
 from tb_plugin.cli.session import load_all, open_workspace
 from tb_plugin.format import format_value
+from tb_plugin.readers import READERS
 from tb_plugin.service.catalog import Entry
 from tb_plugin.service.workspace import navigation
 
@@ -33,10 +34,17 @@ def doctor(arguments: argparse.Namespace) -> int:
             for path, reason in rows:
                 printer.line(f"{path}: {reason}")
         elif not entries:
-            printer.line("No file ends in .json or .json.gz: nothing here looks like a profiler trace.")
+            printer.line(f"No name ends in {_endings()}: nothing here looks like a profiler trace.")
     finally:
         workspace.close()
     return OK if readable else NOTHING
+
+
+def _endings() -> str:
+    """The endings that the readers look at, in words."""
+    known = dict.fromkeys(ending for reader in READERS for ending in reader.endings)
+    *most, last = [one for one in known if not any(one != other and one.endswith(other) for other in known)]
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _diagnose(entry: Entry, printer: Printer) -> None:

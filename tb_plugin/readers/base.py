@@ -11,6 +11,9 @@ from tb_plugin.trace.window import Survey
 
 Raw_co = TypeVar("Raw_co", covariant=True)
 
+GZIP_MAGIC = b"\x1f\x8b"
+"""First bytes of a gzip archive. Compression is judged by them, and by a name only where the bytes are not at hand."""
+
 
 class Source(Protocol):
     """The bytes of one profile: one file or a folder of files. Implemented by ``storage``."""
@@ -62,6 +65,8 @@ class ListedFile:
 class Candidate:
     """A profile that a reader thinks it could read.
 
+    It claims its files: where claims overlap the strongest stands, and the others are dropped without a word.
+
     ``span`` is the digits of the file name's token (a time in ms or ns), or None. ``certain`` is False when only the
     extension speaks for it, so that the first bytes must be sniffed before it is offered.
     """
@@ -71,7 +76,24 @@ class Candidate:
     worker: str
     span: str | None
     names: tuple[str, ...]
+    """Of the files that ``read`` gets. The first is the main one: it is sniffed, and downloaded as the original."""
     certain: bool
+    root: str = ""
+    """Path of what a person takes for the profile, where that is not the file itself: its folder, "." the log directory."""
+    also: tuple[str, ...] = ()
+    """Files that belong to it and are not read: claimed, so that nobody takes them for profiles of their own."""
+    time_unix_ns: int | None = None
+    """When it was recorded, where the names tell it in another way than ``span``."""
+
+    @property
+    def strength(self) -> tuple[bool, int]:
+        """Returns what overlapping claims are compared by: a certain one is stronger, then that on more files."""
+        return (self.certain, len(self.names) + len(self.also))
+
+    @property
+    def place(self) -> str:
+        """Returns the path of what a person takes for the profile, relative to the log directory."""
+        return self.root or self.names[0]
 
 
 @dataclass(frozen=True)
@@ -122,6 +144,9 @@ class Reader(Protocol[Raw_co]):
     def raw(self) -> type[Raw_co]:
         """Returns the type that ``read`` returns: it says which model a profile of this format is (see ``models``)."""
         ...
+
+    endings: tuple[str, ...]
+    """Of names that may be its profiles, such as ``.json.gz``, told where nothing was found; that of a folder ends in "/"."""
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns the profiles among the listed files, judged by name alone."""

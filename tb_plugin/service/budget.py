@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
-from tb_plugin.readers.base import FileSize, Reader, Windowed
+from tb_plugin.readers.base import GZIP_MAGIC, FileSize, Reader, Windowed
 from tb_plugin.storage.opening import Located, open_regular
 
 log = logging.getLogger("torch_trace")
@@ -24,7 +24,6 @@ _UNKNOWN_BYTES = 16 * 1024**3
 """Memory of a machine that does not say."""
 PROCESS_BYTES = 150_000_000
 """An interpreter with its libraries and the buffers of a read."""
-_GZIP_MAGIC = b"\x1f\x8b"
 _NO_WINDOW = "Leave the window out."
 _LEAST_ARCHIVE = 18
 """Bytes of a gzip archive that holds nothing."""
@@ -76,7 +75,7 @@ def _seen_size(file: str | Located) -> FileSize:
     """The size of a local file; 0 when it cannot be read, which the read itself will say."""
     try:
         with open_regular(file) as stream:
-            packed = stream.read(2) == _GZIP_MAGIC
+            packed = stream.read(2) == GZIP_MAGIC
             size = stream.seek(0, os.SEEK_END)
             if not packed or size < _LEAST_ARCHIVE:
                 return FileSize(size)

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from tb_plugin.errors import UserError
-from tb_plugin.readers.base import Candidate, ListedFile, Reader
+from tb_plugin.readers.base import GZIP_MAGIC, Candidate, ListedFile, Reader
 from tb_plugin.readers.foreign import foreign
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import Listing, StoredFile
@@ -26,14 +27,13 @@ _LISTINGS = 16
 """How many log directories are listed at a time."""
 _LOOKS = 16
 """How many uncertain files are looked into at a time; each is a request to a store."""
-_GZIP_MAGIC = b"\x1f\x8b"
 _FIRST_PLAUSIBLE_MS = 10**11
 """Spring 1973; a smaller token is a counter and no time."""
 
 
 @dataclass(frozen=True)
 class Root:
-    """One log directory. ``name`` prefixes its runs (``--logdir_spec``); empty for the only directory."""
+    """One log directory. ``name`` prefixes its runs (``--logdir_spec``); by default that of one of several directories."""
 
     folder: Folder
     name: str = ""
@@ -50,6 +50,8 @@ class Found:
     root: Root
     files: tuple[StoredFile, ...]
     reader: Reader[Any]
+    place: str = ""
+    """Path of what a person takes for the profile: its folder, or its only file."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,8 +65,15 @@ class Found:
 
     @property
     def url(self) -> str:
-        """Full path or URL of the (first) file."""
-        return self.root.folder.locate(self.names[0])
+        """Full path or URL of its file or folder."""
+        return _join(self.root, self.place or self.names[0])
+
+    @property
+    def stem(self) -> str:
+        """Name of its file or folder without the ending of the format."""
+        name = PurePosixPath(self.place or self.names[0]).name or self.root.folder.name
+        endings = (ending.rstrip("/") for ending in self.reader.endings if name.endswith(ending.rstrip("/")))
+        return name.removesuffix(max(endings, key=len, default=""))
 
     @property
     def size_bytes(self) -> int:
@@ -111,7 +120,7 @@ class Scanner:
             discovery.skipped += [(_join(root, entry.path), entry.reason) for entry in listing.unlisted]
             discovery.skipped += result.refused
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        discovery.found = _number(drafts)
+        discovery.found = _number(drafts, len(self.roots) > 1)
         return discovery
 
     def _list_all(self) -> Iterable[Listing | UserError]:
@@ -130,23 +139,25 @@ class Scanner:
             for reader in self.readers
             for candidate in reader.find(listed)
         ]
-        taken: dict[tuple[str, ...], _Draft] = {}
+        # Of equal claims that of the first reader stands.
+        drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
+        taken = _Claims()
         for draft in drafts:
             if draft.candidate.certain:
-                taken.setdefault(draft.candidate.names, draft)
-        uncertain = [draft for draft in drafts if draft.candidate.names not in taken]
-        refused: dict[tuple[str, ...], str] = {}
+                taken.add(draft)
+        uncertain = [draft for draft in drafts if taken.leaves(draft)]
+        refused: dict[_Draft, str] = {}
         final = True
         for draft, why in zip(uncertain, self._sniff(uncertain), strict=True):
             if why == "":
-                taken.setdefault(draft.candidate.names, draft)
+                taken.add(draft)
             elif isinstance(why, UserError):
                 # The storage may answer next time.
-                refused[draft.candidate.names], final = why.what, False
+                refused[draft], final = why.what, False
             else:
-                refused[draft.candidate.names] = why
-        shown = [(_join(root, names[0]), why) for names, why in refused.items() if names not in taken]
-        return _Sorted(list(taken.values()), shown, [_sniff_key(draft) for draft in uncertain], final)
+                refused[draft] = why
+        shown = {_join(root, draft.candidate.place): why for draft, why in refused.items() if taken.leaves(draft)}
+        return _Sorted(taken.drafts, list(shown.items()), [_sniff_key(draft) for draft in uncertain], final)
 
     def _sniff(self, drafts: Sequence[_Draft]) -> list[str | UserError]:
         """Why each of these is not taken; empty when it is. Known answers are reused until the file changes."""
@@ -176,7 +187,7 @@ def _list(root: Root) -> Listing | UserError:
 def read_head(folder: Folder, file: StoredFile) -> bytes:
     """The first 64 KiB of a file's text, unpacked when its magic bytes say gzip. Raises StorageError, zlib.error."""
     head = folder.head(file, HEAD_BYTES)
-    if head[:2] == _GZIP_MAGIC:
+    if head[:2] == GZIP_MAGIC:
         # A cut or growing archive gives what it has.
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
     return head
@@ -188,12 +199,30 @@ def time_of(token: str | None) -> int | None:
     return None if nanoseconds is None else nanoseconds // 1_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Draft:
     root: Root
     reader: Reader[Any]
     candidate: Candidate
     files: list[StoredFile]
+
+
+class _Claims:
+    """Profiles of one root that do not overlap: whoever comes first has its files."""
+
+    def __init__(self) -> None:
+        self.drafts: list[_Draft] = []
+        self._files: set[str] = set()
+
+    def leaves(self, draft: _Draft) -> bool:
+        """Whether nobody has claimed any file of it."""
+        return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
+
+    def add(self, draft: _Draft) -> None:
+        """Takes a profile unless it overlaps with another one."""
+        if self.leaves(draft):
+            self.drafts.append(draft)
+            self._files.update(draft.candidate.names, draft.candidate.also)
 
 
 @dataclass(frozen=True)
@@ -218,7 +247,7 @@ def _first_file(draft: _Draft) -> _File:
 def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
     """Why a file is no profile of each reader that asks, or empty; the error when the storage does not give its first bytes.
 
-    One look answers all readers. A file that is known for what it is goes to none of them.
+    One look answers all readers. A file that is known for what it is goes to none of them that reads single files.
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
@@ -231,20 +260,22 @@ def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
         return [error] * len(drafts)
     if not head.strip():
         return ["The file holds nothing."] * len(drafts)
-    if why := foreign(file.path, head):
-        return [why] * len(drafts)
-    return ["" if draft.reader.sniff(head) else NOT_A_TRACE for draft in drafts]
+    why = foreign(file.path, head)
+    # A file that another tool is known by may be one of a folder that its reader knows.
+    asked = [draft for draft in drafts if draft.candidate.root or not why]
+    return ["" if draft in asked and draft.reader.sniff(head) else why or NOT_A_TRACE for draft in drafts]
 
 
-def _number(drafts: Iterable[_Draft]) -> list[Found]:
+def _number(drafts: Iterable[_Draft], several: bool) -> list[Found]:
     """Gives every profile a span id that is unique in its worker: "1", "2", ... by time, then those without a token."""
     groups: dict[tuple[str, str], list[_Draft]] = defaultdict(list)
     for draft in drafts:
-        groups[_run_name(draft), draft.candidate.worker].append(draft)
+        groups[_run_name(draft, several), draft.candidate.worker].append(draft)
     found: list[Found] = []
     for (run, worker), group in sorted(groups.items(), key=lambda item: item[0]):
-        timed = sorted((d for d in group if d.candidate.span is not None), key=_order)
-        untimed = sorted((d for d in group if d.candidate.span is None), key=lambda d: d.candidate.names)
+        timed = [d for d in group if _order(d) is not None]
+        timed.sort(key=lambda d: _order(d) or (0, ()))
+        untimed = sorted((d for d in group if _order(d) is None), key=lambda d: d.candidate.names)
         ids = [str(i + 1) for i in range(len(timed))]
         ids += ["default" if i == 0 else f"default-{i + 1}" for i in range(len(untimed))]
         found += [_found(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
@@ -256,25 +287,34 @@ def _found(run: str, worker: str, span: str, draft: _Draft) -> Found:
         run=run,
         worker=worker,
         span=span,
-        time_unix_ms=time_of(draft.candidate.span),
+        time_unix_ms=_time_of(draft.candidate),
         root=draft.root,
         files=tuple(draft.files),
         reader=draft.reader,
+        place=draft.candidate.place,
     )
 
 
-def _run_name(draft: _Draft) -> str:
+def _run_name(draft: _Draft, several: bool) -> str:
     root, relative = draft.root, draft.candidate.run.strip("/")
     relative = "" if relative == "." else relative
-    if root.name:
-        return f"{root.name}/{relative}" if relative else root.name
+    if prefix := root.name or (root.folder.name if several else ""):
+        return f"{prefix}/{relative}" if relative else prefix
     return relative or root.folder.name
 
 
-def _order(draft: _Draft) -> tuple[int, tuple[str, ...]]:
-    token = draft.candidate.span or "0"
-    time = _nanoseconds(token)
-    return (int(token) if time is None else time, draft.candidate.names)
+def _order(draft: _Draft) -> tuple[int, tuple[str, ...]] | None:
+    """What the spans of a worker are sorted by; None when the names tell neither a time nor a number."""
+    candidate = draft.candidate
+    time = candidate.time_unix_ns if candidate.time_unix_ns is not None else _nanoseconds(candidate.span)
+    if time is None and candidate.span is None:
+        return None
+    return (int(candidate.span or "0") if time is None else time, candidate.names)
+
+
+def _time_of(candidate: Candidate) -> int | None:
+    stated = candidate.time_unix_ns
+    return time_of(candidate.span) if stated is None else stated // 1_000_000
 
 
 def _nanoseconds(token: str | None) -> int | None:

@@ -190,7 +190,7 @@ class Workspace:
         path = self._written(entry, key, ".json.gz", write, heavy=True)
         if path is None:
             return _payload(entry)
-        return Download(f"{_stem(entry)}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
+        return Download(f"{entry.found.stem}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
         """Merged stacks as a file of that form; the Profile when it is not loaded yet. Raises UserError."""
@@ -203,7 +203,7 @@ class Workspace:
         path = self._written(entry, key, ".stacks.gz", partial(WriteStacks, file_of(entry), params, form))
         if path is None:
             return _payload(entry)
-        name = f"{_stem(entry)}.{choice.weight}{SUFFIXES[form]}"
+        name = f"{entry.found.stem}.{choice.weight}{SUFFIXES[form]}"
         return Download(name, path.stat().st_size, _chunks_of(path), gzipped=True)
 
     def _written(
@@ -349,9 +349,7 @@ class Workspace:
 def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     """The profiles of (name, path or URL) pairs; nothing is scanned yet."""
     folders = [(name, Folder(url)) for name, url in locations]
-    several = len(folders) > 1
-    roots = [Root(folder, name or (folder.name if several else "")) for name, folder in folders]
-    return ProfileCatalog(Scanner(roots, registry.readers()))
+    return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
 
 
 def _of_several(view_id: str) -> Analysis[Any] | None:
@@ -415,11 +413,6 @@ def _loading(progress: Progress) -> Loading:
 
 def _steps(entry: Entry, text: str) -> tuple[str, ...] | None:
     return chosen_steps(text, entry.summary.steps if entry.summary else ())
-
-
-def _stem(entry: Entry) -> str:
-    """Name of the (first) file without its endings."""
-    return Path(entry.found.names[0]).name.removesuffix(".gz").removesuffix(".json")
 
 
 def _chunks_of(path: Path) -> Iterator[bytes]:

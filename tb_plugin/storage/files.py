@@ -65,6 +65,8 @@ class Folder:
         self._answered = False
         """Whether a listing ever came; its credentials are good."""
         self._listing: Future[dict[str, dict[str, Any]]] | None = None
+        self._is_file = False
+        """Whether the last listing of a remote place said that it is a file."""
         self._told = False
         """Whether the log says that links are refused."""
 
@@ -75,7 +77,7 @@ class Folder:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return (path.parent if path.is_file() else path).name or "root"
         path_text = _SCHEME.sub("", self.url).rstrip("/")
-        if self._single(path_text):
+        if self._is_file:
             path_text = path_text.rpartition("/")[0]
         return path_text.rpartition("/")[2] or self.url.rstrip("/:")
 
@@ -90,7 +92,7 @@ class Folder:
         if self.is_local:
             root = Path(self.url)
             return str(root if root.is_file() else root / path)
-        if self._single(_SCHEME.sub("", self.url)) and self.url.endswith(path):
+        if self._is_file:
             return self.url
         return f"{self.url.rstrip('/')}/{path}"
 
@@ -202,9 +204,6 @@ class Folder:
             refused.do = f"No credentials were found, so it was asked without any. {refused.do}"
         return refused
 
-    def _single(self, path_text: str) -> bool:
-        return path_text.lower().endswith((".json", ".json.gz"))
-
     def _list_local(self) -> Listing:
         path = Path(self.url)
         try:
@@ -242,6 +241,7 @@ class Folder:
                 self._anonymous = False
                 _filesystem(self._real, True)[0].clear_instance_cache()
             raise
+        self._is_file = [path.strip("/") for path in found] == [root.strip("/")]
         files = [_remote_file(root, path, info) for path, info in found.items() if info.get("type") != "directory"]
         return Listing(tuple(sorted(files, key=lambda f: f.path)))
 

@@ -168,3 +168,17 @@ def test_directories_are_listed_side_by_side(tmp_path, monkeypatch):
         write_trace(tmp_path / name / "w.1.pt.trace.json")
     found = scanner(*(Root(Folder(str(tmp_path / name)), name) for name in ("a", "b"))).scan().found
     assert [profile.run for profile in found] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nb.json", "a\n.1.pt.trace.json.gz", "tab\t.json", "\x1b]0;x\x07.json", "\u202egpj.json"]
+)
+def test_odd_names_are_listed(tmp_path, name):
+    write_trace(tmp_path / name)
+    (found,) = scanner(tmp_path).scan().found
+    assert found.names == (name,)
+
+
+def test_a_name_with_a_line_break_behind_its_ending_is_none_of_ours(tmp_path):
+    write_trace(tmp_path / "a.json\n")
+    assert scanner(tmp_path).scan().found == []

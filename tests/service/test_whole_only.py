@@ -35,6 +35,7 @@ class LinesReader:
 
     id = "lines"
     raw = RawTrace
+    endings = (".lines",)
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         return [

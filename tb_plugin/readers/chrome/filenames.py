@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from tb_plugin.readers.base import Candidate
 
-_JSON_NAME = re.compile(r"^(?P<worker>.*)\.json(?:\.gz)?$")
+_JSON_NAME = re.compile(r"(?s)^(?P<worker>.*)\.json(?:\.gz)?\Z")
 
 
 def json_candidate(reader_id: str, path: str) -> Candidate | None:

@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 from isal import igzip_lib
 
 from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers.base import GZIP_MAGIC
 from tb_plugin.readers.chrome.issues import IssueLog
 
-GZIP_MAGIC = b"\x1f\x8b"
 BOMB_RATIO = 200
 """Text bytes per stored byte that no trace reaches: real ones pack 10 to 30 times, and one event with a stack that is
 repeated and differs in its time alone about 110. Deflate itself ends at 1032."""

@@ -45,6 +45,7 @@ class ChromeJsonReader:
 
     id = READER_ID
     raw = RawTrace
+    endings: tuple[str, ...] = (".json.gz", ".json")
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns every JSON file among the listed ones: no name speaks for this format."""

@@ -12,7 +12,8 @@ from tb_plugin.readers.chrome.filenames import json_candidate, run_of
 READER_ID = "kineto"
 
 # The grammar of torch.profiler.tensorboard_trace_handler; the span token is a time in ms (older) or ns.
-TRACE_NAME = re.compile(r"^(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?$")
+# (?s) and \Z: a file name may hold line breaks.
+TRACE_NAME = re.compile(r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?\Z")
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
