@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from tb_plugin import registry
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import NOTHING, OK
 from tb_plugin.cli.printer import Printer, TextPrinter
 from tb_plugin.cli.session import load_all, open_workspace
 from tb_plugin.format import format_value
-from tb_plugin.readers import READERS
 from tb_plugin.service.catalog import Entry
 from tb_plugin.service.workspace import navigation
 
@@ -42,7 +42,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def _endings() -> str:
     """The endings that the readers look at, in words."""
-    known = dict.fromkeys(ending for reader in READERS for ending in reader.endings)
+    known = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
     *most, last = [one for one in known if not any(one != other and one.endswith(other) for other in known)]
     return f"{', '.join(most)} or {last}" if most else last
 
