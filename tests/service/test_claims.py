@@ -3,80 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 import pytest
 
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import Candidate
-from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner
 from tb_plugin.service.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
+from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.storage.files import FileSource, Folder
+from tb_plugin.storage.files import Folder
+from tests.folder_format import NAMES, RAW, TIME_NS, FolderReader
 from tests.service.fakes import trace_text, write_trace
-
-NAMES = (
-    "OUT/timeline.json",  # Kineto's reader would take it
-    "OUT/communication.json",  # it would ask for it, and tell that it is no trace
-    *(f"OUT/table_{i}.csv" for i in range(10)),
-    "info.json",
-)
-RAW = ("PROF_1/device.json",)
-TIME_NS = 1_741_000_000_000_000_000
-
-
-@dataclass
-class FolderReader:
-    """A format that is a folder: what it reads is in OUT, what lies beside it is raw data."""
-
-    id: str = "folder"
-    endings: tuple[str, ...] = ("_profile/",)
-    is_certain: bool = True
-
-    def find(self, listing):
-        found = []
-        for root in dict.fromkeys(file.path.partition("_profile/")[0] for file in listing if "_profile/" in file.path):
-            place = f"{root}_profile"
-            mine = [file.path for file in listing if file.path.startswith(f"{place}/")]
-            read = [f"{place}/{name}" for name in NAMES if f"{place}/{name}" in mine]
-            also = tuple(path for path in mine if path not in read)
-            run, worker = str(PurePosixPath(root).parent), PurePosixPath(root).name
-            found.append(
-                Candidate(self.id, run, worker, None, tuple(read), self.is_certain, place, also, time_unix_ns=TIME_NS)
-            )
-        return found
-
-    def sniff(self, head):
-        return b'"version": 7' not in head
-
-    def need_bytes(self, sizes):
-        assert len(sizes) == 13
-        return 1
-
-    def read(self, source, options, progress):
-        assert len(source.names()) == 13 and all(source.size(name) for name in source.names())
-        only = _Only(source, source.names()[0])
-        return KinetoReader().read(only, options, progress)
-
-
-class _Only:
-    """One file of a folder as a source of its own."""
-
-    def __init__(self, source: FileSource, name: str) -> None:
-        self._source, self._name = source, name
-
-    def names(self):
-        return [self._name]
-
-    def open(self, name):
-        return self._source.open(name)
-
-    def size(self, name):
-        return self._source.size(name)
 
 
 @pytest.fixture
@@ -139,11 +78,8 @@ def test_spans_of_one_worker_are_in_the_order_of_the_stated_time(tmp_path):
 
 
 def test_a_folder_is_opened_and_its_main_file_is_the_original(logs, tmp_path, monkeypatch):
-    reader = FolderReader()
-    monkeypatch.setattr("tb_plugin.readers.READERS", (*READERS, reader))
-    for module in ("parse",):
-        monkeypatch.setattr(f"tb_plugin.service.{module}.READERS", (*READERS, reader))
-    catalog = ProfileCatalog(Scanner([Root(Folder(str(logs)))], (*READERS, reader)))
+    monkeypatch.setenv("TORCH_TRACE_EXTENSIONS", "tests.folder_format")
+    catalog = open_catalog([("", str(logs))])
     workspace = Workspace(catalog, InlineWorkers(), FileStore(tmp_path / "cache"))
     try:
         catalog.scan()

@@ -16,6 +16,7 @@ END = ".toy.json"
 
 class ToyReader:
     id = "toy"
+    endings = (".toy.json",)
     raw = ReadNumbers
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
