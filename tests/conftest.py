@@ -8,7 +8,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -16,12 +15,11 @@ from tb_plugin.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
 from tests.depth import DEPTH
+from tests.samples import OURS, REPO, SAMPLES, made
 
-REPO = Path(__file__).resolve().parent.parent
-SAMPLES = REPO / "samples"
 SHARED = REPO.parent / "shared"
-SAMPLE_FILES = sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.json*") if p.parent.name != "truth")
-"""Every trace under samples/, relative to it; ``truth`` holds what is known of the synthetic ones."""
+SAMPLE_FILES = [sample.name for sample in OURS if sample.model.type is TraceTable]
+"""Every trace under samples/, relative to it."""
 
 GROUPS = {
     "browser": "tests/browser/",
@@ -31,6 +29,8 @@ GROUPS = {
 """Tests that one process runs after each other: they share a browser, or watch what a process costs."""
 LONGEST = ("browser", "emulators", "counted")
 """The groups to begin with, so that no process waits for another at the end."""
+
+__all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "loaded", "needs_shared", "sample"]
 
 needs_shared = pytest.mark.skipif(
     not (SHARED / "oracle" / "device_time.json").is_file(),
@@ -50,11 +50,11 @@ def loaded(path: str) -> TraceTable:
     return model(REPO.parent / path)
 
 
-@functools.cache
 def sample(name: str) -> TraceTable:
-    """The model of a file below samples/."""
+    """The model of a trace below samples/, made once a process."""
     _no_recordings_in_a_hurry()
-    return model(SAMPLES / name)
+    table: TraceTable = made(name)
+    return table
 
 
 @pytest.fixture(scope="session")

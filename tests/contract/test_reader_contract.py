@@ -1,121 +1,132 @@
-"""What every reader owes for every sample: found by name, known by its first bytes, read whole and alike."""
+"""What every reader owes for every sample of its format: found by name, known by its first bytes, read whole and alike.
+
+The table of samples is what a scan finds (tests/samples.py), the toy format of the tests included: it is another reader
+with another model. What is asked of traces alone stands in test_trace_contract.py.
+"""
 
 from __future__ import annotations
 
-import gzip
+import pickle
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
-from tb_plugin.readers.base import ListedFile, Reader, ReadOptions, ReadState, no_progress, windowed
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.table import RawTrace
-from tb_plugin.trace.window import Asked, choose
-from tests.builders import Bytes, trace
-from tests.conftest import SAMPLE_FILES, SAMPLES
+from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Reader, ReadOptions, ReadState, no_progress
+from tests import toy
+from tests.builders import Bytes
+from tests.samples import ALL, OURS, SAMPLES, Sample, made, scanned
+
+EVERY_READER = (*READERS, *toy.READERS)
+NO_PROFILES = ("README.md", "synthetic.py", "scripts/", "truth/")
+"""What else lies below samples/."""
 
 
-@pytest.fixture(scope="module", params=SAMPLE_FILES, ids=lambda name: name.split(".")[0])
-def content(request: pytest.FixtureRequest) -> bytes:
-    return (SAMPLES / request.param).read_bytes()
+@pytest.fixture(params=ALL, ids=lambda sample: sample.name.split(".")[0])
+def sample(request: pytest.FixtureRequest) -> Sample:
+    chosen: Sample = request.param
+    return chosen
 
 
-def text_of(content: bytes) -> bytes:
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+def first_of(reader: Reader) -> Sample:
+    """The smallest sample of a format."""
+    return min((sample for sample in ALL if sample.reader.id == reader.id), key=lambda sample: sample.size_bytes)
 
 
-def reader_of(content: bytes) -> Reader:
-    return next(reader for reader in READERS if reader.sniff(text_of(content)[:65_536]))
+def listed(sample: Sample) -> Sequence[ListedFile]:
+    files = [path for path in sorted(sample.folder.rglob("*")) if path.is_file()]
+    return [ListedFile(path.relative_to(sample.folder).as_posix(), path.stat().st_size, "f") for path in files]
 
 
-def raw(content: bytes, name: str = "x.json", chunk_bytes: int = 512 * 1024) -> RawTrace:
-    return reader_of(content).read(Bytes(content, name), ReadOptions(chunk_bytes), no_progress)
+@pytest.mark.parametrize("reader", EVERY_READER, ids=lambda r: r.id)
+def test_every_reader_has_a_sample(reader: Reader) -> None:
+    assert first_of(reader).reader is reader
 
 
-def test_every_sample_is_found_by_its_name() -> None:
-    listing = [ListedFile(name, Path(SAMPLES / name).stat().st_size, "f") for name in SAMPLE_FILES]
-    found = [candidate for reader in READERS for candidate in reader.find(listing)]
-    assert {candidate.run for candidate in found} == {name.split("/")[0] for name in SAMPLE_FILES}
-    assert {candidate.names for candidate in found} == {(name,) for name in SAMPLE_FILES}
-    certain = [candidate.names for candidate in found if candidate.certain]
-    assert len(certain) == len(set(certain)), "two readers are certain of one name"
+def test_every_file_of_the_samples_belongs_to_one() -> None:
+    taken = [name for sample in OURS for name in sample.names]
+    assert len(taken) == len(set(taken))
+    files = {path.relative_to(SAMPLES).as_posix() for path in SAMPLES.rglob("*") if path.is_file()}
+    left = {name for name in files - set(taken) if not name.startswith(NO_PROFILES) and "__pycache__" not in name}
+    assert left == set(), "no reader takes them"
+    told = {path for path, _ in scanned(SAMPLES, READERS).skipped}
+    assert not {name for name in taken if any(path.endswith(name) for path in told)}, "taken, and told as skipped"
 
 
-def test_a_reader_knows_it_and_signs_for_it(content: bytes) -> None:
-    assert raw(content).report.format == reader_of(content).id
+def test_its_reader_finds_it_by_name_and_knows_its_first_bytes(sample: Sample) -> None:
+    found = [candidate for candidate in sample.reader.find(listed(sample)) if set(candidate.names) & set(sample.names)]
+    (candidate,) = found
+    assert isinstance(candidate, Candidate) and candidate.reader == sample.reader.id
+    assert set(candidate.names) == set(sample.names)
 
 
-def test_columns_agree_in_length_and_sections_point_into_the_table(content: bytes) -> None:
-    found = raw(content)
-    n = len(found.start_ns)
-    for name in ("dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "device"):
-        assert len(getattr(found, name)) == n
-    for section in ("operators", "python", "device_args", "collectives"):
-        rows = getattr(found, section).row
-        assert len(rows) == 0 or (rows.min() >= 0 and rows.max() < n)
-    assert found.device.max(initial=-1) < len(found.devices)
+def test_no_two_readers_are_certain_of_one_file(sample: Sample) -> None:
+    certain = [
+        candidate
+        for reader in EVERY_READER
+        for candidate in reader.find(listed(sample))
+        if candidate.certain and set(candidate.names) & set(sample.names)
+    ]
+    assert len(certain) <= 1
 
 
-def test_the_report_accounts_for_every_event(content: bytes) -> None:
-    report = raw(content).report
-    assert report.complete and report.events_dropped == 0
-    assert report.events_seen >= report.events_kept > 0
-    assert report.text_bytes == len(text_of(content)) and report.file_bytes == len(content)
+def test_it_returns_what_its_model_is_made_of_and_signs_for_it(sample: Sample) -> None:
+    raw = sample.read()
+    assert type(raw) is sample.reader.raw is sample.model.raw
+    table = sample.model.assemble(raw)
+    assert type(table) is sample.model.type
+    report = sample.model.outline(table).report
+    assert report.format == sample.reader.id and report.complete
+    assert report.file_bytes == sample.size_bytes
 
 
-def test_compression_name_and_chunks_change_nothing(content: bytes) -> None:
-    plain = text_of(content)
-    one = raw(plain, "a.json", 20_000)
-    other = raw(gzip.compress(plain, 1), "b.pt.trace.json.gz")
-    assert one.start_ns.tolist() == other.start_ns.tolist() and one.dur_ns.tolist() == other.dur_ns.tolist()
-    assert [one.strings[i] for i in one.name[:500]] == [other.strings[i] for i in other.name[:500]]
-    assert one.report.events_kept == other.report.events_kept
+def test_a_model_comes_back_from_its_file(sample: Sample, tmp_path: Path) -> None:
+    path = str(tmp_path / "kept")
+    sample.model.write(made(sample.name), path)
+    again = sample.model.read(path)
+    assert type(again) is sample.model.type
+    one, other = sample.model.outline(made(sample.name)), sample.model.outline(again)
+    assert one.report.format == other.report.format and list(one.steps) == list(other.steps)
 
 
-def test_progress_grows_to_one(content: bytes) -> None:
+def test_progress_grows_to_one(sample: Sample) -> None:
     seen: list[ReadState] = []
-    table = reader_of(content).read(Bytes(content), ReadOptions(65_536), seen.append)
+    sample.reader.read(sample.source, ReadOptions(65_536), seen.append)
     fractions, events = [state.fraction for state in seen], [state.events for state in seen]
     assert fractions == sorted(fractions) and fractions[0] >= 0 and fractions[-1] == pytest.approx(1)
-    assert events == sorted(events) and events[-1] == table.report.events_seen
+    assert events == sorted(events)
     assert all(sum(state.counts.values()) == state.events for state in seen)
 
 
-def test_a_survey_knows_what_the_table_will_be_and_its_windows_make_up_the_trace(content: bytes) -> None:
-    reader = reader_of(content)
-    able = windowed(reader)
-    if able is None:
-        pytest.skip("profiles of this format are opened whole")
-    table = assemble(raw(content))
-    survey = able.survey(Bytes(content), ReadOptions(65_536), no_progress)
-    assert (survey.origin_ns, survey.end_ns) == (table.origin_ns, table.coverage.end_ns)
-    assert survey.label == (table.steps.label if table.steps.recorded else ())
-    middle = survey.end_ns // 2
-    begun = 0
-    for begin, end in ((0, middle), (middle, survey.end_ns + 1)):
-        window = choose(survey, Asked(times_ns=(begin, end)), 10**15, 0, 0)
-        part = assemble(reader.read(Bytes(content), ReadOptions(window=window), no_progress))
-        begun += int(((part.start_ns >= begin) & (part.start_ns < end)).sum())
-        report = part.report
-        assert report.events_seen == table.report.events_seen
-        assert report.events_kept + report.events_outside == table.report.events_kept
-    assert begun == len(table)
+def test_the_memory_it_asks_for_grows_with_the_file(sample: Sample) -> None:
+    def need(times: int) -> int:
+        return sample.reader.need_bytes({name: FileSize(times * 1_000_000) for name in sample.names})
+
+    assert 0 < need(1) < need(10) < need(100)
+    assert need(100) < 100 * 1_000_000 * 1000 * len(sample.names)
 
 
-@pytest.mark.parametrize("reader", READERS, ids=lambda r: r.id)
+@pytest.mark.parametrize("reader", EVERY_READER, ids=lambda r: r.id)
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1, 2]", b"no json", b'"text"', b"\x1f\x8b garbage", b'{"a": [1]}'])
 def test_what_is_no_trace_is_said_so(reader: Reader, content: bytes) -> None:
     with pytest.raises(UnreadableTrace) as error:
-        reader.read(Bytes(content), ReadOptions(), no_progress)
+        reader.read(Bytes(content, first_of(reader).names[0]), ReadOptions(), no_progress)
     assert error.value.what and error.value.do
 
 
-@pytest.mark.parametrize("reader", READERS, ids=lambda r: r.id)
+@pytest.mark.parametrize("reader", EVERY_READER, ids=lambda r: r.id)
 def test_a_consumer_may_stop_the_read(reader: Reader) -> None:
     def stop(state: ReadState) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        reader.read(Bytes(trace().op("a", 0, 1).bytes()), ReadOptions(), stop)
+        reader.read(first_of(reader).source, ReadOptions(), stop)
+
+
+@pytest.mark.parametrize("reader", EVERY_READER, ids=lambda r: r.id)
+def test_what_it_found_travels_between_processes(reader: Reader) -> None:
+    sample = first_of(reader)
+    candidates = reader.find(listed(sample))
+    assert pickle.loads(pickle.dumps(candidates)) == candidates

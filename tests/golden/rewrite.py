@@ -10,9 +10,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params, rows_of
-from tests.conftest import SAMPLE_FILES, sample
+from tests.samples import BY_NAME, OURS, made
 
 FOLDER = Path(__file__).resolve().parent
 ROWS = 8
@@ -27,7 +26,7 @@ def folder_of(name: str) -> str:
 
 def expected(name: str) -> dict[str, str]:
     """Analysis id -> text of its file."""
-    return {analysis.id: _text(analysis.part(sample(name), Params())) for analysis in ANALYSES}
+    return {analysis.id: _text(analysis.part(made(name), Params())) for analysis in BY_NAME[name].analyses}
 
 
 def _text(part: Any) -> str:
@@ -66,12 +65,14 @@ def main() -> None:
     for old in FOLDER.iterdir():
         if old.is_dir() and old.name != "__pycache__":
             shutil.rmtree(old)
-    for name in SAMPLE_FILES:
-        folder = FOLDER / folder_of(name)
+    files = 0
+    for sample in OURS:
+        folder = FOLDER / folder_of(sample.name)
         folder.mkdir()
-        for analysis, text in expected(name).items():
+        for analysis, text in expected(sample.name).items():
             (folder / f"{analysis}.json").write_text(text, encoding="utf-8")
-    print(f"{len(SAMPLE_FILES) * len(ANALYSES)} files under {FOLDER}")
+            files += 1
+    print(f"{files} files under {FOLDER}")
 
 
 if __name__ == "__main__":

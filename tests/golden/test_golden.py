@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from tb_plugin.analyses import ANALYSES
-from tests.conftest import SAMPLE_FILES
 from tests.golden.rewrite import FOLDER, expected, folder_of
+from tests.samples import OURS
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES, ids=folder_of)
+@pytest.mark.parametrize("name", [sample.name for sample in OURS], ids=folder_of)
 def test_answers_are_the_expected_ones(name: str) -> None:
     for analysis, text in expected(name).items():
         path = FOLDER / folder_of(name) / f"{analysis}.json"
@@ -21,4 +20,4 @@ def test_answers_are_the_expected_ones(name: str) -> None:
 
 def test_no_expected_answer_is_left_over() -> None:
     files = {str(path.relative_to(FOLDER)) for path in FOLDER.glob("*/*.json")}
-    assert files == {f"{folder_of(name)}/{analysis.id}.json" for name in SAMPLE_FILES for analysis in ANALYSES}
+    assert files == {f"{folder_of(sample.name)}/{analysis.id}.json" for sample in OURS for analysis in sample.analyses}

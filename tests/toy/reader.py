@@ -39,6 +39,6 @@ class ToyReader:
         progress(ReadState(1.0, 0, {}))
         try:
             numbers = {str(key): int(value) for key, value in json.loads(content)["numbers"].items()}
-        except (ValueError, LookupError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise UnreadableTrace("It holds no numbers.", name, "Write some.") from error
         return ReadNumbers(numbers, ReadReport(self.id, len(content), len(content), records=""))

@@ -1,0 +1,85 @@
+"""The samples as the product itself finds them: whatever a reader claims below samples/ is one, with its reader and model.
+
+A format is held to the contracts of tests/contract and tests/golden by one sample of it being there.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Analysis
+from tb_plugin.models import MODELS
+from tb_plugin.models.base import Model
+from tb_plugin.readers import READERS
+from tb_plugin.readers.base import Reader, ReadOptions, no_progress
+from tb_plugin.service.discovery import Discovery, Root, Scanner
+from tb_plugin.storage.files import FileSource, Folder
+from tests import toy
+
+REPO = Path(__file__).resolve().parent.parent
+SAMPLES = REPO / "samples"
+TOYS = Path(toy.__file__).parent / "samples"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A profile below samples/ (or of the toy format of the tests)."""
+
+    name: str
+    """Of its only file, or of the folder that its files lie in, relative to the folder of samples."""
+    names: tuple[str, ...]
+    """Of its files."""
+    folder: Path
+    reader: Reader[Any]
+    model: Model[Any, Any]
+
+    @property
+    def source(self) -> FileSource:
+        """Its bytes, as a worker process gets them."""
+        return FileSource({name: str(self.folder / name) for name in self.names})
+
+    @property
+    def size_bytes(self) -> int:
+        return sum((self.folder / name).stat().st_size for name in self.names)
+
+    @property
+    def analyses(self) -> list[Analysis[Any]]:
+        """The views of its model."""
+        return [analysis for analysis in (*ANALYSES, *toy.ANALYSES) if analysis.model is self.model.type]
+
+    def read(self, chunk_bytes: int = 512 * 1024) -> Any:
+        """Reads it anew: what its model is made from."""
+        return self.reader.read(self.source, ReadOptions(chunk_bytes), no_progress)
+
+
+def scanned(folder: Path, readers: tuple[Reader[Any], ...]) -> Discovery:
+    """Everything that one scan finds, and what it leaves."""
+    return Scanner([Root(Folder(str(folder)))], readers).scan()
+
+
+def _samples(folder: Path, readers: tuple[Reader[Any], ...], models: tuple[Model[Any, Any], ...]) -> list[Sample]:
+    found = []
+    for profile in scanned(folder, readers).found:
+        (model,) = [model for model in models if model.raw is profile.reader.raw]
+        names = profile.names
+        name = names[0] if len(names) == 1 else str(PurePosixPath(names[0]).parent)
+        found.append(Sample(name, names, folder, profile.reader, model))
+    return sorted(found, key=lambda sample: sample.name)
+
+
+OURS = _samples(SAMPLES, READERS, MODELS)
+"""The profiles below samples/."""
+ALL = [*OURS, *_samples(TOYS, toy.READERS, toy.MODELS)]
+"""With the second model of the tests: what holds for every format and model."""
+BY_NAME = {sample.name: sample for sample in ALL}
+
+
+@functools.cache
+def made(name: str) -> Any:
+    """The model of a sample, made once a process."""
+    sample = BY_NAME[name]
+    return sample.model.assemble(sample.read())
