@@ -10,6 +10,7 @@ import re
 import pytest
 
 from tb_plugin import cli
+from tb_plugin.cli import report as command
 from tb_plugin.cli.terminal import write_json
 
 HOSTILE = "\x1b]0;X\x07\x9b31m\u202e\u2066\u2028\u200fx"
@@ -74,7 +75,7 @@ def test_no_command_prints_control_characters(capsys, monkeypatch, logs, command
 
 def test_logged_warnings_go_through_the_same_door(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(
-        cli, "report", lambda arguments: logging.getLogger("torch_trace").warning("of %s", HOSTILE) or 0
+        command, "report", lambda arguments: logging.getLogger("torch_trace").warning("of %s", HOSTILE) or 0
     )
     assert cli.main(["report", str(tmp_path)]) == 0
     assert FORBIDDEN.search(err := capsys.readouterr().err) is None and r"of \x1b]0;X" in err
@@ -84,7 +85,7 @@ def test_a_bug_is_no_failed_gate(capsys, monkeypatch, tmp_path):
     def fails(arguments):
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr(cli, "report", fails)
+    monkeypatch.setattr(command, "report", fails)
     assert cli.main(["report", str(tmp_path)]) == 70
     err = capsys.readouterr().err
     assert "RuntimeError" in err and "Traceback" in err and FORBIDDEN.search(err) is None
