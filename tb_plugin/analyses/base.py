@@ -57,7 +57,7 @@ class Traits:
 
 @dataclass(frozen=True)
 class Params:
-    """What a person asked for. ``extra`` holds the view's own parameters (documented in docs/http.md)."""
+    """Params say what a person asked for. ``extra`` holds the view's own parameters (documented in docs/http.md)."""
 
     steps: tuple[str, ...] | None = None
     """Labels of chosen steps, None = the whole trace."""
@@ -73,7 +73,7 @@ class Params:
     extra: tuple[tuple[str, str], ...] = ()
 
     def get(self, key: str, default: str = "") -> str:
-        """One of the view's own parameters."""
+        """Returns one of the view's own parameters."""
         return dict(self.extra).get(key, default)
 
 
@@ -98,7 +98,7 @@ class Frame:
 
     @cached_property
     def extremes(self) -> dict[str, list[int | float]]:
-        """Smallest (other than 0) and largest magnitude of each numeric column that has any."""
+        """Returns the smallest (other than 0) and largest magnitude of each numeric column that has any."""
         extremes: dict[str, list[int | float]] = {}
         for column in self.columns:
             values = self.data[column.metric.key]
@@ -130,7 +130,7 @@ class Part:
     """``part`` has applied search and filters: they speak of events, not of the columns of the tables."""
 
     def remaining(self, params: Params) -> Params:
-        """What of a question is still to be applied to the tables."""
+        """Returns what of a question is still to be applied to the tables."""
         return replace(params, search="", where=()) if self.searched else params
 
 
@@ -160,7 +160,7 @@ class Analysis(Protocol[M]):
 
     @property
     def scope(self) -> Scope:
-        """What ``answer`` speaks of: one profile, all workers of a run and span, or two profiles (one part each)."""
+        """Returns what ``answer`` speaks of: one profile, all workers of a run and span, or two profiles (one part each)."""
         ...
 
     @property
@@ -173,7 +173,7 @@ class Analysis(Protocol[M]):
         ...
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """The parameters that ``part`` depends on; hashable."""
+        """Returns the parameters that ``part`` depends on; hashable."""
         ...
 
     def part(self, model: M, params: Params, /) -> Part:
@@ -181,7 +181,7 @@ class Analysis(Protocol[M]):
         ...
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The payload for a request: the view, or one page of one table."""
+        """Returns the payload for a request: the view, or one page of one table."""
         ...
 
 
@@ -194,12 +194,12 @@ class Detail:
     borrows = OWN_ONLY
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """None: always there."""
+        """Returns None: it is always there."""
         return None
 
 
 def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Table:
-    """``answer`` of every view of a single profile. Raises NotFound for an unknown table."""
+    """Returns the ``answer`` of every view of a single profile. Raises NotFound for an unknown table."""
     params = part.remaining(params)
     if params.table is not None:
         if params.table not in part.frames:
@@ -216,7 +216,7 @@ def _names(frames: Mapping[str, Frame]) -> str:
 
 
 def page(frame: Frame, params: Params) -> Table:
-    """Filter, sort and cut a frame. Sorting is stable; nulls come last. Raises BadRequest for a bad column or regex."""
+    """Filters, sorts and cuts a frame. Sorting is stable; nulls come last. Raises BadRequest for a bad column or regex."""
     rows, sort = matching(frame, params)
     stop = len(rows) if params.limit is None else params.offset + params.limit
     cut = rows[params.offset : max(params.offset, stop)]
@@ -312,7 +312,7 @@ def _equal(values: pa.ChunkedArray, text: str) -> Bool:
 
 
 def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
-    """``start_ns`` and ``end_ns``, by default those of the trace. Raises BadRequest."""
+    """Returns ``start_ns`` and ``end_ns``, by default those of the trace. Raises BadRequest."""
     start, end = (whole_number(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else max(0, start)
     end = max(trace.coverage.end_ns, start + 1) if end is None else end
@@ -322,7 +322,7 @@ def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
 
 
 def whole_number(params: Params, key: str) -> int | None:
-    """One of the view's own parameters, None when it is not given. Raises BadRequest."""
+    """Returns one of the view's own parameters, None when it is not given. Raises BadRequest."""
     text = params.get(key)
     if not text:
         return None
@@ -353,9 +353,9 @@ def _holding(frame: Frame, search: str) -> Bool:
 
 
 def holding(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
-    """Which texts contain ``search`` in any case, or match it when it stands between slashes. RE2: linear in the text.
+    """Returns which texts contain ``search`` in any case, or match it when it stands between slashes.
 
-    Raises BadRequest for a regex that is none.
+    RE2: linear in the text. Raises BadRequest for a regex that is none.
     """
     regex = re.fullmatch(r"/(.*)/", search)
     if regex is None:

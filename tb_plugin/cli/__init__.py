@@ -19,7 +19,8 @@ from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.lean import leave_out_pandas
 
 FRAMES, WEIGHTS, FORMATS = ("both", "python", "operators"), ("host", "device"), ("folded", "speedscope")
-"""What ``torch-trace stacks`` offers: ``FRAMES`` and ``WEIGHTS`` of analyses/stacks.py, ``SUFFIXES`` of service/stacks.py."""
+"""What ``torch-trace stacks`` offers: ``FRAMES`` and ``WEIGHTS`` of analyses/stacks.py, ``SUFFIXES`` of
+service/stack_files.py."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

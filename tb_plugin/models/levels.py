@@ -30,7 +30,7 @@ _AGAIN = "It is made anew: ask again."
 
 
 def beside(path: str) -> str:
-    """Where the levels of a column file lie."""
+    """Returns where the levels of a column file lie."""
     return str(Path(path).with_suffix(".levels"))
 
 

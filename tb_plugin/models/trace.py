@@ -12,7 +12,7 @@ from tb_plugin.trace.table import RawTrace, TraceTable
 
 
 class TraceModel:
-    """A trace that a profiler recorded."""
+    """A TraceModel knows how a trace that a profiler recorded is made, kept and told."""
 
     id = "trace"
     noun = "a trace"

@@ -18,7 +18,7 @@ from tb_plugin.service.chrome import write_window
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_arrow, as_csv
-from tb_plugin.service.stacks import write_stacks
+from tb_plugin.service.stack_files import write_stacks
 from tb_plugin.storage.cache import put_whole
 from tb_plugin.trace.table import TraceTable
 

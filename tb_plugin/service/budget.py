@@ -30,7 +30,7 @@ _LEAST_ARCHIVE = 18
 
 
 def budget_bytes() -> int:
-    """What the environment allows, else a share of the machine's memory."""
+    """Returns what the environment allows, else a share of the machine's memory."""
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
         if text:

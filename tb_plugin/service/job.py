@@ -44,21 +44,21 @@ class Job(Generic[Answer]):
 
     @property
     def name(self) -> str:
-        """The kind of question."""
+        """Returns the kind of question."""
         return type(self.question).__name__
 
     @property
     def is_short(self) -> bool:
-        """As far as anybody knows yet: neither a read nor an answer that took long before."""
+        """Returns True for what is, as far as anybody knows yet, neither a read nor an answer that took long before."""
         return not self.heavy and not self.long
 
     @property
     def fraction(self) -> float:
-        """How much of its input is read, 0..1."""
+        """Returns how much of its input is read, 0..1."""
         return self.progress.fraction
 
     def restart(self) -> None:
-        """Nothing is done yet, or no longer."""
+        """Forgets the progress: nothing is done yet, or no longer."""
         self.progress = Progress(WAITING, since=time.monotonic())
 
     def report(self, progress: Progress) -> None:

@@ -34,7 +34,7 @@ class _StoredPart(Struct, frozen=True):
 
 
 def dump(part: Part) -> bytes:
-    """A part as MessagePack, its tables as Arrow, behind a checksum."""
+    """Returns a part as MessagePack, its tables as Arrow, behind a checksum."""
     frames = {
         name: _StoredFrame(f.name, f.title, list(f.columns), _write(f.data), list(f.row_key), f.name_column, f.sort)
         for name, f in part.frames.items()
@@ -53,7 +53,7 @@ def dump(part: Part) -> bytes:
 
 
 def load(content: bytes) -> Part:
-    """The part that ``dump`` wrote. Raises ValueError when the content is damaged."""
+    """Returns the part that ``dump`` wrote. Raises ValueError when the content is damaged."""
     stored = msgspec.msgpack.decode(unsealed(content), type=_StoredPart)
     frames = {
         name: Frame(f.name, f.title, f.columns, pa.ipc.open_stream(f.data).read_all(), f.row_key, f.name_column, f.sort)

@@ -14,7 +14,7 @@ PUBLIC = "https://ui.perfetto.dev"
 
 
 def perfetto_url() -> str:
-    """The address of the Perfetto UI; empty when the one that is set is none.
+    """Returns the address of the Perfetto UI; empty when the one that is set is none.
 
     Whoever names one of their own may not want the public one: it never stands in.
     """

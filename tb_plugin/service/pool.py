@@ -91,17 +91,17 @@ class InlineWorkers:
         return job
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Nothing to stop: the job is done."""
+        """Does nothing: the job is done."""
 
     def leave(self, job: Job[Answer]) -> None:
-        """Nothing to stop: the job is done."""
+        """Does nothing: the job is done."""
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """True: the job is done."""
+        """Returns True: the job is done."""
         return True
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Does nothing: there is no process."""
 
 
 class Pool:
@@ -336,7 +336,7 @@ class WorkerBug(TorchTraceError):
 
 
 def default_size() -> int:
-    """How many workers the environment, the cores and the memory budget allow."""
+    """Returns how many workers the environment, the cores and the memory budget allow."""
     wanted = os.environ.get(WORKERS_VARIABLE, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)

@@ -39,13 +39,13 @@ class Process:
 
     @property
     def questions(self) -> IO[bytes]:
-        """The pipe to its standard input."""
+        """Returns the pipe to its standard input."""
         assert self._popen.stdin is not None  # as it was started
         return self._popen.stdin
 
     @property
     def answers(self) -> IO[bytes]:
-        """The pipe from its standard output."""
+        """Returns the pipe from its standard output."""
         assert self._popen.stdout is not None  # as it was started
         return self._popen.stdout
 

@@ -14,7 +14,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_arrow(data: pa.Table) -> bytes:
-    """An Arrow IPC stream."""
+    """Returns an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
         writer.write_table(data)
@@ -22,7 +22,7 @@ def as_arrow(data: pa.Table) -> bytes:
 
 
 def as_csv(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> bytes:
-    """CSV in UTF-8, units in the header."""
+    """Returns CSV in UTF-8, units in the header."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow([_header(column.metric.title, column.metric.unit) for column in columns])

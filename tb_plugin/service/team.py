@@ -130,5 +130,5 @@ class Team:
 
 
 def progress(entry: Entry, count: int, fraction: float) -> Profile:
-    """The state of ``count`` profiles, of which ``fraction`` are loaded, in the shape of one; its worker is empty."""
+    """Returns the state of ``count`` profiles, of which ``fraction`` are loaded, in the shape of one; its worker is empty."""
     return Profile(entry.found.run, "", entry.found.span, "loading", fraction / count, 0)

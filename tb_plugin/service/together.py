@@ -15,8 +15,8 @@ from tb_plugin.registry import analysis_named
 from tb_plugin.service import parts
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
-from tb_plugin.service.selection import chosen_steps
 from tb_plugin.service.sheets import as_arrow, as_csv
+from tb_plugin.service.step_choice import chosen_steps
 from tb_plugin.storage.cache import put_whole
 
 

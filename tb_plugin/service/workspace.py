@@ -33,8 +33,8 @@ from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import Ready
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Progress, Question
-from tb_plugin.service.selection import chosen_steps, window_of
-from tb_plugin.service.stacks import SUFFIXES
+from tb_plugin.service.stack_files import SUFFIXES
+from tb_plugin.service.step_choice import chosen_steps, window_of
 from tb_plugin.service.team import Team, progress
 from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskViewTogether
 from tb_plugin.storage.cache import FileStore
@@ -65,7 +65,7 @@ class Download:
     gzipped: bool = False
 
     def plain(self) -> Iterator[bytes]:
-        """The content itself, in chunks."""
+        """Returns the content itself, in chunks."""
         if not self.gzipped:
             yield from self.chunks
             return
@@ -89,7 +89,7 @@ class Workspace:
         self._warmed = False
 
     def runs(self) -> Catalog:
-        """Everything the log directories hold."""
+        """Returns everything the log directories hold."""
         return self.catalog.payload()
 
     def warm(self) -> None:
@@ -99,7 +99,7 @@ class Workspace:
             self._workers.submit(Ready())
 
     def profile(self, place: Place, start: bool = True, retry: bool = False) -> Profile:
-        """The state of a profile; begins to load it when ``start``, also after a failure when ``retry``.
+        """Returns the state of a profile; begins to load it when ``start``, also after a failure when ``retry``.
 
         Raises NotFound, BadRequest.
         """
@@ -124,7 +124,7 @@ class Workspace:
         raise Cancelled(f"{entry.found.url} changes all the time.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
-        """JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError."""
+        """Returns the JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError."""
         return self._ask((AskView, AskViewTogether), place, view_id, params, steps)
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
@@ -136,11 +136,11 @@ class Workspace:
         return _payload(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
-        """All matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""
+        """Returns all matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""
         return self._ask((AskCsv, AskCsvTogether), place, view_id, params, steps)
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
-        """A whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
+        """Returns a whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
         if analysis := _of_several(view_id):
             return self._waited(AskArrowTogether, place, analysis, params, steps)
         for _ in range(CHANGES):
@@ -171,7 +171,7 @@ class Workspace:
         raise Cancelled("The file changed while it was read.")
 
     def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
-        """``view`` about several profiles; waits until they are loaded. Raises UserError."""
+        """Returns ``view`` about several profiles; waits until they are loaded. Raises UserError."""
         analysis = _of_several(view_id)
         if analysis is None:
             raise NotFound(f"{view_id} is no view of several profiles.", view_id, "Ask for one profile.")
@@ -180,7 +180,7 @@ class Workspace:
     def window(
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
     ) -> Download | Profile:
-        """The events of a window as Chrome JSON; the Profile when it is not loaded yet. Raises UserError."""
+        """Returns the events of a window as Chrome JSON; the Profile when it is not loaded yet. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return _payload(entry)
@@ -193,7 +193,7 @@ class Workspace:
         return Download(f"{entry.found.stem}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
-        """Merged stacks as a file of that form; the Profile when it is not loaded yet. Raises UserError."""
+        """Returns merged stacks as a file of that form; the Profile when it is not loaded yet. Raises UserError."""
         choice = choice_of(params)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
@@ -225,7 +225,7 @@ class Workspace:
         return path
 
     def original(self, place: Place) -> Download | Profile:
-        """The stored file of a loaded profile, unchanged; the Profile when it is not loaded yet. Raises UserError.
+        """Returns the stored file of a loaded profile, unchanged; the Profile when it is not loaded yet. Raises UserError.
 
         Nothing is handed out that was not read as a profile: any file may be given a trace's name.
         """
@@ -347,7 +347,7 @@ class Workspace:
 
 
 def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
-    """The profiles of (name, path or URL) pairs; nothing is scanned yet."""
+    """Returns the profiles of (name, path or URL) pairs; nothing is scanned yet."""
     folders = [(name, Folder(url)) for name, url in locations]
     return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
 
@@ -367,7 +367,7 @@ def _baseline(exp: Entry, params: Params) -> Place:
 
 
 def navigation(entry: Entry) -> list[ViewInfo]:
-    """The views of a loaded profile in the order of the navigation; empty before."""
+    """Returns the views of a loaded profile in the order of the navigation; empty before."""
     return [] if entry.summary is None else entry.summary.views
 
 

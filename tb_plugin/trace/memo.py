@@ -110,7 +110,7 @@ MEMO = Memo()
 
 
 def remembered(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
-    """A function whose result is kept with its first argument. The other arguments must be hashable."""
+    """Returns a function whose result is kept with its first argument. The other arguments must be hashable."""
 
     @wraps(make)
     def kept(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:

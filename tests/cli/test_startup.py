@@ -12,7 +12,7 @@ import pytest
 
 from tb_plugin import cli
 from tb_plugin.analyses.stacks import FRAMES, WEIGHTS
-from tb_plugin.service.stacks import SUFFIXES
+from tb_plugin.service.stack_files import SUFFIXES
 from tests.builders import trace
 
 COMMAND = """

@@ -35,7 +35,7 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
 def window_of(
     text: str, steps: Sequence[StepInfo], start_ns: int | None, end_ns: int | None
 ) -> tuple[int | None, int | None]:
-    """The window that chosen steps and explicit bounds leave; None = open. Raises BadRequest when it is empty."""
+    """Returns the window that chosen steps and explicit bounds leave; None = open. Raises BadRequest when it is empty."""
     labels = chosen_steps(text, steps)
     if labels is not None:
         inside = [step for step in steps if step.label in labels]

@@ -13,7 +13,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.stacks import FRAMES, WEIGHTS, Choice, merged
 from tb_plugin.errors import BadRequest, NotFound
-from tb_plugin.service.stacks import SUFFIXES, write_stacks
+from tb_plugin.service.stack_files import SUFFIXES, write_stacks
 from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
