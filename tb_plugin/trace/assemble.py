@@ -334,6 +334,7 @@ def _steps(raw: RawTrace, rows: Rows, launch: Int32) -> Steps:
         np.where(has_launch, rows.start[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
         np.where(has_launch, rows.end[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
         rows.correlation[work],
+        rows.track[work],
     )
     is_step = raw.strings.where(lambda text: STEP_NAME.match(text) is not None)[rows.name]
     steps = np.flatnonzero(is_step & of_kind(rows.kind, EventKind.ANNOTATION, EventKind.OPERATOR))

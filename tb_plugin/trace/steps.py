@@ -17,6 +17,7 @@ from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import Steps
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 STEP_NAME = re.compile(r"ProfilerStep#(\d+)")
@@ -30,7 +31,8 @@ INCOMPLETE_BELOW = 0.8
 class DeviceWork:
     """Device events: their bounds, and of the call that launched each the bounds (-1 = none recorded) and the number.
 
-    ``correlation`` counts launches in the order in which they were made; 0 or less where an event has none.
+    ``correlation`` counts launches in the order in which they were made; 0 or less where an event has none. ``stream``
+    numbers the queues, in each of which work begins in the order of its launches.
     """
 
     start_ns: Int64
@@ -38,6 +40,7 @@ class DeviceWork:
     launch_start_ns: Int64
     launch_end_ns: Int64
     correlation: Int64
+    stream: Int32
 
 
 def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: DeviceWork) -> Steps:
@@ -74,7 +77,7 @@ def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64
         return host_start, host_end, count
     last = host_end.copy()
     np.maximum.at(last, step[launched], work.end_ns[launched])
-    earlier = _launched_earlier(int(host_start[0]), launched, work) & (work.start_ns < last[0])
+    earlier = _launched_earlier(int(host_start[0]), step, work) & (work.start_ns < last[0])
     previous = min(int(work.end_ns[earlier].max(initial=host_start[0])), int(last[0]))
     start, end = host_start.copy(), host_end.copy()
     for i in range(n):  # steps are few and each depends on the one before
@@ -84,15 +87,18 @@ def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64
     return start, end, count
 
 
-def _launched_earlier(begin: int, launched: Bool, work: DeviceWork) -> Bool:
-    """Which device events were launched before the first step begins (``launched``: those that some step launched).
+def _launched_earlier(begin: int, step: Int64, work: DeviceWork) -> Bool:
+    """Which device events of no step (``step`` is that which launched each) were launched before the first one begins.
 
     Where the launch was not recorded, the numbers of launches tell: what has none, or a smaller one than anything that
-    the steps launched, was queued before them. A greater one means that the call of a step is missing.
+    the steps launched, was queued before them; but not if work of the first step begins before it on its stream.
     """
-    unseen = work.launch_start_ns == MISSING
-    before = work.correlation < work.correlation[launched].min()
-    return ~launched & np.where(unseen, before, work.launch_start_ns < begin)
+    unseen, launched = work.launch_start_ns == MISSING, step != MISSING
+    own = np.full(int(work.stream.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(own, work.stream[step == 0], work.start_ns[step == 0])
+    before = (work.correlation < work.correlation[launched].min()) & (work.start_ns < own[work.stream])
+    earlier: Bool = ~launched & np.where(unseen, before, work.launch_start_ns < begin)
+    return earlier
 
 
 def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int64:

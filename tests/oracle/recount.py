@@ -329,7 +329,8 @@ def step_windows(events: list[Event], work: list[Event]) -> list[tuple[str, int,
     begin, end = host[0][1], max([host[0][2], *(e.end for e in own[0])])
     previous = begin
     for e in unmatched:
-        earlier = number(e) < first if e.launch is None else e.launch.start < begin
+        follows = any(mine.thread == e.thread and mine.start <= e.start for mine in own[0])
+        earlier = number(e) < first and not follows if e.launch is None else e.launch.start < begin
         if earlier and e.start < end:
             previous = max(previous, min(e.end, end))
     found = []

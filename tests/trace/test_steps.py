@@ -87,6 +87,15 @@ def test_work_queued_before_a_first_step_without_device_work_is_not_its_time() -
     assert windows(builder.table()) == {"1": (1090, 1100), "2": (1100, 1200)}
 
 
+def test_work_after_the_step_s_own_on_one_stream_was_not_launched_before() -> None:
+    """A stream is a queue: the second kernel follows the step's own, whatever its number; the third lies in another queue."""
+    builder = trace().op("warmup", 0, 10).step(1, 1000, 100).launches(kernel(dur=5, at=1020), at=1002)
+    builder.on_device(kernel("of a call that is missing", dur=30, at=1030), corr=5)
+    assert windows(builder.table()) == {"1": (1000, 1100)}
+    builder.on_device(kernel("leftover", dur=30, at=1050, stream=8), corr=6)
+    assert windows(builder.table()) == {"1": (1080, 1100)}
+
+
 def test_work_of_no_step_that_was_launched_later_moves_no_begin() -> None:
     """Between the steps, after them, and with a greater number than what the steps launched: that launch is missing."""
     builder = trace().op("warmup", 0, 10).step(1, 1000, 100).launches(kernel(dur=20, at=1050), at=1002)

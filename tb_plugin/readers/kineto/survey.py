@@ -1,6 +1,6 @@
 """One look through a file that is too large to be opened whole: when it begins and ends, its steps, what is when.
 
-Kept are three numbers a launch and three a device event (their join says where a step ends on the device), the steps,
+Kept are three numbers a launch and four a device event (their join says where a step ends on the device), the steps,
 and how much text there is in each of at most MAX_CELLS ranges of time. No other event and no text stays.
 """
 
@@ -57,6 +57,9 @@ class Surveying:
         self._bounds = _Bounds()
         self._launches = {name: Column(np.int64) for name in ("correlation", "start", "end")}
         self._work = {name: Column(np.int64) for name in ("correlation", "start", "end")}
+        self._streams = Column(np.int32)
+        self._stream: dict[tuple[str, str], int] = {}
+        """Number of each process and thread of device work."""
         self._steps: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
         self._kinds = kind_ids()
 
@@ -118,6 +121,7 @@ class Surveying:
                 columns["correlation"].add(int64s([(rows[i].args or NO_ARGS).correlation for i in at.tolist()]))
                 columns["start"].add(start[at])
                 columns["end"].add(end[at])
+        self._streams.add(np.array([self._stream_of(rows[i]) for i in np.flatnonzero(work & right).tolist()], np.int32))
         named = right & of_kind(kinds, EventKind.ANNOTATION, EventKind.OPERATOR)
         for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
             event = rows[i]
@@ -125,6 +129,9 @@ class Surveying:
             if found and named[i]:
                 thread = (as_text(event.pid), as_text(event.tid))
                 self._steps[thread].append((int(start[i]), -int(dur[i]), found.group(1)))
+
+    def _stream_of(self, event: Event) -> int:
+        return self._stream.setdefault((as_text(event.pid), as_text(event.tid)), len(self._stream))
 
     def _found_steps(self) -> tuple[Steps, int]:
         """Steps in file times, as ``assemble`` finds them, and the longest time from a launch to its work's end."""
@@ -148,7 +155,7 @@ class Surveying:
         starts = np.array([start for start, _, _ in steps], np.int64)
         ends = starts - np.array([negative for _, negative, _ in steps], np.int64)
         labels = [label for _, _, label in steps]
-        device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"])
+        device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"], self._streams.take())
         return find_steps(labels, starts, ends, device_work), int(lag)
 
 
