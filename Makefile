@@ -41,7 +41,7 @@ LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo y
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-deep quick check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
+.PHONY: help demo build test test-deep quick mutants check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ test-deep: preflight $(DEV) $(STATIC) $(AZURITE) chromium ## All tests, and in f
 quick: preflight $(DEV) $(MODULES) ## The tests on hand-sized inputs: a minute, while coding (ARGS="tests/trace -k nest" for a part)
 	@cd frontend && npm test --silent
 	@TEST_DEPTH=quick $(PYTEST) $(or $(ARGS),$(UNITS))
+
+mutants: preflight $(DEV) ## Small changes that the tests must notice, 45 minutes; goes on where it stopped (ARGS="--count 10")
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 check: preflight $(DEV) $(MODULES) ## Style, types, import rules, generated files
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tb_plugin.readers.base import FileSize
 from tb_plugin.readers.chrome.need import PER_TEXT_BYTE
 from tb_plugin.service import budget
 from tb_plugin.service.budget import PROCESS_BYTES, budget_bytes
@@ -64,6 +65,14 @@ def test_a_trailer_that_cannot_be_right_is_not_believed(tmp_path):
     path.write_bytes(b"\x1f\x8b")
     assert need_of(path) == PROCESS_BYTES + int(PER_TEXT_BYTE * 2)
     assert need_of(tmp_path / "none") == PROCESS_BYTES
+
+
+@pytest.mark.parametrize(
+    ("stated", "believed"), [(201, True), (200, False), (19_999, True), (20_000, False), (None, False)]
+)
+def test_a_trailer_is_believed_within_ten_times_of_what_is_likely(stated, believed):
+    """100 bytes that pack 20 times are likely 2,000: from 200 to 20,000 the archive may say what it holds."""
+    assert FileSize(100, is_packed=True, stated_bytes=stated).text_bytes(20) == (stated if believed else 2000)
 
 
 @pytest.fixture
