@@ -7,9 +7,8 @@ answer of a worker.
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -27,6 +26,7 @@ from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, As
 from tb_plugin.service.asking import Desk
 from tb_plugin.service.catalog import PARTS, Entry, Place, ProfileCatalog, problem_of
 from tb_plugin.service.discovery import Root, Scanner
+from tb_plugin.service.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.job import Answer
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile
@@ -42,7 +42,6 @@ from tb_plugin.storage.files import Folder
 
 CHANGES = 10
 """How often what is read may change or vanish under way before a caller that waits gives up."""
-_CHUNK_BYTES = 1024 * 1024
 _MEASURED = ("copying", "surveying", "reading")
 """Stages whose end is known: so many bytes."""
 _PAUSE_SECONDS = 0.3
@@ -53,26 +52,6 @@ _OfOne = Callable[[ModelFile, str, Params], Question[bytes]]
 """Makes a question of a loaded profile, a view and parameters."""
 _OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
 """Makes a question of (worker, file of its part) pairs, a view, parameters and a choice of steps."""
-
-
-@dataclass(frozen=True)
-class Download:
-    """A file on its way out. ``gzipped`` says that the chunks are compressed for the way only."""
-
-    name: str
-    size_bytes: int
-    chunks: Iterator[bytes]
-    gzipped: bool = False
-
-    def plain(self) -> Iterator[bytes]:
-        """Returns the content itself, in chunks."""
-        if not self.gzipped:
-            yield from self.chunks
-            return
-        unpack = zlib.decompressobj(wbits=31)
-        for chunk in self.chunks:
-            yield unpack.decompress(chunk)
-        yield unpack.flush()
 
 
 class Workspace:
@@ -190,7 +169,7 @@ class Workspace:
         path = self._written(entry, key, ".json.gz", write, heavy=True)
         if path is None:
             return _payload(entry)
-        return Download(f"{entry.found.stem}.window.json", path.stat().st_size, _chunks_of(path), gzipped=True)
+        return Download(f"{entry.found.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
         """Returns merged stacks as a file of that form; the Profile when it is not loaded yet. Raises UserError."""
@@ -204,7 +183,7 @@ class Workspace:
         if path is None:
             return _payload(entry)
         name = f"{entry.found.stem}.{choice.weight}{SUFFIXES[form]}"
-        return Download(name, path.stat().st_size, _chunks_of(path), gzipped=True)
+        return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
 
     def _written(
         self, entry: Entry, key: str, suffix: str, write: Callable[[str], Question[str]], heavy: bool = False
@@ -239,7 +218,7 @@ class Workspace:
 
         def chunks() -> Iterator[bytes]:
             with stream:
-                while chunk := stream.read(_CHUNK_BYTES):
+                while chunk := stream.read(CHUNK_BYTES):
                     yield chunk
 
         size = stream.seek(0, 2)
@@ -413,9 +392,3 @@ def _loading(progress: Progress) -> Loading:
 
 def _steps(entry: Entry, text: str) -> tuple[str, ...] | None:
     return chosen_steps(text, entry.summary.steps if entry.summary else ())
-
-
-def _chunks_of(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            yield chunk

@@ -21,7 +21,8 @@ from tb_plugin.payloads import Profile
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.asking import waiting_for
 from tb_plugin.service.catalog import PARTS, Place
-from tb_plugin.service.workspace import Download, Workspace
+from tb_plugin.service.download import Download
+from tb_plugin.service.workspace import Workspace
 from tb_plugin.web.origin import check_host, check_site
 from tb_plugin.web.problem import MethodNotAllowed, problem_json
 from tb_plugin.web.static import find_asset
