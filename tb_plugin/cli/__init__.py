@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from tb_plugin import __version__
@@ -29,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without ``argv`` it is the command itself, and the process its own.
     """
     arguments = _parser().parse_args(argv)
+    _end_in_order()
     if argv is None:
         leave_out_pandas()
     try:
@@ -47,6 +50,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # the edge of the command: never a gate's exit code, and no raw text on the screen
         complain_of_bug(error)
         return BUG
+
+
+def _end_in_order() -> None:
+    """Has a closed terminal and a polite kill end the command as Ctrl+C does: temporary folders go with it."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGHUP", "SIGTERM"):
+        number = getattr(signal, name, None)
+        # Not under nohup, which ignores the one, nor where somebody has a handler of their own.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda signum, frame: sys.exit(128 + signum))
 
 
 def _parser() -> argparse.ArgumentParser:

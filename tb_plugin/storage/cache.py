@@ -11,7 +11,6 @@ import errno
 import hashlib
 import logging
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tb_plugin.errors import CacheRefused
+from tb_plugin.storage.private import LOCK, PrivateFolder
 
 Value = TypeVar("Value")
 
@@ -87,9 +87,10 @@ class FileStore:
                 return True  # another write found out before
             if self._is_private:
                 return False
-            old, self.folder = self.folder, Path(tempfile.mkdtemp(prefix="torch-trace-"))
+            private = PrivateFolder()
+            old, self.folder = self.folder, private.path
             self._is_private = True
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+            weakref.finalize(self, private.remove)
         log.warning("The cache folder %s cannot be written; %s is used until the end.", old, self.folder)
         return True
 
@@ -108,7 +109,7 @@ class FileStore:
 
     def _files(self) -> list[Path]:
         try:
-            return list(self.folder.iterdir())
+            return [path for path in self.folder.iterdir() if path.name != LOCK]
         except OSError:  # somebody removed the folder; the next write makes it again
             return []
 
@@ -188,9 +189,9 @@ def open_store() -> FileStore:
                 return store
         except OSError as error:
             log.warning("The cache folder %s cannot be used (%s); a temporary one is used.", folder, error)
-    folder = Path(tempfile.mkdtemp(prefix="torch-trace-"))
-    store = FileStore(folder, limit, is_private=True)
-    weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
+    private = PrivateFolder()
+    store = FileStore(private.path, limit, is_private=True)
+    weakref.finalize(store, private.remove)
     return store
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -163,3 +165,39 @@ def test_seals(tmp_path):
     for damaged in (b"", whole[:-1], whole + b"x", whole[:9], body, b"0" + whole[1:], whole[:50] + b"!" + whole[51:]):
         with pytest.raises(ValueError, match="checksum"):
             unsealed(damaged)
+
+
+ABANDON = """
+import os, signal, sys
+from tb_plugin.storage.cache import open_store
+store = open_store()
+store.put("k", ".bin", lambda partial: partial.write_bytes(b"1"))
+print(store.folder, flush=True)
+os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGHUP"])
+def test_the_private_folder_of_a_killed_process_goes_with_the_next_start(tmp_path, monkeypatch, how):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    done = subprocess.run([sys.executable, "-c", ABANDON, how], capture_output=True, text=True, check=False)
+    assert Path(done.stdout.strip()).exists()
+    somebody_elses = tmp_path / "torch-trace-without-a-lock"
+    somebody_elses.mkdir()
+    first, second = open_store(), open_store()
+    assert not Path(done.stdout.strip()).exists() and somebody_elses.exists()
+    assert first.folder.exists() and second.folder.exists(), "and those in use stay"
+    first.evict()
+    assert open_store().folder != first.folder and first.folder.exists(), "its lock is no file of the store"
+
+
+def test_a_command_that_is_told_to_end_removes_its_private_folder(tmp_path):
+    script = "from tb_plugin import cli\ncli._end_in_order()\n" + ABANDON
+    env = {**os.environ, "TMPDIR": str(tmp_path), "TORCH_TRACE_CACHE": "off"}
+    done = subprocess.run(
+        [sys.executable, "-c", script, "SIGHUP"], capture_output=True, text=True, check=False, env=env
+    )
+    assert done.returncode == 129, done.stderr
+    assert done.stdout.strip() and not Path(done.stdout.strip()).exists()

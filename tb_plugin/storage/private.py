@@ -1,0 +1,64 @@
+"""Private temporary folders that outlive no process: removed at exit, and those of killed processes at the next start.
+
+Nothing runs in a process that gets SIGKILL, and closing a terminal (SIGHUP) ends one that way too. Each folder has a lock
+that the system releases with its process, whichever way that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: folders of killed processes stay until the system clears its own
+    fcntl = None  # type: ignore[assignment]
+
+PREFIX = "torch-trace-"
+LOCK = ".lock"
+
+
+class PrivateFolder:
+    """A folder in the system's temporary one that only this user may read. Makes away with those of dead processes."""
+
+    def __init__(self) -> None:
+        _remove_abandoned()
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self._lock = _locked(self.path / LOCK, os.O_CREAT)
+
+    def remove(self) -> None:
+        """Removes the folder and all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _remove_abandoned() -> None:
+    """Removes folders whose process has ended. One without a lock is left alone: it may be just being made."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if folder.is_symlink() or (hasattr(os, "getuid") and folder.stat().st_uid != os.getuid()):
+                continue
+            lock = _locked(folder / LOCK)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked(path: Path, flags: int = 0) -> int | None:
+    """The descriptor of a lock that this process holds now; None when another one holds it, or there are no locks."""
+    if fcntl is None:
+        return None
+    descriptor = -1
+    try:
+        descriptor = os.open(path, os.O_RDWR | flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        if descriptor >= 0:
+            os.close(descriptor)
+        return None
+    return descriptor
