@@ -23,6 +23,9 @@ def doctor(arguments: argparse.Namespace) -> int:
     try:
         catalog = workspace.runs()
         printer.line(f"{catalog.logdir}: {catalog.scanned_files} files, {len(entries)} profiles.")
+        for run in catalog.runs:
+            if run.grouped_by:
+                printer.line(f"{run.name}: {run.grouped_by}")
         for entry in load_all(workspace, entries, failed, []):
             readable += 1
             _diagnose(entry, printer)

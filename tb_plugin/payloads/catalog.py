@@ -44,10 +44,14 @@ class WorkerInfo(Struct, frozen=True):
 
 
 class RunInfo(Struct, frozen=True):
-    """A run is a directory with traces."""
+    """A run is a directory with traces, or a distributed job whose traces lie in several.
+
+    ``grouped_by`` says of such a job what of its files is taken as the evidence; it is empty for a directory.
+    """
 
     name: str
     workers: list[WorkerInfo]
+    grouped_by: str = ""
 
 
 class Skipped(Struct, frozen=True):

@@ -97,6 +97,24 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class JobInfo:
+    """What a profile states of the distributed job that it was recorded in. No file names its job: these are compared."""
+
+    rank: int
+    world_size: int
+    backend: str = ""
+    group: str = ""
+    """Of all ranks: what describes it, the same on all of them; empty where nothing is stated."""
+    process: str = ""
+    """Host and process that recorded it, the same for all profiles of that process; empty where nothing is stated."""
+    start_ns: int | None = None
+    """When recording began, about."""
+    clock: str = "unix"
+    """Which clock that is: "unix" since 1970, or another name that profiles of one job share."""
+    first_step: int | None = None
+
+
+@dataclass(frozen=True)
 class ReadOptions:
     """``chunk_bytes`` bounds the text decoded at once; the result must not depend on it.
 
@@ -190,3 +208,20 @@ class Windowed(Protocol):
 def windowed(reader: Reader[Any]) -> Windowed | None:
     """Returns the reader as one that opens windows; None when it opens a whole profile or nothing."""
     return reader if isinstance(reader, Windowed) else None
+
+
+@runtime_checkable
+class Identifying(Protocol):
+    """What a reader can do besides whose profiles state rank and job: they are joined across folders and names."""
+
+    def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
+        """Returns what the profile of these files states of its job; None when nothing.
+
+        ``head`` gives the first 64 KiB (uncompressed) of a file; nothing else is read. Passes on what it raises.
+        """
+        ...
+
+
+def identifying(reader: object) -> Identifying | None:
+    """Returns the reader as one that identifies profiles, None when it is not."""
+    return reader if isinstance(reader, Identifying) else None

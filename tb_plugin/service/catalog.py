@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
-from tb_plugin.service.discovery import Discovery, Found, Root, Scanner
+from tb_plugin.service.discovery import Discovery, Scanner
+from tb_plugin.service.found import Found, Root
 from tb_plugin.service.job import WAITING, Job
 from tb_plugin.service.perfetto import perfetto_url
 from tb_plugin.service.question import Progress
@@ -267,6 +268,7 @@ class ProfileCatalog:
         """Answer of ``GET runs``."""
         runs: dict[str, dict[str, list[SpanInfo]]] = {}
         entries = self.entries()
+        why = {entry.found.run: entry.found.grouped_by for entry in entries}
         for entry in entries:
             found = entry.found
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
@@ -276,7 +278,8 @@ class ProfileCatalog:
             scanned_files=self._discovery.files,
             last_scan_unix_ms=None if entries else self._last_scan_unix_ms,
             runs=[
-                RunInfo(run, [WorkerInfo(w, spans) for w, spans in workers.items()]) for run, workers in runs.items()
+                RunInfo(run, [WorkerInfo(w, spans) for w, spans in workers.items()], why[run])
+                for run, workers in runs.items()
             ],
             skipped=[Skipped(path, reason) for path, reason in self.skipped()[:_MAX_SKIPPED]],
             problems=[problem_of(error) for error in self.problems()],

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
 from tb_plugin.errors import UserError
-from tb_plugin.readers.base import GZIP_MAGIC, Candidate, ListedFile, Reader
+from tb_plugin.readers.base import GZIP_MAGIC, Candidate, JobInfo, ListedFile, Reader, identifying
 from tb_plugin.readers.foreign import foreign
+from tb_plugin.service import jobs
+from tb_plugin.service.found import Found, Root, located, run_name
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import Listing, StoredFile
 
@@ -29,56 +30,6 @@ _LOOKS = 16
 """How many uncertain files are looked into at a time; each is a request to a store."""
 _FIRST_PLAUSIBLE_MS = 10**11
 """Spring 1973; a smaller token is a counter and no time."""
-
-
-@dataclass(frozen=True)
-class Root:
-    """One log directory. ``name`` prefixes its runs (``--logdir_spec``); by default that of one of several directories."""
-
-    folder: Folder
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class Found:
-    """One profile: its place in the picker and its files."""
-
-    run: str
-    worker: str
-    span: str
-    time_unix_ms: int | None
-    root: Root
-    files: tuple[StoredFile, ...]
-    reader: Reader[Any]
-    place: str = ""
-    """Path of what a person takes for the profile: its folder, or its only file."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Paths of its files, relative to the root."""
-        return tuple(file.path for file in self.files)
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes whenever the content of one of its files may have changed."""
-        return "|".join(file.fingerprint for file in self.files)
-
-    @property
-    def url(self) -> str:
-        """Full path or URL of its file or folder."""
-        return _join(self.root, self.place or self.names[0])
-
-    @property
-    def stem(self) -> str:
-        """Name of its file or folder without the ending of the format."""
-        name = PurePosixPath(self.place or self.names[0]).name or self.root.folder.name
-        endings = (ending.rstrip("/") for ending in self.reader.endings if name.endswith(ending.rstrip("/")))
-        return name.removesuffix(max(endings, key=len, default=""))
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all its files."""
-        return sum(file.size for file in self.files)
 
 
 @dataclass
@@ -99,6 +50,7 @@ class Scanner:
         self.readers = readers
         self._known: dict[Root, tuple[Listing, _Sorted]] = {}
         self._sniffed: dict[_SniffKey, str] = {}
+        self._jobs: dict[_File, JobInfo | None] = {}
 
     def scan(self) -> Discovery:
         """One walk over all roots. Never raises UserError: what cannot be read is part of the answer."""
@@ -117,11 +69,32 @@ class Scanner:
             used.update(result.sniffed)
             drafts += result.drafts
             discovery.files += len(listing.files)
-            discovery.skipped += [(_join(root, entry.path), entry.reason) for entry in listing.unlisted]
+            discovery.skipped += [(located(root, entry.path), entry.reason) for entry in listing.unlisted]
             discovery.skipped += result.refused
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        discovery.found = _number(drafts, len(self.roots) > 1)
+        discovery.found = self._joined(_number(drafts, len(self.roots) > 1))
         return discovery
+
+    def _joined(self, found: list[Found]) -> list[Found]:
+        """The profiles, those of one distributed job in one run."""
+        if not jobs.is_on():
+            return found
+        first = self._stated(jobs.asked_first(found))
+        stated = first | self._stated(jobs.asked_then(found, first))
+        self._jobs = {key: self._jobs[key] for key in map(_identity, stated) if key in self._jobs}
+        return jobs.joined(found, stated, len(self.roots) > 1)
+
+    def _stated(self, asked: Iterable[Found]) -> dict[Found, JobInfo | None]:
+        """What profiles state of their jobs. Known answers are reused until the files change."""
+        known = [one for one in asked if identifying(one.reader) is not None]
+        new = [one for one in known if _identity(one) not in self._jobs]
+        if new:
+            with ThreadPoolExecutor(_LOOKS, "torch-trace-ask") as threads:
+                # What cannot be read now is asked again at the next scan.
+                for one, job in zip(new, threads.map(_ask, new), strict=True):
+                    if not isinstance(job, UserError):
+                        self._jobs[_identity(one)] = job
+        return {one: self._jobs.get(_identity(one)) for one in known}
 
     def _list_all(self) -> Iterable[Listing | UserError]:
         """The listing of each root, or why there is none; side by side, so that a silent store holds up no other."""
@@ -156,7 +129,7 @@ class Scanner:
                 refused[draft], final = why.what, False
             else:
                 refused[draft] = why
-        shown = {_join(root, draft.candidate.place): why for draft, why in refused.items() if taken.leaves(draft)}
+        shown = {located(root, draft.candidate.place): why for draft, why in refused.items() if taken.leaves(draft)}
         return _Sorted(taken.drafts, list(shown.items()), [_sniff_key(draft) for draft in uncertain], final)
 
     def _sniff(self, drafts: Sequence[_Draft]) -> list[str | UserError]:
@@ -266,11 +239,29 @@ def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
     return ["" if draft in asked and draft.reader.sniff(head) else why or NOT_A_TRACE for draft in drafts]
 
 
+def _identity(one: Found) -> _File:
+    return (one.root, one.place, one.fingerprint)
+
+
+def _ask(one: Found) -> JobInfo | UserError | None:
+    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage."""
+    reader = identifying(one.reader)
+    files = {file.path: file for file in one.files}
+    if reader is None or not one.size_bytes:
+        return None
+    try:
+        return reader.identify(one.names, lambda name: read_head(one.root.folder, files[name]))
+    except zlib.error:
+        return None
+    except UserError as error:
+        return error
+
+
 def _number(drafts: Iterable[_Draft], several: bool) -> list[Found]:
     """Gives every profile a span id that is unique in its worker: "1", "2", ... by time, then those without a token."""
     groups: dict[tuple[str, str], list[_Draft]] = defaultdict(list)
     for draft in drafts:
-        groups[_run_name(draft, several), draft.candidate.worker].append(draft)
+        groups[run_name(draft.root, draft.candidate.run, several), draft.candidate.worker].append(draft)
     found: list[Found] = []
     for (run, worker), group in sorted(groups.items(), key=lambda item: item[0]):
         timed = [d for d in group if _order(d) is not None]
@@ -293,14 +284,6 @@ def _found(run: str, worker: str, span: str, draft: _Draft) -> Found:
         reader=draft.reader,
         place=draft.candidate.place,
     )
-
-
-def _run_name(draft: _Draft, several: bool) -> str:
-    root, relative = draft.root, draft.candidate.run.strip("/")
-    relative = "" if relative == "." else relative
-    if prefix := root.name or (root.folder.name if several else ""):
-        return f"{prefix}/{relative}" if relative else prefix
-    return relative or root.folder.name
 
 
 def _order(draft: _Draft) -> tuple[int, tuple[str, ...]] | None:
@@ -326,7 +309,3 @@ def _nanoseconds(token: str | None) -> int | None:
         if _FIRST_PLAUSIBLE_MS <= number * unit // 1_000_000 < _FIRST_PLAUSIBLE_MS * 100:
             return number * unit
     return None
-
-
-def _join(root: Root, path: str) -> str:
-    return root.folder.locate(path) if path != "." else root.folder.url

@@ -20,7 +20,7 @@ from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError,
 from tb_plugin.registry import model_of
 from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.catalog import Entry, ProfileCatalog
-from tb_plugin.service.discovery import Found
+from tb_plugin.service.found import Found
 from tb_plugin.service.job import WAITING, Job
 from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import Open, Parse

@@ -25,8 +25,9 @@ from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
 from tb_plugin.service.asking import Desk
 from tb_plugin.service.catalog import PARTS, Entry, Place, ProfileCatalog, problem_of
-from tb_plugin.service.discovery import Root, Scanner
+from tb_plugin.service.discovery import Scanner
 from tb_plugin.service.download import CHUNK_BYTES, Download, chunks_of
+from tb_plugin.service.found import Root
 from tb_plugin.service.job import Answer
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile

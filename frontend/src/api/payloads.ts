@@ -30,9 +30,12 @@ export interface Problem {
   where: string
 }
 /**
- * A run is a directory with traces.
+ * A run is a directory with traces, or a distributed job whose traces lie in several.
+ *
+ *     ``grouped_by`` says of such a job what of its files is taken as the evidence; it is empty for a directory.
  */
 export interface RunInfo {
+  grouped_by: string
   name: string
   workers: WorkerInfo[]
 }

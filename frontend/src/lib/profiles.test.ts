@@ -15,6 +15,7 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
     skipped: [],
     runs: Object.entries(runs).map(([name, workers]) => ({
       name,
+      grouped_by: '',
       workers: Object.entries(workers).map(([worker, spans]) => ({
         name: worker,
         spans: spans.map((id) => ({

@@ -11,6 +11,8 @@ export interface Choice {
   label: string
   /** Said on the right: state, size, time. */
   note?: ReactNode
+  /** Shown beside the pointer, after the label: why it is as it is. */
+  about?: string
   tone?: 'bad' | 'busy'
 }
 
@@ -43,11 +45,12 @@ export function Picker(props: {
     },
   })
   const current = choices.find((choice) => choice.value === value)
+  const title = [current?.label ?? value, current?.about].filter(Boolean).join('\n')
   if (choices.length <= 1) {
     return (
       <div className={`${css.pick} ${css.label}`}>
         <small>{label}</small>
-        <span title={current?.label ?? value}>{current?.label ?? (value || '–')}</span>
+        <span title={title}>{current?.label ?? (value || '–')}</span>
       </div>
     )
   }
@@ -71,7 +74,7 @@ export function Picker(props: {
             {label}
             <span className={textCss.sr}>: </span>
           </small>
-          <span title={current?.label}>
+          <span title={title}>
             {current?.label ?? value}
             <ChevronDown />
           </span>
@@ -98,6 +101,7 @@ export function Picker(props: {
                 value={choice.value}
                 active={choice.value === value}
                 selected={choice.value === value}
+                title={choice.about}
               >
                 <span className={css.item}>
                   <span className={choice.value === value ? textCss.strong : undefined}>{choice.label}</span>

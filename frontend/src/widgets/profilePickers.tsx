@@ -50,6 +50,7 @@ export function ProfilePickers(props: {
         choices={(catalog?.runs ?? []).map((item) => ({
           value: item.name,
           label: item.name,
+          about: item.grouped_by || undefined,
           ...stateNote(item.workers.flatMap((one) => one.spans)),
         }))}
         onChange={(next) => onChange({ run: next, worker: '', span: '' })}

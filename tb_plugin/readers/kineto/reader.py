@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tb_plugin.devices import describe_all
-from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.readers.base import Candidate, FileSize, JobInfo, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.document import Document
 from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.need import need_bytes, room_bytes
@@ -17,6 +17,7 @@ from tb_plugin.readers.chrome.stream import TextStream
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.events import Event, decode
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
+from tb_plugin.readers.kineto.identity import identify
 from tb_plugin.readers.kineto.rows import call_names, name_flags
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import Surveying
@@ -37,6 +38,10 @@ class KinetoReader:
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns the profiles among the listed files, judged by name alone."""
         return find_candidates(listing)
+
+    def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
+        """Returns what the file states ahead of its events of the job that it was recorded in."""
+        return identify(head(names[0]))
 
     def sniff(self, head: bytes) -> bool:
         """Returns True when a file that begins with these (uncompressed) bytes may hold a trace."""

@@ -1,0 +1,234 @@
+"""One job, many folders: profiles whose files state the same distributed job are one run with ranks as workers.
+
+Nobody names a job in a file. What is stated is compared instead: world size, backend, the group of all ranks, the rank,
+the process and the time. Ranks of one job are distinct and record at the same time; a rank that is there twice means two
+jobs, or a job and its restart, and then only those folders are joined that are clear by themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from tb_plugin.readers.base import JobInfo
+from tb_plugin.service.found import Found, Root, run_name
+
+GROUP_VARIABLE = "TORCH_TRACE_GROUP"
+"""Environment variable: ``folders`` leaves each folder a run of its own."""
+SLACK_NS = 10 * 10**9
+"""How far recordings of one job may lie apart: clocks of hosts differ, and the start of a file is known about."""
+_STEP_SLACK_NS = 600 * 10**9
+"""The same for recordings that begin with the same step."""
+_LONGEST_NS = 86_400 * 10**9
+_ASKED = 2
+"""Of the workers of a run, how many are asked first; a run that holds all ranks of its job is left alone."""
+_Key = tuple[Root, str, int, str, str]
+"""Root, clock, world size, backend, group."""
+
+
+def is_on() -> bool:
+    """Whether the environment leaves jobs to be joined."""
+    return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
+
+
+def asked_first(found: Iterable[Found]) -> list[Found]:
+    """Returns the profiles that tell whether their run may be a part of a job: some of each run."""
+    first: dict[str, dict[str, Found]] = defaultdict(dict)
+    for one in found:
+        if len(first[one.run]) < _ASKED:
+            first[one.run].setdefault(one.worker, one)
+    return [one for workers in first.values() for one in workers.values()]
+
+
+def asked_then(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[Found]:
+    """Returns the profiles of those runs that may be parts of a job, by what ``asked_first`` gave."""
+    workers: dict[str, set[str]] = defaultdict(set)
+    for one in found:
+        workers[one.run].add(one.worker)
+    parts = {one.run for one, job in jobs.items() if job is not None and job.world_size > len(workers[one.run])}
+    return [one for one in found if one.run in parts]
+
+
+def joined(found: Sequence[Found], jobs: Mapping[Found, JobInfo | None], several: bool) -> list[Found]:
+    """Returns the profiles with those of one job in one run, a worker for each rank; the others as they were.
+
+    ``several``: there are several log directories, and names of runs begin with theirs.
+    """
+    by_key: dict[_Key, list[_Process]] = defaultdict(list)
+    for process in _processes(found, jobs):
+        by_key[process.key].append(process)
+    groups = [
+        (folder, group)
+        for processes in by_key.values()
+        for folder, group in _joined_below(processes)
+        if len(group) > 1 and not _is_one_run(group)
+    ]
+    members = {one for _, group in groups for process in group for one in process.profiles}
+    names = {one.run for one in found if one not in members}
+    new: dict[Found, Found] = {}
+    for folder, group in sorted(groups, key=lambda item: (item[0], item[1][0].begin_ns)):
+        name = _free(run_name(group[0].key[0], "/".join(folder), several), names)
+        names.add(name)
+        new.update(_renamed(name, group))
+    return [new.get(one, one) for one in found]
+
+
+@dataclass
+class _Process:
+    """A process of a job: one rank, and its profiles in order of time."""
+
+    key: _Key
+    rank: int
+    folder: tuple[str, ...] = ()
+    """What all its profiles lie in."""
+    profiles: list[Found] = field(default_factory=list)
+    times: list[tuple[int, int]] = field(default_factory=list)
+    steps: list[int | None] = field(default_factory=list)
+
+    @property
+    def begin_ns(self) -> int:
+        return self.times[0][0]
+
+    @property
+    def end_ns(self) -> int:
+        return max(end for _, end in self.times)
+
+
+def _processes(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[_Process]:
+    """The processes that state a job and a time."""
+    recorded: dict[tuple[_Key, int, str], list[tuple[int, int, Found]]] = defaultdict(list)
+    for one in found:
+        job = jobs.get(one)
+        if job is None or job.start_ns is None:
+            continue
+        key = (one.root, job.clock, job.world_size, job.backend, job.group)
+        end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
+        # The time in a file's name is that of its writing.
+        end_ns = end_ns if 0 <= end_ns - job.start_ns <= _LONGEST_NS else job.start_ns
+        recorded[key, job.rank, job.process or f"{one.run}/{one.worker}"].append((job.start_ns, end_ns, one))
+    processes = []
+    for (key, rank, _), items in recorded.items():
+        items.sort(key=lambda item: (item[0], item[2].names))
+        process = _Process(key, rank, _common([PurePosixPath(one.place).parent.parts for _, _, one in items]))
+        process.profiles = [one for _, _, one in items]
+        process.times = [(begin, end) for begin, end, _ in items]
+        process.steps = [job.first_step if (job := jobs[one]) else None for one in process.profiles]
+        processes.append(process)
+    return processes
+
+
+def _joined_below(processes: Sequence[_Process]) -> list[tuple[tuple[str, ...], list[_Process]]]:
+    """Groups of processes of one job, with the folder that each lies in: what is clear in a folder is joined there."""
+    groups = [(process.folder, [process]) for process in processes]
+    for depth in range(max(len(process.folder) for process in processes), -1, -1):
+        below: dict[tuple[str, ...], list[list[_Process]]] = defaultdict(list)
+        higher = []
+        for folder, group in groups:
+            if len(folder) < depth:
+                higher.append((folder, group))
+            else:
+                below[folder[:depth]].append(group)
+        merged = [group for here in below.values() for group in (_merged(here, SLACK_NS) if len(here) > 1 else here)]
+        groups = higher + [(_common([process.folder for process in group]), group) for group in merged]
+    return groups
+
+
+def _merged(groups: list[list[_Process]], slack_ns: int) -> list[list[_Process]]:
+    """Groups that record at the same time, as one where their ranks are distinct, else as they were."""
+    merged = []
+    for cluster in _clusters(groups, slack_ns):
+        ranks = [process.rank for group in cluster for process in group]
+        if len(set(ranks)) == len(ranks):
+            merged.append([process for group in cluster for process in group])
+        elif slack_ns:
+            merged += _merged(cluster, 0)
+        else:
+            merged += cluster
+    return merged
+
+
+def _clusters(groups: list[list[_Process]], slack_ns: int) -> list[list[list[_Process]]]:
+    """Groups in order of time, cut where nothing is recorded."""
+    clusters: list[list[list[_Process]]] = []
+    until = 0
+    for group in sorted(groups, key=lambda group: min(p.begin_ns for p in group)):
+        begin, end = min(p.begin_ns for p in group), max(p.end_ns for p in group)
+        if clusters and begin <= until + slack_ns:
+            clusters[-1].append(group)
+            until = max(until, end)
+        else:
+            clusters.append([group])
+            until = end
+    return clusters
+
+
+def _is_one_run(group: Sequence[_Process]) -> bool:
+    """Whether the names of the files say already what their contents say."""
+    runs = {one.run for process in group for one in process.profiles}
+    workers = [{one.worker for one in process.profiles} for process in group]
+    return len(runs) == 1 and sum(map(len, workers)) == len(group) == len(set.union(*workers))
+
+
+def _renamed(run: str, group: Sequence[_Process]) -> dict[Found, Found]:
+    """The profiles of a job as workers and spans of a run."""
+    _, _, world, backend, _ = group[0].key
+    why = (
+        f"{len(group)} of {world} ranks of one {backend} job: their files state the same world size, backend and group,"
+        f" distinct ranks and overlapping times. {GROUP_VARIABLE}=folders leaves folders apart."
+    )
+    cycles = _cycles(group)
+    cycles.sort(key=lambda cycle: min(process.times[i][0] for process, i in cycle))
+    return {
+        process.profiles[i]: replace(
+            process.profiles[i], run=run, worker=f"rank{process.rank}", span=str(number), grouped_by=why
+        )
+        for number, cycle in enumerate(cycles, 1)
+        for process, i in cycle
+    }
+
+
+def _cycles(group: Sequence[_Process]) -> list[list[tuple[_Process, int]]]:
+    """Profiles (process, the how manieth of it) that were recorded together, by first step and time."""
+    cycles: list[list[tuple[_Process, int]]] = []
+    for process in sorted(group, key=lambda process: (-len(process.profiles), process.rank)):
+        left = list(cycles)
+        for i in range(len(process.profiles)):
+            fits = [(_apart(process, i, *cycle[0]), n) for n, cycle in enumerate(left)]
+            known = [(apart, n) for apart, n in fits if apart is not None]
+            if known:
+                left.pop(min(known)[1]).append((process, i))
+            else:
+                cycles.append([(process, i)])
+    return cycles
+
+
+def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] | None:
+    """How far two profiles are apart, those of the same first step before others; None when they are not of one cycle."""
+    (begin, end), (first, last) = one.times[i], other.times[k]
+    same_step = one.steps[i] is not None and one.steps[i] == other.steps[k]
+    away = max(first - end, begin - last, 0)
+    if away > (_STEP_SLACK_NS if same_step else SLACK_NS):
+        return None
+    return (not same_step, abs(first - begin))
+
+
+def _common(folders: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The deepest folder that all lie in."""
+    common = folders[0]
+    for folder in folders[1:]:
+        while folder[: len(common)] != common:
+            common = common[:-1]
+    return common
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or the first of "name (job 2)", ... that nobody has."""
+    number = 1
+    free = name
+    while free in taken:
+        number += 1
+        free = f"{name} (job {number})"
+    return free
