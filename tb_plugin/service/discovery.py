@@ -77,7 +77,7 @@ class Scanner:
 
     def _joined(self, found: list[Found]) -> list[Found]:
         """The profiles, those of one distributed job in one run."""
-        if not jobs.is_on():
+        if len(found) < 2 or not jobs.is_on():
             return found
         first = self._stated(jobs.asked_first(found))
         stated = first | self._stated(jobs.asked_then(found, first))
