@@ -45,8 +45,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def _endings() -> str:
     """The endings that the readers look at, in words."""
-    known = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
-    *most, last = [one for one in known if not any(one != other and one.endswith(other) for other in known)]
+    *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
     return f"{', '.join(most)} or {last}" if most else last
 
 

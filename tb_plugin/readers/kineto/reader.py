@@ -33,7 +33,7 @@ class KinetoReader:
 
     id = READER_ID
     raw = RawTrace
-    endings: tuple[str, ...] = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json")
+    endings: tuple[str, ...] = (".json.gz", ".json")
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns the profiles among the listed files, judged by name alone."""
