@@ -155,7 +155,7 @@ def test_stacks_of_a_profile(client):
     plain = get(client, "download/stacks?run=b")
     assert plain.status_code == 200 and plain.content_type == "text/plain; charset=utf-8"
     assert plain.get_data(as_text=True) == "aten::mm 10000\naten::add 10000\n"
-    assert 'filename="w.1.host.folded.txt"' in plain.headers["Content-Disposition"]
+    assert 'filename="w.1.pt.trace.host.folded.txt"' in plain.headers["Content-Disposition"]
     packed = get(client, "download/stacks?run=b", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip" and gzip.decompress(packed.data) == plain.data
     assert get(client, "download/stacks?run=b&steps=6&of=operators&thread=1").data == b"aten::add 10000\n"
