@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.builders import facts, rows
-from tests.conftest import REPO, SAMPLE_FILES, SHARED, loaded
+from tests.conftest import REPO, SHARED, loaded
 from tests.oracle.recount import Recount, recount
+from tests.samples import OURS
 
 REAL = [
     "hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
@@ -24,7 +25,7 @@ REAL = [
     "kineto/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
     "torch213/with_modules_eager.pt.trace.json.gz",
 ]
-SAMPLE_PATHS = [f"{REPO.name}/samples/{name}" for name in SAMPLE_FILES]
+SAMPLE_PATHS = [f"{REPO.name}/samples/{sample.name}" for sample in OURS if sample.reader.id == "kineto"]
 SHARED_PATHS = [f"{SHARED.name}/data/{name}" for name in REAL]
 
 

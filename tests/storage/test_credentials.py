@@ -84,8 +84,8 @@ def at_azurite(object_stores, monkeypatch):
 
 def works(folder):
     (file,) = folder.list().files
-    assert folder.head(file.path, 100) == b"[7]"
-    with folder.open(file.path) as stream:
+    assert folder.head(file, 100) == b"[7]"
+    with folder.open(file) as stream:
         assert stream.read() == b"[7]"
     return True
 
@@ -121,7 +121,7 @@ def test_a_private_s3_object_without_an_account_says_so(filled, monkeypatch):
     folder = Folder(url)
     (file,) = folder.list().files
     with pytest.raises(StorageError, match="Forbidden") as caught:
-        folder.head(file.path, 10)
+        folder.head(file, 10)
     assert "No credentials were found" in caught.value.do
 
 
@@ -230,7 +230,7 @@ def test_a_token_in_the_url_opens_the_place_and_is_never_shown(filled, monkeypat
     shown = [folder.url, folder.locate(file.path), folder.name, repr(folder.list())]
     store.door.mode = "denied"
     try:
-        for attempt in (folder.list, lambda: folder.open("none.json"), lambda: folder.copy(file, tmp_path / "copy")):
+        for attempt in (folder.list, lambda: folder.open(file), lambda: folder.copy(file, tmp_path / "copy")):
             with pytest.raises(StorageError) as caught:
                 attempt()
             shown += [str(caught.value), caught.value.where]
