@@ -41,7 +41,7 @@ LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo y
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-deep quick mutants check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
+.PHONY: help demo build test test-deep quick mutants matrix check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ quick: preflight $(DEV) $(MODULES) ## The tests on hand-sized inputs: a minute, 
 
 mutants: preflight $(DEV) ## Small changes that the tests must notice, 45 minutes; goes on where it stopped (ARGS="--count 10")
 	@$(BIN)/python -m tests.mutants $(ARGS)
+
+matrix: preflight $(STATIC) ## The tests with the lowest and the newest dependencies, and other Pythons on PATH (ARGS="--only 3.11-lowest")
+	@$(PYTHON_FOUND) -m tests.matrix $(ARGS)
 
 check: preflight $(DEV) $(MODULES) ## Style, types, import rules, generated files
 	$(BIN)/ruff check .
@@ -101,7 +104,7 @@ wheel: preflight $(DEV) $(STATIC) ## The wheel and the sdist, both with the buil
 	$(BIN)/python setup.py --quiet sdist
 
 clean: ## Remove everything that these commands made
-	rm -rf $(VENV) .venv-bench build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \
+	rm -rf $(VENV) .venv-bench .venv-matrix build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \
 		.mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find tb_plugin tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 

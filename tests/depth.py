@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 DEPTHS = ("quick", "suite", "deep")
@@ -19,6 +20,8 @@ if DEPTH not in DEPTHS:
 DEEP = DEPTH == "deep"
 
 Case = TypeVar("Case")
+needs_time = pytest.mark.skipif(DEPTH == "quick", reason="make quick leaves out what takes seconds")
+"""For tests on recordings and on inputs of many megabytes."""
 
 # Machines that run these tests are shared and slow: a deadline would measure them.
 for name, count in (("quick", 20), ("suite", 100), ("deep", 500)):

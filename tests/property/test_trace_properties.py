@@ -22,7 +22,7 @@ from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, read, rows, trace
 from tests.conftest import SAMPLES
-from tests.depth import examples
+from tests.depth import examples, needs_time
 
 BREAKDOWN = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 NAMES = ("aten::mm", "aten::add", "nccl:all_reduce", "enumerate(DataLoader)#x.__next__", "f")
@@ -144,6 +144,7 @@ def test_the_size_of_chunks_changes_nothing(builder: TraceBuilder, chunk_bytes: 
 SMALL = ("no_steps_cpu/inference.pt.trace.json", "synthetic_gpu/worker0.1795200788815973544.pt.trace.json.gz")
 
 
+@needs_time
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("chunk_bytes", [4_096, 65_536, 1 << 22])
 def test_the_size_of_chunks_changes_nothing_in_samples(name: str, chunk_bytes: int) -> None:
@@ -151,6 +152,7 @@ def test_the_size_of_chunks_changes_nothing_in_samples(name: str, chunk_bytes: i
     assert numbers(assemble(read(content))) == numbers(assemble(read(content, chunk_bytes)))
 
 
+@needs_time
 @pytest.mark.parametrize("name", [*SMALL, "resnet_cpu/worker0.1795200788569794381.pt.trace.json.gz"])
 def test_order_and_name_of_a_sample_change_nothing(name: str) -> None:
     content = (SAMPLES / name).read_bytes()
@@ -172,6 +174,7 @@ def small_file() -> bytes:
     return builder.bytes()
 
 
+@needs_time
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gz"])
 def test_a_file_cut_anywhere_still_reports(small_file: bytes, compressed: bool) -> None:
     whole = gzip.compress(small_file) if compressed else small_file

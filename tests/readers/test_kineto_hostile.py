@@ -16,7 +16,7 @@ from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.chrome import document, segments, stream
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.trace.assemble import assemble
-from tests.depth import sampled
+from tests.depth import needs_time, sampled
 from tests.readers.hostile import CASES, GOOD, MEGABYTE, event
 from tests.readers.sources import Bytes, issues, names, op, read, trace_text
 
@@ -70,6 +70,7 @@ def test_every_case_is_known():
     assert set(KNOWN) == set(CASES) - {"nothing but lists"} and set(KNOWN) > DEEP
 
 
+@needs_time
 @pytest.mark.parametrize("case", sampled(tuple(KNOWN), [case for case in KNOWN if case not in DEEP]))
 def test_hostile_text(case):
     told = cost(case)
@@ -83,6 +84,7 @@ def test_nothing_but_lists_is_refused():
     assert "no trace events" in told["refused"] and told["seconds"] < 1
 
 
+@needs_time
 def test_names_cost_what_they_hold():
     """Three times the names: three times the memory at most, beside what any trace takes."""
     few, many = cost("100,000 names"), cost("300,000 names")

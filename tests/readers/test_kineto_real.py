@@ -11,10 +11,12 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tests.depth import needs_time
 from tests.samples import OURS, SAMPLES
 
 from .sources import DATA, SHARED, needs_data, plain, read
 
+pytestmark = needs_time
 ORACLE = SHARED / "oracle/device_time.json"
 NUMBERS = json.loads(ORACLE.read_text()) if ORACLE.is_file() else {}
 KINETO = [SAMPLES / sample.name for sample in OURS if sample.reader.id == "kineto"]

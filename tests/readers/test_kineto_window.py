@@ -20,7 +20,7 @@ from tb_plugin.trace.table import TraceTable, Window
 from tb_plugin.trace.window import Asked, Survey, choose, parse_window
 from tests.builders import Bytes, kernel, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES
-from tests.depth import examples
+from tests.depth import examples, needs_time
 
 EVERYTHING = 10**15
 STEPPED = next(name for name in SAMPLE_FILES if name.startswith("synthetic_gpu"))
@@ -77,6 +77,7 @@ def linked(table: TraceTable, column: str, rows: np.ndarray) -> dict[tuple[objec
     return {ids[i]: ids[to[i]] if to[i] != MISSING else None for i in np.flatnonzero(rows).tolist()}
 
 
+@needs_time
 @pytest.mark.parametrize("name", SAMPLE_FILES)
 def test_the_survey_finds_what_the_full_read_finds(name):
     table, found = full(name), known(name)
@@ -91,6 +92,7 @@ def test_the_survey_finds_what_the_full_read_finds(name):
     assert sum(found.cell_bytes) == pytest.approx(table.report.text_bytes, rel=0.03)
 
 
+@needs_time
 @pytest.mark.parametrize("chunk_bytes", [300, 10_000])
 def test_the_survey_does_not_depend_on_the_chunk_but_for_its_estimate(chunk_bytes):
     one, other = known(STEPPED), survey_of(content(STEPPED), chunk_bytes)
@@ -100,6 +102,7 @@ def test_the_survey_does_not_depend_on_the_chunk_but_for_its_estimate(chunk_byte
     ]
 
 
+@needs_time
 @examples(suite=12, deep=100)
 @given(st.sampled_from(SOME), st.floats(0, 1), st.floats(0, 1), st.sampled_from([700, 20_000, 1 << 20]))
 def test_a_window_is_the_rows_of_the_full_read_that_touch_it(name, one, other, chunk_bytes):
