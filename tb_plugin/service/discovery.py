@@ -80,9 +80,10 @@ class Scanner:
         if len(found) < 2 or not jobs.is_on():
             return found
         first = self._stated(jobs.asked_first(found))
-        stated = first | self._stated(jobs.asked_then(found, first))
-        self._jobs = {key: self._jobs[key] for key in map(_identity, stated) if key in self._jobs}
-        return jobs.joined(found, stated, len(self.roots) > 1)
+        # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
+        parts = self._stated(jobs.asked_then(found, first))
+        self._jobs = {key: self._jobs[key] for key in map(_identity, first | parts) if key in self._jobs}
+        return jobs.joined(found, parts, len(self.roots) > 1)
 
     def _stated(self, asked: Iterable[Found]) -> dict[Found, JobInfo | None]:
         """What profiles state of their jobs. Known answers are reused until the files change."""

@@ -35,7 +35,14 @@ def is_on() -> bool:
 
 
 def asked_first(found: Iterable[Found]) -> list[Found]:
-    """Returns the profiles that tell whether their run may be a part of a job: some of each run."""
+    """Returns the profiles that tell whether their run may be a part of a job: some of each run.
+
+    None where the names say it all: there is one run, and each of its workers has one profile.
+    """
+    found = list(found)
+    workers = {(one.run, one.worker) for one in found}
+    if len(workers) == len(found) and len({run for run, _ in workers}) == 1:
+        return []
     first: dict[str, dict[str, Found]] = defaultdict(dict)
     for one in found:
         if len(first[one.run]) < _ASKED:

@@ -76,6 +76,14 @@ def test_nodes_with_several_ranks_each(tmp_path):
     assert places(tmp_path) == [(tmp_path.name, f"rank{rank}", "1") for rank in range(4)]
 
 
+def test_two_whole_jobs_whose_processes_look_alike_stay_apart(tmp_path):
+    """Containers count processes from the same number: neither that nor the time makes one job of two whole ones."""
+    for job in ("a", "b"):
+        for rank in range(2):
+            put(tmp_path / job / f"rank{rank}.END.pt.trace.json", rank, pid=7 + rank)
+    assert places(tmp_path) == [(job, f"rank{rank}", "1") for job in ("a", "b") for rank in range(2)]
+
+
 def test_it_can_be_switched_off(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_TRACE_GROUP", "folders")
     for rank in range(2):
