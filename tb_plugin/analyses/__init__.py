@@ -13,6 +13,7 @@ from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.stacks import Stacks
+from tb_plugin.analyses.stated import Stated
 from tb_plugin.analyses.timeline import TimelineAnalysis
 from tb_plugin.analyses.timeline.counters import CountersAnalysis
 from tb_plugin.analyses.timeline.find import Find
@@ -27,6 +28,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Modules(),
     Stacks(),
     Memory(),
+    Stated(),
     Distributed(),
     Diff(),
     Events(),

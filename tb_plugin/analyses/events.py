@@ -197,6 +197,7 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
     if trace.external_id[row] > 0:
         figures.append(_fact("external_id", "External id", "text", str(int(trace.external_id[row]))))
     figures += _launch_facts(trace, row) + _operator_facts(trace, row) + _python_facts(trace, row)
+    figures += _other_facts(trace, row)
     return Figures(name, title, kind, figures)
 
 
@@ -249,6 +250,25 @@ def _python_facts(trace: TraceTable, row: int) -> list[Figure]:
         "python_module_id": ("Python module id", args.module_id[at]),
     }
     return _numbers(numbers)
+
+
+def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
+    """What has no column of its own, under the names of the profile."""
+    figures = []
+    for column in trace.others:
+        at = _place(column.row, row)
+        if at == MISSING:
+            continue
+        title = column.title or column.key
+        title = f"{title} ({column.unit})" if column.unit else title
+        value = column.value[at]
+        if column.is_text:
+            figures.append(_fact(f"args.{column.key}", title, "code", trace.strings[int(value)]))
+        elif value.dtype.kind == "f":
+            figures.append(_fact(f"args.{column.key}", title, "number", float(value)))
+        else:  # most whole numbers name something, and nobody counts with them
+            figures.append(_fact(f"args.{column.key}", title, "text", str(int(value))))
+    return figures
 
 
 def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:

@@ -64,7 +64,10 @@ def _diagnose(entry: Entry, printer: Printer) -> None:
         each = ", ".join(f"{getattr(read, f'events_{name}'):,} {name}" for name in counts)
         printer.line(f"{read.records}: {each}")
     if read.issues:
-        rows = [(i.text, i.outcome, f"{i.count:,}", _text(i.first_offset)) for i in read.issues]
+        rows = [
+            (f"{i.file}: {i.text}" if i.file else i.text, i.outcome, f"{i.count:,}", _text(i.first_offset))
+            for i in read.issues
+        ]
         titles = [Heading("issue", "prose"), Heading("outcome"), Heading("count", "number")]
         printer.rows([*titles, Heading("first at byte", "number")], rows, keep=(0, 1, 2, 3))
     for view in navigation(entry):

@@ -86,6 +86,8 @@ class IssueInfo(Struct, frozen=True):
     count: int
     first_offset: int | None
     examples: list[str]
+    file: str = ""
+    """Of a profile of several files, the one that it was met in."""
 
 
 class ReadInfo(Struct, frozen=True):

@@ -164,7 +164,9 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
 def read_info(report: ReadReport) -> ReadInfo:
     """Returns a reader's report as a payload."""
     counts = {name: getattr(report, name) for name in ReadInfo.__struct_fields__ if name != "issues"}
-    issues = [IssueInfo(i.code, i.outcome, i.text, i.count, i.first_offset, list(i.examples)) for i in report.issues]
+    issues = [
+        IssueInfo(i.code, i.outcome, i.text, i.count, i.first_offset, list(i.examples), i.file) for i in report.issues
+    ]
     return ReadInfo(**counts, issues=issues)
 
 

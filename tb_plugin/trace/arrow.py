@@ -6,6 +6,7 @@ Columns differ in length, so the file holds one record whose every column is a l
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from tb_plugin.errors import KeptLost
 from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
 from tb_plugin.trace.recorder import Advice, Recorder
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
@@ -33,7 +35,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -45,7 +47,11 @@ SECTIONS: dict[str, type[Any]] = {
     "calls": CallNames,
     "memory": MemoryEvents,
     "counters": CounterEvents,
+    "blocks": AllocatorBlocks,
+    "totals": AllocatorTotals,
 }
+_RARE = ("blocks", "totals")
+"""Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")
 
@@ -55,10 +61,17 @@ def write(trace: TraceTable, path: str) -> None:
     arrays = {f.name: value for f in fields(trace) if isinstance(value := getattr(trace, f.name), np.ndarray)}
     for section in SECTIONS:
         part = getattr(trace, section)
+        if section in _RARE and not any(len(getattr(part, f.name)) for f in fields(part)):
+            continue
         arrays |= {f"{section}.{f.name}": getattr(part, f.name) for f in fields(part)}
     arrays |= {f"steps.{name}": getattr(trace.steps, name) for name in _STEP_COLUMNS}
     columns: dict[str, pa.Array] = {name: one_list(pa.array(values)) for name, values in arrays.items()}
     columns["strings"] = one_list(trace.strings.array)
+    columns |= _open_arrays(trace.others)
+    stated = {
+        f"stated.{t}.{c}": col.values for t, table in enumerate(trace.stated) for c, col in enumerate(table.columns)
+    }
+    columns |= {name: one_list(values) for name, values in stated.items()}
     header = {
         "version": SCHEMA_VERSION,
         "tracks": [asdict(track) for track in trace.tracks],
@@ -71,6 +84,8 @@ def write(trace: TraceTable, path: str) -> None:
         "base_time_ns": trace.base_time_ns,
         "external_disagreements": trace.external_disagreements,
         "recorder": asdict(trace.recorder),
+        "others": [[o.key, o.title, o.unit, o.is_text, o.value.dtype.name, len(o.row)] for o in trace.others],
+        "stated": [[t.name, t.title, [[c.key, c.title, c.unit] for c in t.columns]] for t in trace.stated],
     }
     table = pa.table(columns).replace_schema_metadata({"torch_trace": json.dumps(header)})
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
@@ -107,8 +122,11 @@ def _read(path: str) -> TraceTable:
         return _bools(values) if pa.types.is_boolean(values.type) else values.to_numpy(zero_copy_only=True)
 
     plain = {f.name: column(f.name) for f in fields(TraceTable) if f.name in table.column_names and f.name != "strings"}
+    present = {name.partition(".")[0] for name in table.column_names if "." in name}
     sections = {
-        name: kind(**{f.name: column(f"{name}.{f.name}") for f in fields(kind)}) for name, kind in SECTIONS.items()
+        name: kind(**{f.name: column(f"{name}.{f.name}") for f in fields(kind)}) if name in present else kind()
+        for name, kind in SECTIONS.items()
+        if name in present or name in _RARE
     }
     steps = Steps(
         label=tuple(header["steps"]["label"]),
@@ -130,7 +148,41 @@ def _read(path: str) -> TraceTable:
         base_time_ns=header["base_time_ns"],
         external_disagreements=header["external_disagreements"],
         recorder=_recorder(header["recorder"]),
+        others=_open_columns(header["others"], column),
+        stated=tuple(
+            StatedTable(
+                name,
+                title,
+                tuple(
+                    StatedColumn(key, what, unit, table[f"stated.{t}.{c}"].chunk(0).values)
+                    for c, (key, what, unit) in enumerate(found)
+                ),
+            )
+            for t, (name, title, found) in enumerate(header["stated"])
+        ),
     )
+
+
+def _open_arrays(others: Sequence[OpenColumn]) -> dict[str, pa.Array]:
+    """All open columns as few arrays, end to end: one of rows and one of values for each type."""
+    arrays: dict[str, pa.Array] = {}
+    for dtype in sorted({column.value.dtype.name for column in others}):
+        chosen = [column for column in others if column.value.dtype.name == dtype]
+        arrays[f"others.{dtype}.row"] = one_list(pa.array(np.concatenate([column.row for column in chosen])))
+        arrays[f"others.{dtype}.value"] = one_list(pa.array(np.concatenate([column.value for column in chosen])))
+    return arrays
+
+
+def _open_columns(header: list[list[Any]], column: Callable[[str], Any]) -> tuple[OpenColumn, ...]:
+    """The open columns as slices of the arrays that ``_open_arrays`` made."""
+    used: dict[str, int] = {}
+    found = []
+    for key, title, unit, is_text, dtype, length in header:
+        begin = used.get(dtype, 0)
+        used[dtype] = begin + length
+        row, value = (column(f"others.{dtype}.{part}")[begin : begin + length] for part in ("row", "value"))
+        found.append(OpenColumn(key, row, value, is_text, title, unit))
+    return tuple(found)
 
 
 def _bools(values: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tb_plugin.trace import links, tree
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.numbering import firsts, numbered, places_of
+from tb_plugin.trace.open import blocks_from, moved_columns, totals_from
 from tb_plugin.trace.order import kinds, plausible, sort
 from tb_plugin.trace.overflow import clipped, told
 from tb_plugin.trace.quarantine import counters_of, memory_of, set_aside, sized
@@ -105,7 +106,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         calls=raw.calls,
         memory=memory,
         counters=counters,
-        steps=_steps(raw, rows, launch),
+        steps=_steps(raw, rows, launch, origin),
         metadata=raw.metadata,
         report=report,
         coverage=coverage(int(rows.end.max(initial=0)), report, raw.window),
@@ -113,6 +114,10 @@ def assemble(raw: RawTrace) -> TraceTable:
         base_time_ns=raw.base_time_ns,
         external_disagreements=disagreements,
         recorder=raw.recorder,
+        others=moved_columns(raw.others, position),
+        stated=raw.stated,
+        blocks=blocks_from(raw.blocks, origin),
+        totals=totals_from(raw.totals, origin),
     )
 
 
@@ -121,7 +126,8 @@ def _origin(raw: RawTrace, order: Int64) -> int:
     if raw.window is not None:
         return raw.window.origin_ns
     times = [int(raw.start_ns[order[0]])] if len(order) else []
-    for others in (raw.memory.time_ns, raw.counters.time_ns):
+    stated = () if raw.stated_steps is None else (raw.stated_steps.start_ns,)
+    for others in (raw.memory.time_ns, raw.counters.time_ns, raw.blocks.start_ns, raw.totals.time_ns, *stated):
         if not times and len(others):
             times = [int(others.min())]
     return times[0] if times else 0
@@ -323,9 +329,12 @@ def _drawn(rows: Rows, nests: Nests) -> _Drawn:
     return _Drawn(depth, overlaps)
 
 
-def _steps(raw: RawTrace, rows: Rows, launch: Int32) -> Steps:
+def _steps(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
     if raw.window is not None:
         return steps_of(raw.window)
+    if raw.stated_steps is not None:
+        label, start, end = raw.stated_steps.label, raw.stated_steps.start_ns - origin, raw.stated_steps.end_ns - origin
+        return Steps(label, start, end, start, end, recorded=True)
     work = rows.of(*DEVICE_WORK)
     has_launch = launch[work] != MISSING
     device_work = DeviceWork(

@@ -23,6 +23,8 @@ class Issue:
     count: int
     first_offset: int | None = None
     examples: tuple[str, ...] = ()
+    file: str = ""
+    """Name of the file that it was met in, of a profile of several; empty where there is one."""
 
 
 @dataclass(frozen=True)

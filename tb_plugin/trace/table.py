@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedSteps, StatedTable
 from tb_plugin.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.schema import CallRole, EventKind
@@ -221,6 +222,13 @@ class RawTrace:
     """The part of the file that was read, None = all of it."""
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
+    stated_steps: StatedSteps | None = None
+    """Steps that the profile states; None: they are looked for among the rows."""
+    others: tuple[OpenColumn, ...] = ()
+    """Recorded facts that have no column of their own above, by the name that the profile gives them."""
+    stated: tuple[StatedTable, ...] = ()
+    blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
+    totals: AllocatorTotals = field(default_factory=AllocatorTotals)
 
 
 @dataclass(frozen=True)
@@ -351,6 +359,11 @@ class TraceTable:
     base_time_ns: int | None
     external_disagreements: int
     """Device rows whose external id names another operator than the one around their launch."""
+    others: tuple[OpenColumn, ...]
+    """Recorded facts that have no column of their own, in the order of the profile."""
+    stated: tuple[StatedTable, ...]
+    blocks: AllocatorBlocks
+    totals: AllocatorTotals
     recorder: Recorder
     """The tool that recorded it, in words."""
 

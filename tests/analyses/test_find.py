@@ -171,6 +171,10 @@ def argument_texts(table: TraceTable) -> list[list[str]]:
             for row, text in zip(section.row.tolist(), getattr(section, key).tolist(), strict=True):
                 if text >= 0:
                     texts[row].append(table.strings[text])
+    for column in table.others:
+        if column.is_text:
+            for row, text in zip(column.row.tolist(), column.value.tolist(), strict=True):
+                texts[row].append(table.strings[text])
     return texts
 
 

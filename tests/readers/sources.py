@@ -97,6 +97,11 @@ def _plain(value: Any, name: str, trace: RawTrace) -> Any:
         if name in _IDS:
             return [trace.strings[i] for i in value]
         return [None if x != x else x for x in value.tolist()]
+    if name == "others":
+        return [
+            (c.key, c.row.tolist(), [trace.strings[i] for i in c.value] if c.is_text else c.value.tolist())
+            for c in value
+        ]
     if is_dataclass(value) and name not in ("report", "devices"):
         return {item.name: _plain(getattr(value, item.name), item.name, trace) for item in fields(value)}
     return value

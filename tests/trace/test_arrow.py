@@ -24,6 +24,10 @@ def assert_same(one: Any, other: Any, path: str = "trace") -> None:
         np.testing.assert_array_equal(one, other, err_msg=path)
     elif isinstance(one, StringTable):
         assert list(one) == list(other), path
+    elif isinstance(one, tuple) and one and is_dataclass(one[0]):
+        assert len(one) == len(other), path
+        for i, (each, same) in enumerate(zip(one, other, strict=True)):
+            assert_same(each, same, f"{path}[{i}]")
     elif is_dataclass(one):
         for field in fields(one):
             assert_same(getattr(one, field.name), getattr(other, field.name), f"{path}.{field.name}")

@@ -146,6 +146,7 @@ export interface IssueInfo {
   code: string
   count: number
   examples: string[]
+  file: string
   first_offset: number | null
   outcome: string
   text: string

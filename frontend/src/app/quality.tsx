@@ -106,6 +106,7 @@ function Issue({ issue }: { issue: IssueInfo }) {
       </div>
       <div className={textCss.mute}>
         <code>{issue.code}</code>
+        {issue.file && <> · {issue.file}</>}
         {issue.first_offset !== null && <> · first at byte {issue.first_offset.toLocaleString('en-US')}</>}
       </div>
       {issue.examples.slice(0, 3).map((example) => (

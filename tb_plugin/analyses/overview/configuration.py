@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 
@@ -32,6 +33,13 @@ PLAIN = {
     "PT_PROFILER_JOB_VERSION": "Job version",
     "PT_PROFILER_JOB_ATTEMPT_INDEX": "Job attempt",
 }
+_ELSEWHERE = (
+    "schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceName",
+    "stackFrames", "file_info",
+)  # fmt: skip
+"""Keys whose content stands in other places of the page, or is about the file and not about the run."""
+_MOST = 100
+"""Further settings that are shown."""
 LONGEST = 300
 """Characters of a setting that are shown; metadata is free text and may be anything."""
 
@@ -45,7 +53,26 @@ def configuration(trace: TraceTable) -> Figures:
     """Returns what the file says about the machine, the software, the process group and the profiler's options."""
     figures = _software(trace.metadata)
     figures.append(_setting("profiler_options", "Profiler options", _options(trace.metadata) or "none recorded"))
+    figures += _rest(trace.metadata)
     return Figures("configuration", "Configuration", "as the file states it", figures)
+
+
+def _rest(data: Mapping[str, object]) -> list[Figure]:
+    """What else the file says of itself, under its own names; of objects each member."""
+    told = {*PLAIN, *VERSIONS, *OPTIONS, *_ELSEWHERE}
+    found: list[Figure] = []
+    for key, value in data.items():
+        if key in told:
+            continue
+        members = (
+            {f"{key}.{name}": member for name, member in value.items()} if isinstance(value, dict) else {key: value}
+        )
+        found += [_setting(name, name[:LONGEST], _text(member)) for name, member in members.items()]
+    return found[:_MOST]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def head_settings(head: Mapping[str, object]) -> list[Figure]:

@@ -121,9 +121,8 @@ def _clipped(trace: TraceTable) -> list[Notice]:
 
 def _issue(issue: Issue) -> Notice:
     rule, severity, todo = _READING[issue.outcome]
-    return _notice(
-        rule, severity, "{affected} × " + issue.text.replace("{", "(").replace("}", ")"), todo, _count(issue.count)
-    )
+    text = (f"{issue.file}: {issue.text}" if issue.file else issue.text).replace("{", "(").replace("}", ")")
+    return _notice(rule, severity, "{affected} × " + text, todo, _count(issue.count))
 
 
 def _device_events(trace: TraceTable) -> list[Notice]:

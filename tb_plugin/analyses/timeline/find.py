@@ -124,11 +124,22 @@ def _found(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
         for section, keys in ARGUMENTS.items():
             args = getattr(trace, section)
             texts += [(args.row, getattr(args, key)) for key in keys]
+        texts += [(column.row, column.value) for column in trace.others if column.is_text]
     hits = _hit_strings(trace.strings, [ids for _, ids in texts], search, exact)
     found = np.zeros(len(trace), np.bool_)
     for rows, ids in texts:
         found[rows] |= hits[ids]
+    for column in trace.others if place != "names" else ():
+        if not column.is_text:
+            found[column.row] |= _numbers_that_are(column.value, search)
     return found
+
+
+def _numbers_that_are(values: npt.NDArray[np.number], search: str) -> Bool:
+    """Which numbers read as the whole text: digits inside of others would be found everywhere."""
+    distinct, which = np.unique(values, return_inverse=True)
+    hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
+    return hits
 
 
 def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:

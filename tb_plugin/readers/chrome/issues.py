@@ -29,6 +29,7 @@ TEXTS = {
     "missing_time": "events without a readable time were left out",
     "missing_duration": "events without a duration count as 0 ns",
     "time_out_of_range": "times beyond the 64-bit nanosecond range were clamped",
+    "other_arguments": "arguments under more than 128 names, or of an unusual shape, were not kept",
     "bad_counter": "counter events without a number were left out",
     "bad_counter_value": "values of counters that are no numbers were left out",
     "unmatched_begin": "begin and end events without partner were left out",

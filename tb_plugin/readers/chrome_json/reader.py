@@ -113,6 +113,7 @@ class _Reading:
             counters=collected.counters.take(),
             process_names=collected.names.processes(),
             thread_names=collected.names.threads(),
+            others=collected.others.take(),
             metadata=document.metadata,
             base_time_ns=_base_time_ns(document.metadata),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +15,7 @@ from tb_plugin.readers.chrome.events import COUNTER, ChromeEvent
 from tb_plugin.readers.chrome.extras import Counters, Marks, Names
 from tb_plugin.readers.chrome.interning import Ids, Interner
 from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.chrome.others import Others
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 
 Int64 = npt.NDArray[np.int64]
@@ -40,6 +41,7 @@ class Collected:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
+        self.others = Others(self.interner)
         self.seen = self.count = 0
         self.not_shown: Counter[str] = Counter()
         """Phase of events that no view shows yet -> their number."""
@@ -77,6 +79,8 @@ class Collected:
         self._rows(pairs, starts, durations)
         if lonely:
             self._log.add("unmatched_begin", "dropped", count=lonely)
+        if self.others.left_out:
+            self._log.add("other_arguments", "note", count=self.others.left_out)
         for phase, count in self.not_shown.items():
             what = _NOT_SHOWN.get(phase, "events")
             self._log.add(
@@ -98,7 +102,18 @@ class Collected:
         columns["tid"].add(keys.of([event.tid for event in events]))
         for kind in (EventKind.PYTHON, EventKind.ANNOTATION):
             self.by_kind[kind.name.lower()] += int(np.count_nonzero(kinds == kind))
+        self._others([event.args for event in events])
         self.count += len(events)
+
+    def _others(self, args: Sequence[dict[str, Any] | None]) -> None:
+        """Every argument under its own name: none has a meaning here."""
+        found: dict[str, tuple[list[int], list[Any]]] = defaultdict(lambda: ([], []))
+        for place, stated in enumerate(args):
+            for key, value in stated.items() if stated else ():
+                found[key][0].append(place)
+                found[key][1].append(value)
+        for key, (places, values) in found.items():
+            self.others.add(key, np.array(places, np.int64) + self.count, values)
 
 
 def without_device(count: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tb_plugin.readers.chrome.extras import Counters, Marks, Names
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.kineto.cut import Cut
+from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
 from tb_plugin.readers.kineto.extras import Arrows, Memory
 from tb_plugin.readers.kineto.rows import Rows
@@ -33,7 +34,7 @@ _ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
 class Collector:
     """Everything a trace holds, growing by chunks. ``add`` changes nothing when it raises NeedsDigits."""
 
-    def __init__(self, log: IssueLog, window: Window | None = None) -> None:
+    def __init__(self, log: IssueLog, decoding: Decoding, window: Window | None = None) -> None:
         self.interner = Interner()
         self.rows = Rows(self.interner)
         self.memory = Memory(self.interner)
@@ -44,6 +45,7 @@ class Collector:
         self.seen = 0
         self.cut = None if window is None else Cut(window)
         self._log = log
+        self._decoding = decoding
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
         """Take in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
@@ -87,7 +89,7 @@ class Collector:
             memory, memory_ns = self.cut.moments(memory, memory_ns)
             counters, counters_ns = self.cut.moments(counters, counters_ns)
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
-        self.rows.add(rows, starts, durations)
+        self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args)
         self.memory.add(memory, memory_ns)
         self.counters.add(counters, [_series(event) for event in counters], counters_ns)
         self.arrows.add(arrows, arrows_ns)
@@ -113,7 +115,7 @@ class Collector:
         events, starts, durations, lonely = self.marks.take()
         if self.cut is not None:
             events, starts, durations = self.cut.rows(events, starts, durations)
-        self.rows.add(events, starts, durations)
+        self.rows.add(events, starts, durations, self._decoding.all_learned(), self._decoding.no_args)
         if lonely:
             self._log.add("unmatched_begin", "dropped", count=lonely)
 

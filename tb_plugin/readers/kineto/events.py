@@ -90,10 +90,6 @@ class DigitEvent(Event, gc=False):
     dur: msgspec.Raw = ABSENT
 
 
-FLOAT_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
-DIGIT_DECODER: msgspec.json.Decoder[list[DigitEvent]] = msgspec.json.Decoder(list[DigitEvent])
-
-
 class _Arguments(msgspec.Struct, gc=False):
     ph: str = ""
     args: msgspec.Raw = ABSENT
@@ -102,12 +98,11 @@ class _Arguments(msgspec.Struct, gc=False):
 _ARGUMENTS: msgspec.json.Decoder[list[_Arguments]] = msgspec.json.Decoder(list[_Arguments])
 
 
-def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    """Returns the events of a JSON list. Raises one of NOT_DECODED.
+def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Event]:
+    """Returns the events of a text with the series of counters among them: their arguments have any name.
 
-    Counters' arguments have any name, so they are read again: only a text that has counters is read twice.
+    Only a text that has counters is read twice.
     """
-    events: list[Any] = (DIGIT_DECODER if digits else FLOAT_DECODER).decode(text)
     if COUNTER in {event.ph for event in events}:
         for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
             if again.ph == COUNTER:
@@ -115,26 +110,33 @@ def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
     return events
 
 
+def arguments(text: bytes | memoryview) -> list[msgspec.Raw]:
+    """Returns the raw arguments of all events of a text that have any. Raises one of NOT_DECODED."""
+    return [event.args for event in _ARGUMENTS.decode(text) if event.args is not ABSENT]
+
+
 def detached(args: Args | None) -> Args | None:
     """Returns arguments whose raw values are copies: those of a decoded event are views of the chunk's buffer."""
     if args is None:
         return None
     copied = {}
-    for name in Args.__struct_fields__:
+    for name in args.__struct_fields__:
         value = getattr(args, name)
         if isinstance(value, msgspec.Raw) and value is not ABSENT:
             value = msgspec.Raw(bytes(value))
         copied[name] = value
-    return Args(**copied)
+    return type(args)(**copied)
 
 
 def merged(begun: Args | None, ended: Args | None) -> Args | None:
     """Returns the arguments of a begin and an end mark together; the end's win."""
-    if ended is None:
-        return begun
-    stated = {
-        name: getattr(ended, name)
-        for name in Args.__struct_fields__
-        if getattr(ended, name) is not getattr(NO_ARGS, name)
-    }
-    return msgspec.structs.replace(begun or NO_ARGS, **stated)
+    if begun is None or ended is None:
+        return begun or ended
+    # The class of arguments grows while a file is read: the later one has the fields of both.
+    larger = max(type(begun), type(ended), key=lambda kind: len(kind.__struct_fields__))
+    together: dict[str, Any] = {}
+    for args in (begun, ended):
+        absent = type(args)()
+        fields = ((name, getattr(args, name)) for name in args.__struct_fields__)
+        together |= {name: value for name, value in fields if value is not getattr(absent, name)}
+    return larger(**together)

@@ -15,7 +15,8 @@ from tb_plugin.readers.chrome.need import need_bytes, room_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
 from tb_plugin.readers.chrome.stream import TextStream
 from tb_plugin.readers.kineto.collector import Collector
-from tb_plugin.readers.kineto.events import Event, decode
+from tb_plugin.readers.kineto.decoding import Decoding
+from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
 from tb_plugin.readers.kineto.identity import identify
 from tb_plugin.readers.kineto.rows import call_names, name_flags
@@ -54,13 +55,13 @@ class KinetoReader:
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the source's file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading(options.window)
-        with passed(source, options, reading, decode, progress) as (document, stream):
+        with passed(source, options, reading, reading.decoding, progress) as (document, stream):
             return reading.finish(document, stream)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the source's one file. Raises what ``read`` raises."""
         surveying = Surveying()
-        with passed(source, options, surveying, decode, progress):
+        with passed(source, options, surveying, Decoding(), progress):
             return surveying.finish()
 
     def room_bytes(self, memory_bytes: int) -> int:
@@ -74,7 +75,8 @@ class _Reading:
     def __init__(self, window: Window | None) -> None:
         self.log = IssueLog()
         self._window = window
-        self._collector = Collector(self.log, window)
+        self.decoding = Decoding()
+        self._collector = Collector(self.log, self.decoding, window)
         self._phases_seen = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
@@ -84,7 +86,7 @@ class _Reading:
 
     def restart(self) -> None:
         """Forget everything: a later event list replaces the one read so far."""
-        self._collector = Collector(self.log, self._window)
+        self._collector = Collector(self.log, self.decoding, self._window)
 
     def state(self, fraction: float) -> ReadState:
         """What was read so far, with ``fraction`` of the stored bytes."""
@@ -104,6 +106,8 @@ class _Reading:
             self.log.add("unpaired_flow" if collector.cut is None else "cut_flow", "note", count=lonely)
         if collector.interner.replaced:
             self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
+        if self.decoding.left_out:
+            self.log.add("other_arguments", "note")
         memory = collector.memory.take()
         kept = collector.rows.count + collector.memory.count + collector.counters.count
         outside = 0 if collector.cut is None else collector.cut.outside
@@ -132,6 +136,7 @@ class _Reading:
             window=self._window,
             recorder=PYTORCH,
             calls=call_names(core, texts),
+            others=collector.rows.others.take(),
         )
 
 

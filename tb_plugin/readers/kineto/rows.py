@@ -22,9 +22,11 @@ from tb_plugin.devices import (
     role_of_call,
 )
 from tb_plugin.readers.chrome.columns import Column, int64s
-from tb_plugin.readers.chrome.events import ChromeEvent
+from tb_plugin.readers.chrome.events import ABSENT, ChromeEvent
 from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
-from tb_plugin.readers.kineto.events import NO_ARGS
+from tb_plugin.readers.chrome.others import Others
+from tb_plugin.readers.kineto.decoding import Learned, stated
+from tb_plugin.readers.kineto.events import NO_ARGS, Args
 from tb_plugin.readers.kineto.sections import Sections
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, MatrixUse
 from tb_plugin.trace.table import CallNames
@@ -47,6 +49,10 @@ _WITH_PYTHON_ARGS = _flags(EventKind.PYTHON)
 _ON_DEVICE = _flags(*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
 _WITH_DEVICE_ARGS = _flags(*DEVICE_WORK, EventKind.SYNC, EventKind.UNKNOWN)
 _WITH_COLLECTIVE_ARGS = _flags(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL, EventKind.UNKNOWN)
+_CALLS = _flags(EventKind.RUNTIME)
+_ANY = _flags(*EventKind)
+_OF_CALLS = (("stream", "stream", None), ("grid", "grid", ABSENT), ("block", "block", ABSENT), ("bytes", "bytes", -1))
+"""Arguments that have columns in the section of device work, and that HIP states with its calls as well."""
 _WORK = _flags(*DEVICE_WORK)
 _OPERATORS = _flags(EventKind.OPERATOR)
 _HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
@@ -80,6 +86,9 @@ class Rows:
         self.sections = Sections(interner)
         self.device_ids: dict[str, int] = {}
         """Text of a device -> its position."""
+        self.others = Others(interner)
+        self._stating: dict[str, npt.NDArray[np.bool_]] = {}
+        """Name of an argument without a field of its own -> kinds that have stated it."""
         self.by_kind: Int64 = np.zeros(_KINDS, np.int64)
         """Number of rows of each EventKind."""
         self.unknown: dict[str, int] = {}
@@ -92,12 +101,22 @@ class Rows:
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
 
-    def add(self, events: Sequence[ChromeEvent], start_ns: Int64, dur_ns: Int64) -> None:
-        """Append duration events whose times have been read already."""
+    def add(
+        self,
+        events: Sequence[ChromeEvent],
+        start_ns: Int64,
+        dur_ns: Int64,
+        met: Sequence[tuple[Learned, int]] = (),
+        no_args: Args = NO_ARGS,
+    ) -> None:
+        """Append duration events whose times have been read already.
+
+        ``met`` are the arguments without a field of their own that some of them may state, ``no_args`` has all their fields.
+        """
         if not events:
             return
         interner, columns = self._interner, self._columns
-        args = [event.args or NO_ARGS for event in events]
+        args = [event.args or no_args for event in events]
         categories = [event.cat for event in events]
         category_ids = interner.names.of(categories)
         kinds = self._kind_column(category_ids)
@@ -115,6 +134,7 @@ class Rows:
         columns["external_id"].add(_external_ids(args))
         columns["device"].add(self._device_column(kinds, pids, args))
         self._add_sections(kinds, args)
+        self._add_others(kinds, args, met)
         columns["kind"].add(kinds)
         self.by_kind += np.bincount(kinds, minlength=_KINDS)
         self.count += len(events)
@@ -199,6 +219,36 @@ class Rows:
         if chosen:
             modules = sections.add_python(rows, chosen)
             kinds[rows[modules != -1] - self.count] = EventKind.MODULE
+
+    def _add_others(self, kinds: npt.NDArray[np.uint8], args: list[Any], met: Sequence[tuple[Learned, int]]) -> None:
+        """What the rows state beyond the sections: names that the file brought, and of calls what only device work has."""
+        looks: dict[bytes, tuple[Int64, list[Any]]] = {}
+        for learned, count in met:
+            likely = self._stating.setdefault(learned.key, np.zeros(_KINDS, np.bool_))
+            for flags in (likely, _ANY):  # events of other kinds are looked at only where some are still to be found
+                look = flags.tobytes()
+                if look not in looks:
+                    looks[look] = self._chosen(flags, kinds, args)
+                rows, chosen = looks[look]
+                values = stated(chosen, learned)
+                found = len(values) - values.count(learned.absent)
+                if found >= count or flags is _ANY:
+                    break
+            if not found:
+                continue
+            if found < len(values):
+                has = [value is not learned.absent for value in values]
+                rows, values = rows[has], list(compress(values, has))
+            self.others.add(learned.key, rows, values)
+            likely[kinds[rows - self.count]] = True
+        if not any(likely[EventKind.RUNTIME] for likely in self._stating.values()):
+            return  # calls of CUDA state nothing but numbers of the recorder's own
+        rows, calls = self._chosen(_CALLS, kinds, args)
+        for field, key, absent in _OF_CALLS if calls else ():
+            column = [getattr(each, field) for each in calls]
+            if column.count(absent) != len(column):
+                has = [value is not absent and value != absent for value in column]
+                self.others.add(key, rows[has], list(compress(column, has)))
 
     def _chosen(
         self, flags: npt.NDArray[np.bool_], kinds: npt.NDArray[np.uint8], args: list[Any]

@@ -1,0 +1,128 @@
+"""What a profile says beyond the columns that all traces share: columns and tables of its own, stated steps and blocks.
+
+Nothing here has a meaning to an analysis that was not written for it; it is kept as the profile has it, and shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+def _none(dtype: type[Any]) -> Any:
+    return field(default_factory=lambda: np.empty(0, dtype=dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class OpenColumn:
+    """A fact that some rows have under a name of the profile's own, verbatim."""
+
+    key: str
+    """The name as the profile has it; no two columns of a trace share one."""
+    row: Int32
+    """Rows that have the fact: positions as in a section, ascending in a TraceTable."""
+    value: npt.NDArray[Any]
+    """Of each row: whole numbers, floats, or string ids where ``is_text``."""
+    is_text: bool = False
+    title: str = ""
+    """What a person reads; empty: the key."""
+    unit: str = ""
+    """As the profile writes it; empty where the key says it or there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class StatedColumn:
+    """A column of a table that a profile states; ``values`` are texts, whole numbers or floats, null = left empty."""
+
+    key: str
+    title: str
+    unit: str
+    """As the profile writes it; empty for none."""
+    values: pa.Array
+
+
+@dataclass(frozen=True, eq=False)
+class StatedTable:
+    """A table that a profile states and nobody computes: its columns as they are."""
+
+    name: str
+    """Names the table in URLs: letters, digits and ``_``; no two tables of a trace share one."""
+    title: str
+    columns: tuple[StatedColumn, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class StatedSteps:
+    """Steps that a profile states, in place of annotations among its rows. Times as the rows' ``start_ns``, ascending."""
+
+    label: tuple[str, ...]
+    start_ns: Int64
+    end_ns: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class AllocatorBlocks:
+    """Blocks of which a profile states both times. -1 = absent. Times as the rows' ``start_ns``."""
+
+    start_ns: Int64 = _none(np.int64)
+    end_ns: Int64 = _none(np.int64)
+    """When it was released; -1 = never, as far as the profile knows."""
+    bytes: Int64 = _none(np.int64)
+    name: Int32 = _none(np.int32)
+    """String id of who asked for it."""
+    allocator: Int32 = _none(np.int32)
+    """String id of the allocator that gave it."""
+    device_type: Int32 = _none(np.int32)
+    """c10 DeviceType, as in MemoryEvents."""
+    device_id: Int32 = _none(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class AllocatorTotals:
+    """Totals of allocators over time, each until the next of its allocator and device. -1 = absent."""
+
+    time_ns: Int64 = _none(np.int64)
+    allocated: Int64 = _none(np.int64)
+    reserved: Int64 = _none(np.int64)
+    active: Int64 = _none(np.int64)
+    allocator: Int32 = _none(np.int32)
+    """String id of the allocator."""
+    device_type: Int32 = _none(np.int32)
+    device_id: Int32 = _none(np.int32)
+
+
+def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenColumn, ...]:
+    """Returns columns with their rows renamed to their new positions, sorted; of rows that were set aside (-1) none."""
+    moved = []
+    for column in columns:
+        row = position[column.row]
+        order = np.flatnonzero(row != -1)
+        order = order[np.argsort(row[order], kind="stable")]
+        if len(order):
+            moved.append(replace(column, row=row[order], value=column.value[order]))
+    return tuple(moved)
+
+
+def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
+    """Returns the blocks in order of their start, counted from ``origin``."""
+    order = np.argsort(blocks.start_ns, kind="stable")
+    columns = {f.name: getattr(blocks, f.name)[order] for f in fields(blocks)}
+    columns["end_ns"] = np.where(columns["end_ns"] == -1, -1, columns["end_ns"] - origin)
+    columns["start_ns"] = columns["start_ns"] - origin
+    return AllocatorBlocks(**columns)
+
+
+def totals_from(totals: AllocatorTotals, origin: int) -> AllocatorTotals:
+    """Returns the totals in order of time, counted from ``origin``."""
+    order = np.argsort(totals.time_ns, kind="stable")
+    columns = {f.name: getattr(totals, f.name)[order] for f in fields(totals)}
+    columns["time_ns"] = columns["time_ns"] - origin
+    return AllocatorTotals(**columns)
