@@ -30,7 +30,7 @@ from tb_plugin.readers.kineto import collector, decoding
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.trace import arrow
+from tb_plugin.trace import arrow, memo
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace, TraceTable
 from tb_plugin.web.routes import BASE, Routes
@@ -89,6 +89,12 @@ STAGES: dict[str, Callable[[int], object]] = {
     "assemble": lambda events: assemble(raw_of(events)),
     **{view: functools.partial(lambda view, events: part(unasked(events), view), view) for view in VIEWS},
 }
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making room in a store that other tests have filled would be counted as well."""
+    monkeypatch.setattr(memo, "MEMO", memo.Memo())
 
 
 def prepared(stage: str) -> None:

@@ -91,9 +91,11 @@ class Memo:
 
     def _sweep(self) -> None:
         """Strikes off what went with its owners."""
+        gone: set[int] = set()
         while self._gone:
-            who = self._gone.popleft()
-            for slot in [slot for slot, (ref, _) in self._slots.items() if slot[0] == who and ref() is None]:
+            gone.add(self._gone.popleft())
+        if gone:  # one pass, however many went
+            for slot in [slot for slot, (ref, _) in self._slots.items() if slot[0] in gone and ref() is None]:
                 self._drop(slot)
 
     def _count(self, leaves: Mapping[int, int], change: int) -> None:
