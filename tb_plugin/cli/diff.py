@@ -21,7 +21,8 @@ from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import column_scale, format_number, format_value, signed
 from tb_plugin.payloads import Breakdown, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers import Numbers
-from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
+from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from tb_plugin.errors import TorchTraceError, UserError
 from tb_plugin.format import printable
-from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
+from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
+from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 from tb_plugin.trace.window import parse_window

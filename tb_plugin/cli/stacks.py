@@ -13,7 +13,8 @@ from tb_plugin.cli.session import place_of, progress_bar, scanned, workers_for
 from tb_plugin.cli.terminal import say
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.payloads import Profile
-from tb_plugin.service.catalog import Entry, Place, ProfileCatalog
+from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import open_store
 

@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tb_plugin.errors import BadRequest, NotFound, UserError
-from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, State, WorkerInfo
+from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, WorkerInfo
 from tb_plugin.service.discovery import Discovery, Scanner
 from tb_plugin.service.found import Found, Root
-from tb_plugin.service.job import WAITING, Job
 from tb_plugin.service.perfetto import perfetto_url
-from tb_plugin.service.question import Progress
-from tb_plugin.service.summary import Summary
+from tb_plugin.service.states import Changes, Entry
 from tb_plugin.trace.window import parse_window
 
 log = logging.getLogger("torch_trace")
@@ -25,82 +23,10 @@ SCAN_SECONDS = 5.0
 """Pause between scans; with the time of a scan itself a change shows within ten seconds."""
 _LONGEST_PAUSE_SECONDS = 8.0
 _MAX_SKIPPED = 1000
-MAX_WINDOWS = 8
-"""Windows of one profile whose state is kept."""
 
 _NUMBERS = re.compile(r"([0-9]{1,300})")
 PARTS = ("run", "worker", "span")
 """Of the name of a profile."""
-
-
-class Entry:
-    """One profile, or one window of it, and its state. All fields but ``found`` belong to the loader and its lock."""
-
-    def __init__(self, found: Found, window: str = "") -> None:
-        self.found = found
-        self.window = window
-        """Which window was asked for; empty: all of the trace, or what fits of it."""
-        self.windows: dict[str, Entry] = {}
-        """Windows that were asked for, each loaded on its own."""
-        self.state: State = "found"
-        self.problem: UserError | None = None
-        self.summary: Summary | None = None
-        self.path = ""
-        """Of the column file, once ready."""
-        self.job: Job[Summary] | None = None
-        self.copy: Progress | None = None
-        """How far a remote profile is copied into the local cache; None when nothing has to be copied."""
-        self.need_bytes = 0
-        """Memory that reading all of the profile takes, estimated; 0 before anybody asked."""
-        self.is_part = False
-        """A window is read, not all of the file."""
-        self.load: object = None
-        """Identity of the load under way; what comes back from an earlier one is ignored."""
-        self.gone = False
-        """The file vanished or changed; another entry stands for it now, or will after the next scan."""
-        self.vanished = False
-        """The file is not there any more, but what was read of it is."""
-        self.polled = 0.0
-        """When somebody last asked, monotonic seconds."""
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Run, worker, span."""
-        return (self.found.run, self.found.worker, self.found.span)
-
-    @property
-    def fraction(self) -> float:
-        """How much of the file is read, 0..1; of a remote file, copying is the first half."""
-        if self.state == "ready":
-            return 1.0
-        job, copy = self.job, self.copy
-        parsed = 0.0
-        if job is not None:
-            parsed = job.fraction
-            if self.is_part:  # looked through once to find the window, then read
-                parsed = (parsed if job.progress.stage in (WAITING, "surveying") else 1 + parsed) / 2
-        return parsed if copy is None else (copy.fraction + parsed) / 2
-
-    @property
-    def progress(self) -> Progress:
-        """Of the stage that loading is in."""
-        job = self.job
-        return job.progress if job is not None else self.copy or Progress(WAITING, since=self.polled)
-
-    def at(self, window: str) -> Entry:
-        """The entry of a window; the profile's own for none. Of many windows the first that rest are forgotten."""
-        if not window:
-            return self
-        if window not in self.windows:
-            resting = [text for text, entry in list(self.windows.items()) if entry.state != "loading"]
-            for old in resting[: 1 - MAX_WINDOWS]:
-                self.windows.pop(old, None)
-        # Two requests at once must get the same one.
-        return self.windows.setdefault(window, Entry(self.found, window))
-
-    def all(self) -> list[Entry]:
-        """The entry itself and those of its windows."""
-        return [self, *list(self.windows.values())]
 
 
 @dataclass(frozen=True)
@@ -124,6 +50,7 @@ class ProfileCatalog:
     def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
         self.dropped: Callable[[Entry], None] = lambda entry: None
         self.ticked: Callable[[], None] = lambda: None
+        self.changes = Changes()
         self._scanner = scanner
         self._every_seconds = every_seconds
         self._lock = threading.Lock()
@@ -164,17 +91,15 @@ class ProfileCatalog:
             for key, entry in list(self._entries.items()):
                 found = fresh.get(key)
                 if found is not None and _same(found, entry.found) and not entry.gone:
-                    entry.vanished = False
-                    for each in entry.all():
-                        each.found = found
+                    entry.appear(found)
                 elif found is None and entry.found.root.folder.url in unread and self._entries:
                     # The storage failed for a moment; what was known stays until it answers again.
                     continue
                 elif found is None and entry.state == "ready" and (entry.found.root, entry.found.names) not in listed:
-                    entry.vanished = True
+                    entry.vanish()
                 else:
                     gone.append(self._entries.pop(key))
-            added = [Entry(found) for key, found in fresh.items() if key not in self._entries]
+            added = [Entry(found, changes=self.changes) for key, found in fresh.items() if key not in self._entries]
             if added:
                 entries = [*self._entries.values(), *added]
                 self._entries = {entry.key: entry for entry in sorted(entries, key=lambda entry: _place(entry.found))}

@@ -1,4 +1,4 @@
-"""Loading: found -> loading -> ready or failed, one parse per profile however many ask, stopped when nobody does."""
+"""Loading: what moves a profile from state to state. One parse per profile however many ask, stopped when nobody does."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
 from tb_plugin.registry import model_of
 from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
-from tb_plugin.service.catalog import Entry, ProfileCatalog
+from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.found import Found
-from tb_plugin.service.job import WAITING, Job
+from tb_plugin.service.job import WAITING
 from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import Open, Parse
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Progress
+from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.summary import Limits, Summary
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
@@ -48,7 +49,7 @@ _LARGE_BYTES = 1024**3
 
 
 class Loader:
-    """Drives the states of entries. One lock guards them all: every change is short."""
+    """Drives the states of entries. One lock has what belongs together done as one: every change is short."""
 
     def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
         self._catalog = catalog
@@ -64,16 +65,15 @@ class Loader:
         ``retry`` forgets a failure: a worker may have died for memory that is free again.
         """
         with self._lock:
-            entry.polled = time.monotonic()
-            if retry and entry.state == "failed":
-                entry.state, entry.problem = "found", None
-            if entry.state != "found" or entry.gone:
+            entry.ask()
+            if retry:
+                entry.forgive()
+            load = entry.begin()
+            if load is None:
                 return
-            load = entry.load = object()
-            entry.state, entry.copy = "loading", None
             kept = self._kept(entry)
             if kept is None:
-                self._read(entry)
+                self._read(entry, load)
                 return
             check = threading.Thread(target=self._take_kept, args=(entry, load, *kept), daemon=True)
             check.start()
@@ -96,9 +96,8 @@ class Loader:
     def lose(self, entry: Entry) -> None:
         """Drops the columns of an entry because they are gone or damaged; it is loaded anew when it is asked for."""
         with self._lock:
-            if entry.state == "ready":
-                self._store.remove(Path(entry.path))
-                entry.state, entry.summary = "found", None
+            if path := entry.lose():
+                self._store.remove(Path(path))
 
     def wait(self, entry: Entry, watch: Callable[[float], None]) -> Entry:
         """Loads an entry and waits. Raises the error it failed with, Cancelled when its file went away."""
@@ -117,10 +116,8 @@ class Loader:
     def drop(self, entry: Entry) -> None:
         """Stops the work on an entry whose file vanished or changed."""
         with self._lock:
-            entry.gone = True
-            job = self._abandon(entry)
-        if job is not None:
-            self._workers.cancel(job)
+            load = entry.leave()
+        self._stop(load)
 
     def end_leases(self) -> None:
         """Stops parses that nobody asked about for LEASE_SECONDS."""
@@ -128,25 +125,23 @@ class Loader:
         with self._lock:
             known = [entry for profile in self._catalog.entries() for entry in profile.all()]
             late = [entry for entry in known if entry.state == "loading" and entry.polled < oldest]
-            jobs = [self._abandon(entry) for entry in late]
-        for job in filter(None, jobs):
-            self._workers.cancel(job)
+            loads = [(entry, entry.load) for entry in late]
+            ended = [load for entry, load in loads if entry.release(load)]
+        for load in ended:
+            self._stop(load)
 
-    def _abandon(self, entry: Entry) -> Job[Summary] | None:
-        """Forgets the load under way; the job that has to be stopped, if it had begun."""
-        job, entry.job, entry.load = entry.job, None, None
-        if entry.state == "loading":
-            entry.state = "found"
-            return job
-        return None
+    def _stop(self, load: Load | None) -> None:
+        """Ends the work on a load that is not under way any more."""
+        if load is not None and load.job is not None:
+            self._workers.cancel(load.job)
 
-    def _read(self, entry: Entry) -> None:
+    def _read(self, entry: Entry, load: Load) -> None:
         """Begins to read the source of an entry that is loading."""
         if entry.found.root.folder.is_local:
             paths = {file.path: entry.found.root.folder.located(file) for file in entry.found.files}
-            self._parse(entry, paths, ExitStack())
+            self._parse(entry, load, paths, ExitStack())
         else:
-            threading.Thread(target=self._fetch, args=(entry, entry.load), daemon=True).start()
+            threading.Thread(target=self._fetch, args=(entry, load), daemon=True).start()
 
     def _kept(self, entry: Entry) -> tuple[Path, Path] | None:
         """The column file and summary that an earlier load left in the cache."""
@@ -154,47 +149,45 @@ class Loader:
         columns, summary = self._store.get(key, _COLUMNS), self._store.get(key, _SUMMARY)
         return None if columns is None or summary is None else (columns, summary)
 
-    def _take_kept(self, entry: Entry, load: object, columns: Path, summary: Path) -> None:
+    def _take_kept(self, entry: Entry, load: Load, columns: Path, summary: Path) -> None:
         """Believes what is kept if it is whole, else drops it and reads the source."""
         known = _checked(columns, summary)
         with self._lock:
             if entry.load is not load:
                 return
             if known is not None:
-                entry.load, entry.path = None, str(columns)
-                _settle(entry, known)
+                _settle(entry, load, known, str(columns))
                 return
             log.warning("What the cache kept of %s is gone or damaged; it is read again.", entry.found.url)
             self._store.remove(columns)
             self._store.remove(summary)
-            self._read(entry)
+            self._read(entry, load)
 
-    def _fetch(self, entry: Entry, load: object) -> None:
+    def _fetch(self, entry: Entry, load: Load) -> None:
         """Copies remote files into the cache, because workers open local paths only; then parses."""
         found, local, before = entry.found, dict[str, Located](), 0
-        entry.copy = Progress(WAITING, since=time.monotonic())
+        load.copying(Progress(WAITING, since=time.monotonic()))
         with ExitStack() as held:
             try:
                 with self._copying:
-                    entry.copy = Progress("copying", since=time.monotonic())
+                    copy = Progress("copying", since=time.monotonic())
+                    load.copying(copy)
                     for file in found.files:
                         # Until it is parsed: the copies of other workers must not push it out meanwhile.
                         held.enter_context(self._store.held(*_copy_key(found, file)))
-                        local[file.path] = Located(str(self._copy(entry, load, file, before, entry.copy)))
+                        local[file.path] = Located(str(self._copy(entry, load, file, before, copy)))
                         before += file.size
-                entry.copy = entry.copy._replace(fraction=1.0)
+                load.copying(copy._replace(fraction=1.0))
             except Cancelled:
                 return
             except Exception as error:  # the edge of a thread
-                with self._lock:
-                    if entry.load is load:
-                        self._fail(entry, error)
+                _fail(entry, load, error)
                 return
             with self._lock:
                 if entry.load is load:
-                    self._parse(entry, local, held.pop_all())
+                    self._parse(entry, load, local, held.pop_all())
 
-    def _copy(self, entry: Entry, load: object, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
+    def _copy(self, entry: Entry, load: Load, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
         """The local copy of one file. Raises StorageError, Cancelled when the load was abandoned."""
         found = entry.found
 
@@ -202,7 +195,7 @@ class Loader:
             if entry.load is not load:
                 raise Cancelled(f"Nobody waits for {found.url}.")
             fraction = min(1.0, (before_bytes + done_bytes) / max(1, found.size_bytes))
-            entry.copy = progress._replace(fraction=fraction)
+            load.copying(progress._replace(fraction=fraction))
 
         def fill(target: Path) -> None:
             found.root.folder.copy(file, target, watch)
@@ -215,7 +208,7 @@ class Loader:
         """The local copy of a remote file, where the cache has it."""
         return self._store.get(*_copy_key(found, file))
 
-    def _parse(self, entry: Entry, paths: dict[str, Located], held: ExitStack) -> None:
+    def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
         """Has a worker parse local files; ``held`` is closed when it is done with them."""
         key, need, limits = self.key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
@@ -226,8 +219,7 @@ class Loader:
             need_bytes=need if limits is None else min(need, limits.budget_bytes),
             about=entry.found.url,
         )
-        entry.job, entry.path, entry.is_part = job, target, limits is not None
-        load = entry.load
+        load.reading(job, target, limits is not None)
         job.future.add_done_callback(lambda future: held.close())
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
@@ -246,54 +238,56 @@ class Loader:
     def _need_bytes(self, entry: Entry) -> int:
         """What reading all of a profile will take, the same before and after it was copied."""
         found, folder = entry.found, entry.found.root.folder
-        if not entry.need_bytes:
+
+        def estimate() -> int:
             if folder.is_local:
                 sizes = seen_sizes({file.path: folder.located(file) for file in found.files})
             else:
                 sizes = unseen_sizes({file.path: file.size for file in found.files})
-            entry.need_bytes = need_bytes(found.reader, sizes)
-        return entry.need_bytes
+            return need_bytes(found.reader, sizes)
 
-    def _finish(self, entry: Entry, load: object, future: Future[Summary]) -> None:
+        return entry.need_bytes(estimate)
+
+    def _finish(self, entry: Entry, load: Load, future: Future[Summary]) -> None:
         error = future.exception()
         # Also after a failure: what was swapped or half written is another file now.
         replaced = _was_replaced(entry.found)
         with self._lock:
             if entry.load is not load:
                 return
-            entry.job = entry.load = None
             if replaced:
                 # Read half before and half after: nobody may see that, and the scan makes a new entry of the file.
-                entry.state, entry.gone = "found", True
-                self._store.remove(Path(entry.path))
+                entry.leave()
+                self._store.remove(Path(load.path))
             elif error is None:
-                _settle(entry, future.result())
-                if entry.need_bytes > _LARGE_BYTES:
+                _settle(entry, load, future.result(), load.path)
+                if self._need_bytes(entry) > _LARGE_BYTES:
                     # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
                     self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.found.url)
             elif isinstance(error, Cancelled | KeptLost):
-                entry.state = "found"  # lost: another process evicted what was just written; whoever asks begins again
+                entry.release(load)  # lost: another process evicted what was just written; whoever asks begins again
             elif isinstance(error, CacheRefused) and self._store.leave(error):
-                entry.state = "found"
+                entry.release(load)
                 self.begin(entry)
             else:
-                self._fail(entry, error)
+                _fail(entry, load, error)
         if replaced:
             self._catalog.rescan()
-        self._store.evict(keep=Path(entry.path))
-
-    def _fail(self, entry: Entry, error: BaseException) -> None:
-        """A failed entry stays failed until its fingerprint changes and a new entry takes its place."""
-        if not isinstance(error, UserError):
-            if not isinstance(error, TorchTraceError):
-                log.error("Loading %s failed.", entry.found.url, exc_info=error)
-            error = UserError("An internal error happened.", entry.found.url, f"Please report it: {error}")
-        entry.problem, entry.state, entry.job = error, "failed", None
+        self._store.evict(keep=Path(load.path))
 
 
-def _settle(entry: Entry, summary: Summary) -> None:
+def _fail(entry: Entry, load: Load, error: BaseException) -> None:
+    """A failed entry stays failed until its fingerprint changes and a new entry takes its place."""
+    if not isinstance(error, UserError):
+        if not isinstance(error, TorchTraceError):
+            log.error("Loading %s failed.", entry.found.url, exc_info=error)
+        error = UserError("An internal error happened.", entry.found.url, f"Please report it: {error}")
+    entry.fail(load, error)
+
+
+def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
     """The entry is ready. Where nobody asked for a window, the log tells those who see no page."""
-    entry.summary, entry.state = summary, "ready"
+    entry.settle(load, summary, path)
     if summary.window is not None and not entry.window:
         need, budget = (size / 1e6 for size in (summary.window.need_bytes, summary.window.budget_bytes))
         text = "%s needs about %.0f MB of memory and %s=%.0f: only a window of it was opened."

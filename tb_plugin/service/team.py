@@ -16,10 +16,10 @@ from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_named, model_of
-from tb_plugin.service.catalog import Entry
 from tb_plugin.service.job import Job
 from tb_plugin.service.loader import LEASE_SECONDS, Loader, file_of
 from tb_plugin.service.pool import Workers
+from tb_plugin.service.states import Entry
 from tb_plugin.service.together import WritePart
 from tb_plugin.storage.cache import FileStore
 

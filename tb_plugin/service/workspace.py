@@ -24,7 +24,7 @@ from tb_plugin.models.base import Model
 from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
 from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
 from tb_plugin.service.asking import Desk
-from tb_plugin.service.catalog import PARTS, Entry, Place, ProfileCatalog, problem_of
+from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog, problem_of
 from tb_plugin.service.discovery import Scanner
 from tb_plugin.service.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.found import Root
@@ -35,6 +35,7 @@ from tb_plugin.service.parse import Ready
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Progress, Question
 from tb_plugin.service.stack_files import SUFFIXES
+from tb_plugin.service.states import Entry
 from tb_plugin.service.step_choice import chosen_steps, window_of
 from tb_plugin.service.team import Team, progress
 from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskViewTogether
