@@ -21,6 +21,7 @@ from tb_plugin.service import loader
 from tb_plugin.service.budget import PROCESS_BYTES
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.states import MAX_WINDOWS
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import FileSource
