@@ -178,14 +178,13 @@ class Loader:
                         local[file.path] = Located(str(self._copy(entry, load, file, before, copy)))
                         before += file.size
                 load.copying(copy._replace(fraction=1.0))
+                with self._lock:
+                    if entry.load is load:
+                        self._parse(entry, load, local, held.pop_all())
             except Cancelled:
                 return
             except Exception as error:  # the edge of a thread
                 _fail(entry, load, error)
-                return
-            with self._lock:
-                if entry.load is load:
-                    self._parse(entry, load, local, held.pop_all())
 
     def _copy(self, entry: Entry, load: Load, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
         """The local copy of one file. Raises StorageError, Cancelled when the load was abandoned."""

@@ -352,10 +352,10 @@ def test_a_copy_waits_in_the_cache_until_it_is_parsed(remote, opened, monkeypatc
     store.limit_bytes = 1
     kept = []
 
-    def crowded(entry, paths, held):
+    def crowded(entry, load, paths, held):
         store.put("another", ".bin", lambda partial: partial.write_bytes(b"x" * 1000))
         kept.extend(Path(path).exists() for path in paths.values())
-        parse(entry, paths, held)
+        parse(entry, load, paths, held)
 
     monkeypatch.setattr(workspace._loader, "_parse", crowded)
     workspace.load(Place("run", "w0"))
