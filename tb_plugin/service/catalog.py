@@ -22,6 +22,11 @@ log = logging.getLogger("torch_trace")
 SCAN_SECONDS = 5.0
 """Pause between scans; with the time of a scan itself a change shows within ten seconds."""
 _LONGEST_PAUSE_SECONDS = 8.0
+"""After a scan that waited for a slow disk or store."""
+_LONGEST_REST_SECONDS = 30.0
+"""After a scan that had a core work for long: a log directory of tens of thousands of files."""
+_IDLE_SHARE = 0.02
+"""Of a core, what scanning may take on the average, as far as the longest rest allows."""
 _MAX_SKIPPED = 1000
 
 _NUMBERS = re.compile(r"([0-9]{1,300})")
@@ -83,6 +88,12 @@ class ProfileCatalog:
     def scan(self) -> None:
         """Looks at all files once and updates the entries."""
         discovery = self._scanner.scan()
+        with self._lock:
+            if discovery is self._discovery and not any(entry.gone for entry in self._entries.values()):
+                if not self._entries:
+                    self._last_scan_unix_ms = time.time_ns() // 1_000_000
+                    self.changes.note()
+                return
         fresh = {(found.run, found.worker, found.span): found for found in discovery.found}
         unread = {error.where for error in discovery.problems}
         with self._lock:
@@ -105,10 +116,12 @@ class ProfileCatalog:
                 self._entries = {entry.key: entry for entry in sorted(entries, key=lambda entry: _place(entry.found))}
             self._discovery = discovery
             self._last_scan_unix_ms = time.time_ns() // 1_000_000
+        self.changes.note()
         for entry in gone:
             for each in entry.all():
                 self.dropped(each)
         self._first.set()
+        self.changes.note()
 
     def rescan(self) -> None:
         """Looks at all files soon: the background thread within a second; at once where there is none."""
@@ -217,16 +230,22 @@ class ProfileCatalog:
             try:
                 if (begun := time.monotonic()) >= due or self._soon.is_set():
                     self._soon.clear()
+                    worked = time.thread_time()
                     self.scan()
-                    took = time.monotonic() - begun
-                    # A slow scan of a huge log directory must not take a core for itself.
-                    due = time.monotonic() + max(self._every_seconds, min(_LONGEST_PAUSE_SECONDS, 10 * took))
+                    took, worked = time.monotonic() - begun, time.thread_time() - worked
+                    due = time.monotonic() + max(self._every_seconds, pause_seconds(took, worked))
                 self.ticked()
             except Exception:  # the edge of a thread: one failed scan must not end all scanning
                 log.exception("The scan of the log directory failed.")
                 due = time.monotonic() + self._every_seconds
                 self._first.set()
+                self.changes.note()
             self._stop.wait(min(1.0, self._every_seconds))
+
+
+def pause_seconds(took: float, worked: float) -> float:
+    """Returns how long to wait after a scan of so many seconds, ``worked`` of them on a core."""
+    return max(min(_LONGEST_PAUSE_SECONDS, 10 * took), min(_LONGEST_REST_SECONDS, worked / _IDLE_SHARE))
 
 
 def problem_of(error: BaseException) -> Problem:

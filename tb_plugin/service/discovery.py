@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -51,10 +52,15 @@ class Scanner:
         self._known: dict[Root, tuple[Listing, _Sorted]] = {}
         self._sniffed: dict[_SniffKey, str] = {}
         self._jobs: dict[_File, JobInfo | None] = {}
+        self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
-        """One walk over all roots. Never raises UserError: what cannot be read is part of the answer."""
+        """One walk over all roots. Never raises UserError: what cannot be read is part of the answer.
+
+        The answer is the last one itself while nothing changed.
+        """
         discovery = Discovery()
+        results: list[_Sorted] = []
         drafts: list[_Draft] = []
         used: set[_SniffKey] = set()
         for root, listing in zip(self.roots, self._list_all(), strict=True):
@@ -66,24 +72,30 @@ class Scanner:
             result = known[1] if known is not None and known[0] == listing else self._sort(root, listing)
             if result.final:
                 self._known[root] = (listing, result)
+            results.append(result)
             used.update(result.sniffed)
             drafts += result.drafts
             discovery.files += len(listing.files)
             discovery.skipped += [(located(root, entry.path), entry.reason) for entry in listing.unlisted]
             discovery.skipped += result.refused
+        if self._last is not None and len(results) == len(self.roots) and _are_same(results, self._last[0]):
+            return self._last[1]
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        discovery.found = self._joined(_number(drafts, len(self.roots) > 1))
+        discovery.found, final = self._joined(_number(drafts, len(self.roots) > 1))
+        self._last = (results, discovery) if final else None
         return discovery
 
-    def _joined(self, found: list[Found]) -> list[Found]:
-        """The profiles, those of one distributed job in one run."""
+    def _joined(self, found: list[Found]) -> tuple[list[Found], bool]:
+        """The profiles, those of one distributed job in one run; False when some of them have to be asked again."""
         if len(found) < 2 or not jobs.is_on():
-            return found
+            return found, True
         first = self._stated(jobs.asked_first(found))
         # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
         parts = self._stated(jobs.asked_then(found, first))
-        self._jobs = {key: self._jobs[key] for key in map(_identity, first | parts) if key in self._jobs}
-        return jobs.joined(found, parts, len(self.roots) > 1)
+        asked = first | parts
+        self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
+        final = all(_identity(one) in self._jobs for one in asked)
+        return jobs.joined(found, parts, len(self.roots) > 1), final
 
     def _stated(self, asked: Iterable[Found]) -> dict[Found, JobInfo | None]:
         """What profiles state of their jobs. Known answers are reused until the files change."""
@@ -149,6 +161,10 @@ class Scanner:
                         else:
                             self._sniffed[_sniff_key(draft)] = why
         return [failed.get(key) or self._sniffed[key] for key in map(_sniff_key, drafts)]
+
+
+def _are_same(results: Sequence[_Sorted], before: Sequence[_Sorted]) -> bool:
+    return len(results) == len(before) and all(map(operator.is_, results, before))
 
 
 def _list(root: Root) -> Listing | UserError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import re
 import socket
 from collections.abc import Callable, Iterable
@@ -23,6 +22,7 @@ from tb_plugin.service.asking import waiting_for
 from tb_plugin.service.catalog import PARTS, Place
 from tb_plugin.service.download import Download
 from tb_plugin.service.workspace import Workspace
+from tb_plugin.web.kept import Body, KeptCatalog
 from tb_plugin.web.origin import check_host, check_site
 from tb_plugin.web.problem import MethodNotAllowed, problem_json
 from tb_plugin.web.static import find_asset
@@ -52,6 +52,7 @@ class Routes:
 
     def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
         self._open = open_workspace
+        self._catalog = KeptCatalog()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answers one request. Nothing escapes: an error becomes its JSON shape."""
@@ -76,7 +77,7 @@ class Routes:
             check_site(request.environ)
         if route == "runs":
             self._workspace().warm()  # somebody opened the page
-            return _json(request, to_json(self._workspace().runs()))
+            return _body(request, self._catalog.of(self._workspace()), _JSON)
         if route == "profile":
             start = _choice(request, "start", "1", ("0", "1")) == "1"
             retry = _choice(request, "retry", "0", ("0", "1")) == "1"
@@ -220,19 +221,23 @@ def _json(request: Request, body: bytes, status: int = 200) -> Response:
     return _body(request, body, _JSON, status)
 
 
-def _body(request: Request, body: bytes, content_type: str, status: int = 200, gzipped: bool = False) -> Response:
+def _body(
+    request: Request, content: bytes | Body, content_type: str, status: int = 200, gzipped: bool = False
+) -> Response:
     """A whole body with its ETag; 304 when the client has it, gzip when the client takes it (``gzipped``: it is that)."""
+    kept = content if isinstance(content, Body) else Body(content)
+    body = kept.plain
     response = Response(status=status, content_type=content_type, headers=_headers())
     response.headers["Vary"] = "Accept-Encoding"
     if status == 200:
-        response.set_etag(hashlib.blake2b(body, digest_size=12).hexdigest(), weak=True)
+        response.set_etag(kept.tag, weak=True)
         if request.if_none_match.contains_weak(response.get_etag()[0] or ""):
             response.status_code = 304
             return response
     if gzipped and not _takes_gzip(request):
         body, gzipped = gzip.decompress(body), False
     elif not gzipped and len(body) >= _GZIP_FROM_BYTES and _takes_gzip(request):
-        body, gzipped = gzip.compress(body, compresslevel=4, mtime=0), True
+        body, gzipped = kept.packed, True
     if gzipped:
         response.headers["Content-Encoding"] = "gzip"
     response.data = body
