@@ -90,8 +90,8 @@ class ProfileCatalog:
         discovery = self._scanner.scan()
         with self._lock:
             if discovery is self._discovery and not any(entry.gone for entry in self._entries.values()):
-                if not self._entries:
-                    self._last_scan_unix_ms = time.time_ns() // 1_000_000
+                self._last_scan_unix_ms = time.time_ns() // 1_000_000
+                if not self._entries:  # only then it is told
                     self.changes.note()
                 return
         fresh = {(found.run, found.worker, found.span): found for found in discovery.found}
