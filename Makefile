@@ -21,7 +21,7 @@ SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 
 	$(wildcard frontend/index.html frontend/vite.config.ts frontend/tsconfig.json)
 # As many processes as there are cores, eight at most; tests/conftest.py says which tests stay together and which go first.
 # Bytecode is written: the many processes that tests start would compile all of the package anew each time.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 UNITS := tests/trace tests/readers tests/devices tests/analyses tests/property tests/cli/test_format.py
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 NPM_FLAGS := --prefer-offline --no-audit --no-fund --loglevel=error

@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,17 @@ SAMPLE_FILES = [sample.name for sample in OURS if sample.model.type is TraceTabl
 """Every trace under samples/, relative to it."""
 
 GROUPS = {
-    "browser": "tests/browser/",
-    "counted": "tests/test_counted_work.py",
-    "memory": "tests/service/test_window_memory.py",
+    "browser": ("tests/browser/",),
+    "emulators": (
+        "tests/storage/test_contract_cloud.py",
+        "tests/storage/test_credentials.py",
+        "tests/web/test_cloud_tensorboard.py",
+    ),
+    "counted": ("tests/test_counted_work.py", "tests/service/test_window_memory.py"),
 }
-"""Tests that one process runs after each other: they share a browser, or watch what a process costs."""
-LONGEST = ("browser", "emulators", "counted")
-"""The groups to begin with, so that no process waits for another at the end."""
+"""Tests that one process runs after each other, by path: they share a browser or servers, or watch what a process costs.
+
+The longest stand first, so that no process waits for another at the end."""
 
 __all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "loaded", "needs_shared", "sample"]
 
@@ -92,24 +97,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Says which tests stay together when several processes share them (``xdist_group``), and begins with the longest."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
+    """Begins with the long groups where several processes share the tests."""
     if hasattr(config, "workerinput"):
-        items.sort(key=_turn)
+        turns = {name: turn for turn, name in enumerate(GROUPS)}
+        items.sort(key=lambda item: turns.get(group_of(item.nodeid), len(turns)))
 
 
-def _group(item: pytest.Item) -> str:
-    """The group of a test: what it shares or watches, or its file."""
-    path = item.path.relative_to(REPO).as_posix()
-    for name, place in GROUPS.items():
-        if path.startswith(place):
-            return name
-    return "emulators" if "object_stores" in getattr(item, "fixturenames", ()) else path
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hands the tests to processes by group (``--dist loadscope``).
+
+    The marker ``xdist_group`` would say the same, but renames tests in a way that pytest 9.2 no longer takes notice of.
+    """
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return ByGroup(config, log)
 
 
-def _turn(item: pytest.Item) -> int:
-    marker = item.get_closest_marker("xdist_group")
-    name = marker.args[0] if marker else ""
-    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+def group_of(nodeid: str) -> str:
+    """What a test shares or watches, or its file."""
+    path = nodeid.partition("::")[0]
+    return next((name for name, places in GROUPS.items() if path.startswith(places)), path)

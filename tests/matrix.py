@@ -133,7 +133,7 @@ def main() -> int:
             "--maxprocesses",
             "8",
         ]
-        done = subprocess.run([*command, "--dist", "loadgroup", *arguments.tests], cwd=ROOT)
+        done = subprocess.run([*command, "--dist", "loadscope", *arguments.tests], cwd=ROOT)
         failed |= done.returncode != 0
         outcome = "passed" if done.returncode == 0 else "FAILED"
         shown = ", ".join(f"{name} {versions.get(name, '?')}" for name in _SHOWN)

@@ -7,6 +7,7 @@ runs, and the choices that its options offer stand here.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import signal
@@ -34,9 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     _end_in_order()
     if argv is None:
         leave_out_pandas()
+        gc.disable()
     try:
         with logged():
             command = importlib.import_module(f"tb_plugin.cli.{arguments.command}")
+            gc.enable()  # nothing that was imported is garbage
             return int(getattr(command, arguments.command)(arguments))
     except UserError as error:
         complain(f"torch-trace: {error}")
