@@ -149,3 +149,9 @@ def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
     assert "does not tell how much of it is waiting" in notice.text
     assert "If it waits, look at the rank that arrives last: sending less would not help." in notice.todo
+
+
+def test_what_nobody_else_recorded_is_neither_waiting_nor_transfer() -> None:
+    """Only one of the two recorded the call: nothing is known of it but that it took time."""
+    other = replace(Distributed().part(trace().step(1, 0, 1000).table(), Params()), worker="rank1")
+    assert notices([*ranks([(100, 300)]), other]).keys() == {"unmatched"}

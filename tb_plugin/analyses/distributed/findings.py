@@ -98,7 +98,8 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 def _transferring(rows: list[Row]) -> list[Notice]:
     """The worker that loses most to moving data."""
-    losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row)]
+    # Where no call was matched both are 0, and nothing is known.
+    losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
     if not losing:
         return []
     return [
@@ -133,6 +134,10 @@ def _exposed(row: Row) -> float:
 
 def _waits(row: Row) -> bool:
     return sum_of([row], "wait_ns") > sum_of([row], "transfer_ns")
+
+
+def _moves(row: Row) -> bool:
+    return sum_of([row], "transfer_ns") > 0
 
 
 def sum_of(rows: list[Row], key: str) -> int:
