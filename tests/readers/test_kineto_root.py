@@ -142,6 +142,12 @@ def test_sniff_refuses_other_files_of_pytorch(name):
     assert not KinetoReader().sniff((DATA / "torch213" / name).read_bytes()[:65536])
 
 
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_file_is_called_empty(text):
+    with pytest.raises(UnreadableTrace, match="is empty"):
+        read(text)
+
+
 def test_an_event_too_large_to_be_one(monkeypatch):
     monkeypatch.setattr("tb_plugin.readers.chrome.document.MAX_EVENT_BYTES", 10_000)
     huge = json.dumps(op("huge", text="x" * 100_000))

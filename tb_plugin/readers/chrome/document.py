@@ -86,6 +86,10 @@ class Document:
         elif root == b"{":
             self._drop(first)
             self._read_object()
+        elif not root:
+            raise UnreadableTrace(
+                "The file is empty.", do="Record it again: the program may have ended before it was written."
+            )
         else:
             raise UnreadableTrace("The file holds neither a JSON object nor a list.", do=CHOOSE)
 
