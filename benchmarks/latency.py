@@ -39,6 +39,7 @@ TABLES = {
     "flows": (),
     "counters": (),
     "gaps": ("gaps",),
+    "stated": ("allocator_blocks", "allocator_totals"),
 }
 """Views and all their tables, as docs/http.md names them."""
 EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")

@@ -87,7 +87,7 @@ class IssueInfo(Struct, frozen=True):
     first_offset: int | None
     examples: list[str]
     file: str = ""
-    """Of a profile of several files, the one that it was met in."""
+    """The file that it was met in, where a profile has several."""
 
 
 class ReadInfo(Struct, frozen=True):

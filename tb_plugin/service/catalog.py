@@ -89,7 +89,7 @@ class ProfileCatalog:
         """Looks at all files once and updates the entries."""
         discovery = self._scanner.scan()
         with self._lock:
-            if discovery is self._discovery and not any(entry.gone for entry in self._entries.values()):
+            if discovery is self._discovery and not any(_is_left(entry) for entry in self._entries.values()):
                 self._last_scan_unix_ms = time.time_ns() // 1_000_000
                 if not self._entries:  # only then it is told
                     self.changes.note()
@@ -253,6 +253,11 @@ def problem_of(error: BaseException) -> Problem:
     if isinstance(error, UserError):
         return Problem(error.what, error.where, error.do)
     return Problem("An internal error happened.", str(error), "The log has the details; please report it.")
+
+
+def _is_left(entry: Entry) -> bool:
+    """Whether an entry has to go although nothing is listed anew."""
+    return entry.gone or (entry.vanished and entry.state != "ready")
 
 
 def _same(new: Found, old: Found) -> bool:

@@ -15,7 +15,7 @@ from tb_plugin.service.workspace import Workspace
 
 PACK_LEVEL = 4
 _SHARE = 0.1
-"""Of a core, what encoding may take while a profile loads: how far it is changes all the time."""
+"""The share of a core that encoding may take while a profile loads: how far it is changes all the time."""
 
 
 @dataclass(frozen=True)
