@@ -23,12 +23,19 @@ SAMPLE_FILES = [sample.name for sample in OURS if sample.model.type is TraceTabl
 """Every trace under samples/, relative to it."""
 
 GROUPS = {
-    "browser": ("tests/browser/",),
     "emulators": (
+        "tests/browser/test_cloud.py",
         "tests/storage/test_contract_cloud.py",
         "tests/storage/test_credentials.py",
         "tests/web/test_cloud_tensorboard.py",
     ),
+    "timeline": (
+        "tests/browser/test_diff_page.py",
+        "tests/browser/test_show_in_timeline.py",
+        "tests/browser/test_timeline_",
+        "tests/browser/test_window.py",
+    ),
+    "browser": ("tests/browser/",),
     "counted": ("tests/test_counted_work.py", "tests/service/test_window_memory.py"),
 }
 """Tests that one process runs after each other, by path: they share a browser or servers, or watch what a process costs.
@@ -101,6 +108,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         turns = {name: turn for turn, name in enumerate(GROUPS)}
         items.sort(key=lambda item: turns.get(group_of(item.nodeid), len(turns)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Returns two processes a core: half of the time of these tests is waiting, for a browser, a server or a lock."""
+    return 2 * len(os.sched_getaffinity(0))
 
 
 @pytest.hookimpl(optionalhook=True)

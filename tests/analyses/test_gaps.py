@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.timeline import gaps as module
-from tb_plugin.analyses.timeline.gaps import HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN, WAITS
+from tb_plugin.analyses.timeline import host
+from tb_plugin.analyses.timeline.gaps import HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN
+from tb_plugin.analyses.waits import WAITS
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.steps import STEP_NAME
@@ -280,7 +282,7 @@ def assert_recounted(table: TraceTable, start: int, end: int, shortest: int) -> 
 def test_a_sample_recounted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = sample(name)
     assert_recounted(table, 0, table.coverage.end_ns + 1, 10_000)
-    monkeypatch.setattr(module, "_CELLS", 50)  # few names at a time
+    monkeypatch.setattr(host, "_CELLS", 50)  # few names at a time
     assert_recounted(table, table.coverage.end_ns // 3, table.coverage.end_ns // 2, 50_000)
 
 

@@ -1,0 +1,113 @@
+"""What the threads of the host did innermost at any moment, and for how long in stretches of time."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.waits import waits_for_device
+from tb_plugin.trace.intervals import contains, union
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.numbering import distinct
+from tb_plugin.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.trace.steps import STEP_NAME
+from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import latest_open, stable_order
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
+_CELLS = 1 << 22
+"""Numbers in a table of time by name: what more than so many need is worked out in turns."""
+
+
+class Host:
+    """A Host tells what the threads of a trace did innermost at any moment; each is worked out when it is first asked for."""
+
+    def __init__(self, trace: TraceTable) -> None:
+        self._trace = trace
+        is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
+        rows = np.flatnonzero(of_kind(trace.kind, *_HOST) & ~is_step)
+        self._rows = rows[stable_order(trace.track[rows])].astype(np.int32)
+        self._bounds = np.searchsorted(trace.track[self._rows], np.arange(len(trace.tracks) + 1))
+        self._known: dict[int, tuple[Int64, Int32]] = {}
+        self.waits = waits_for_device(trace)
+
+    def _doing(self, track: int) -> tuple[Int64, Int32]:
+        """Times at which the innermost event of a thread changes, and its rows from each on, -1 = none."""
+        if track not in self._known:
+            trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
+            time, which = latest_open(trace.start_ns[rows], trace.end_ns[rows])
+            row = np.append(rows, np.int32(MISSING))[which]
+            changed = np.append(True, row[1:] != row[:-1])[: len(row)]
+            self._known[track] = time[changed], row[changed]
+        return self._known[track]
+
+    def _names(self, rows: Int32) -> Int32:
+        """Names of rows, -1 of none."""
+        return np.append(self._trace.name, np.int32(MISSING))[rows]
+
+    def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
+        """Returns of each stretch of time the longest event of a name that is innermost at some moment in it, -1 = none.
+
+        Each name must be innermost in its stretch, or be -1.
+        """
+        times, rows = self._doing(track)
+        found = np.full(len(begin), MISSING, np.int64)
+        asked = np.flatnonzero(name != MISSING)
+        if not len(asked):
+            return found
+        # By name, then by time: what a stretch has of a name lies together.
+        names, count = self._names(rows), len(times)
+        order = stable_order(names)
+        key = names[order].astype(np.int64) * count + order
+        low = np.maximum(np.searchsorted(times, begin[asked], side="right") - 1, 0)
+        high = np.searchsorted(times, end[asked], side="left")
+        bounds = np.searchsorted(key, np.column_stack((name[asked] * count + low, name[asked] * count + high)).ravel())
+        by_length = np.argsort(self._trace.dur_ns[rows], kind="stable")
+        rank = np.empty(count, np.int64)
+        rank[by_length] = np.arange(count)
+        best = np.maximum.reduceat(np.append(rank[order], 0), bounds)[::2]
+        found[asked] = rows[by_length[best]]
+        return found
+
+    def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+        """Returns of each (non-empty) stretch the name that was innermost longest, and how long. -1: no event was open.
+
+        The time of each name before each bound is a table; a stretch is the difference of two of its columns.
+        """
+        edges = distinct(begin, end)
+        times, rows_doing = self._doing(track)
+        names = self._names(rows_doing)
+        near = slice(*np.searchsorted(times, edges[[0, -1]]))
+        points = distinct(times[near], edges)
+        left, length = points[:-1], np.diff(points)
+        asked = contains(union(begin, end), left)
+        left, length = left[asked], length[asked]
+        doing = np.append(names, np.int32(MISSING))[np.searchsorted(times, left, side="right") - 1]
+        known, of = np.unique(doing, return_inverse=True)
+        order = stable_order(of.ravel())
+        of, left, length = of.ravel()[order], left[order], length[order]
+        column = np.searchsorted(edges, left, side="right")
+        first, last = np.searchsorted(edges, begin), np.searchsorted(edges, end)
+        best_name, best = np.full(len(begin), MISSING, np.int64), np.full(len(begin), -1, np.int64)
+        height = max(1, _CELLS // len(edges))
+        for low in range(0, len(known), height):
+            some = slice(*np.searchsorted(of, (low, low + height)))
+            rows = min(height, len(known) - low)
+            cell = (of[some] - low) * len(edges) + column[some]
+            # Sums stay below 2^53 ns (104 days), so float64 adds them exactly.
+            table = np.bincount(cell, length[some], rows * len(edges)).reshape(rows, len(edges)).cumsum(axis=1)
+            spent = table[:, last] - table[:, first]
+            top = spent.argmax(axis=0)
+            time = spent[top, np.arange(len(begin))].astype(np.int64)
+            better = time > best
+            best_name[better], best[better] = known[low + top[better]], time[better]
+        return best_name, best
+
+
+@remembered
+def host_of(trace: TraceTable) -> Host:
+    """Returns the threads of a trace."""
+    return Host(trace)
