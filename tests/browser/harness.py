@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Route, ViewportSize
+from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Request, ViewportSize
 
 from tests.browser.chromium import ADVICE, FLAGS, find
 
@@ -29,6 +29,7 @@ AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 STATIC = ROOT / "tb_plugin" / "static" / "index.html"
 VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "distributed", "diff")
 PLUGIN = "torch_trace"
+PAGE = f"data/plugin/{PLUGIN}/index.html"
 PATIENCE_MS = 60_000
 START_SECONDS = 60
 _ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
@@ -120,8 +121,9 @@ class Tab:
         self.refusals: list[str] = []
         """Answers of 4xx: a fault unless a test provokes them."""
         self._context = context
-        context.route("**/*", self._guard)
         context.add_init_script(_REPORT_CSP)
+        # Not by a route, which would switch the browser's cache off: a page of TensorBoard is megabytes to fetch and compile.
+        context.on("request", self._asked)
         self.page: Page = context.new_page()
         self.page.set_default_timeout(PATIENCE_MS)
         self.page.on("console", self._heard)
@@ -129,16 +131,17 @@ class Tab:
         self.page.on("crash", lambda _: self.faults.append("the page crashed"))
 
     def renew(self) -> bool:
-        """Forgets what a test did here, so that the next one may have the tab; False where it cannot be known.
-
-        What the browser has compiled stays: half of what a page of TensorBoard costs.
-        """
+        """Forgets what a test did here, so that the next one may have the tab; False where it cannot be known."""
         if self.faults or self._context.pages != [self.page] or not self.page.url.startswith(self.address):
             return False
         self.page.unroute_all(behavior="ignoreErrors")
         self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
         self._context.clear_cookies()
-        self.page.goto("about:blank")
+        if (inner := self._inner()) is None:
+            self.page.goto("about:blank")
+        else:
+            self.page.evaluate("document.body.classList.remove('dark-mode')")
+            inner.goto("about:blank")
         self.faults, self.refusals = [], []
         return True
 
@@ -147,15 +150,35 @@ class Tab:
         self._context.close()
 
     def open(self, **state: str) -> Frame:
-        """Loads TensorBoard afresh with the plugin's state in the address, and waits until the picture is complete."""
-        self.page.goto("about:blank")
-        self.page.goto(self.address + fragment(**state))
+        """Loads the plugin afresh with a state in TensorBoard's address, and waits until the picture is complete."""
+        self.start(**state)
         return self.settle()
+
+    def start(self, **state: str) -> Frame:
+        """Loads the plugin afresh with a state in TensorBoard's address.
+
+        TensorBoard around it is loaded once a tab: its megabytes cost more than what a test does.
+        """
+        inner = self._inner()
+        if inner is None:
+            self.page.goto("about:blank")
+            self.page.goto(self.address + fragment(**state))
+        else:
+            inner.goto("about:blank")
+            self.page.evaluate("(hash) => history.pushState(null, '', hash)", fragment(**state))
+            inner.goto(self.address + PAGE)
+        return self.frame()
+
+    def _inner(self) -> Frame | None:
+        """The plugin's frame where TensorBoard is loaded around it."""
+        if self.page.url.partition("#")[0] != self.address or len(self.page.frames) != 2:
+            return None
+        return self.page.frames[1]
 
     def open_alone(self, **state: str) -> Frame:
         """The plugin's own page without TensorBoard around it."""
         self.page.goto("about:blank")
-        self.page.goto(f"{self.address}data/plugin/{PLUGIN}/index.html{fragment(**state)}")
+        self.page.goto(f"{self.address}{PAGE}{fragment(**state)}")
         return self.settle()
 
     def frame(self) -> Frame:
@@ -206,12 +229,11 @@ class Tab:
             for node in found["nodes"][:3]
         ]
 
-    def _guard(self, route: Route) -> None:
-        if urlsplit(route.request.url).hostname in ("127.0.0.1", "localhost"):
-            route.continue_()
-        else:
-            self.faults.append(f"outside request: {route.request.url}")
-            route.abort()
+    def _asked(self, request: Request) -> None:
+        """Notes what would leave this machine; FLAGS see to it that it does not."""
+        address = urlsplit(request.url)
+        if address.scheme.startswith(("http", "ws")) and address.hostname not in ("127.0.0.1", "localhost"):
+            self.faults.append(f"outside request: {request.url}")
 
     def _heard(self, message: Any) -> None:
         # With a path prefix TensorBoard asks for its own fonts without it.

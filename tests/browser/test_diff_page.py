@@ -13,7 +13,7 @@ from playwright.sync_api import Frame
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
-from tests.browser.harness import SAMPLES, Tab, fragment
+from tests.browser.harness import SAMPLES, Tab
 
 SPANS = {"run": "resnet_cpu", "span": "2", "base_run": "resnet_cpu", "base_worker": "worker0", "base_span": "1"}
 
@@ -298,8 +298,7 @@ def test_a_baseline_that_is_being_read(open_tab: Open) -> None:
     reading = {**ask(tab.address, "profile", run="transformer_cpu"), "state": "loading", "fraction": 0.43}
     pattern = re.compile(r"/profile\?run=transformer_cpu")
     tab.page.route(pattern, lambda route: route.fulfill(status=200, json=reading))
-    tab.page.goto(tab.address + fragment(view="diff", run="resnet_cpu", span="2", base_run="transformer_cpu"))
-    frame = tab.frame()
+    frame = tab.start(view="diff", run="resnet_cpu", span="2", base_run="transformer_cpu")
     frame.get_by_text("Baseline: Reading the trace").wait_for()
     frame.get_by_text("43 %").wait_for()
     tab.page.unroute(pattern)
