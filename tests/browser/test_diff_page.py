@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shutil
 from pathlib import Path
 from urllib.parse import unquote_plus
 
+import pytest
 from playwright.sync_api import Frame
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import SAMPLES, Tab
 
+EVIL = "<img src=x onerror=alert(1)>"
 SPANS = {"run": "resnet_cpu", "span": "2", "base_run": "resnet_cpu", "base_worker": "worker0", "base_span": "1"}
 
 
@@ -307,49 +308,49 @@ def test_a_baseline_that_is_being_read(open_tab: Open) -> None:
     assert len(_headline(frame)) == 4
 
 
-def test_a_baseline_that_cannot_be_read(open_tab: Open, tmp_path: Path) -> None:
-    shutil.copytree(SAMPLES / "transformer_cpu", tmp_path / "good")
-    (tmp_path / "bad").mkdir()
-    with gzip.open(tmp_path / "bad" / "worker0.1700000000000.pt.trace.json.gz", "wt") as file:
-        json.dump({"schemaVersion": 1, "traceEvents": 7}, file)
-    tab = open_tab(tmp_path, refusals=True)
+def _write(logdir: Path, run: str, events: object) -> None:
+    (logdir / run).mkdir()
+    path = logdir / run / "worker0.1700000000000.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs that no training writes."""
+    logdir = tmp_path_factory.mktemp("made")
+    shutil.copytree(SAMPLES / "transformer_cpu", logdir / "good")
+    _write(logdir, "bad", 7)
+    common = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
+    for run in ("markup_a", "markup_b"):
+        outer, inner = {"name": EVIL, "ts": 10, "dur": 50}, {"name": "<b>in</b>", "ts": 20, "dur": 9}
+        _write(logdir, run, [{**common, **outer, "args": {}}, {**common, **inner, "args": {}}])
+    for run, factor in (("many_a", 1), ("many_b", 2)):
+        _write(logdir, run, [{**common, "name": f"op{i}", "ts": 1000 * i, "dur": i * factor} for i in range(1, 151)])
+    return logdir
+
+
+def test_a_baseline_that_cannot_be_read(open_tab: Open, made: Path) -> None:
+    tab = open_tab(made, refusals=True)
     frame = tab.open(view="diff", run="good", base_run="bad")
     assert frame.get_by_role("alert").inner_text().startswith("Baseline: bad")
 
 
-def test_texts_of_a_trace_are_no_markup(open_tab: Open, tmp_path: Path) -> None:
-    evil = "<img src=x onerror=alert(1)>"
-    for run in ("a", "b"):
-        events = [
-            {"ph": "X", "cat": "cpu_op", "name": evil, "pid": 1, "tid": 1, "ts": 10, "dur": 50, "args": {}},
-            {"ph": "X", "cat": "cpu_op", "name": "<b>in</b>", "pid": 1, "tid": 1, "ts": 20, "dur": 9, "args": {}},
-        ]
-        (tmp_path / run).mkdir()
-        path = tmp_path / run / "worker0.1700000000000.pt.trace.json"
-        path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    tab = open_tab(tmp_path)
-    frame = tab.open(view="diff", run="b")
+def test_texts_of_a_trace_are_no_markup(open_tab: Open, made: Path) -> None:
+    tab = open_tab(made)
+    frame = tab.open(view="diff", run="markup_b", base_run="markup_a")
     assert _calls(frame) == ["Forward"]
     frame.get_by_role("button", name="Forward:").click()
     frame = tab.settle()
-    assert _calls(frame) == [evil]
+    assert _calls(frame) == [EVIL]
     frame.locator("[data-testid=call-tree] table tbody button").click()
     frame = tab.settle()
-    assert evil in frame.inner_text("[data-testid=crumbs]")
+    assert EVIL in frame.inner_text("[data-testid=crumbs]")
     assert frame.locator("#main img").count() == 0
 
 
-def test_a_level_with_many_calls(open_tab: Open, tmp_path: Path) -> None:
-    for run, factor in (("a", 1), ("b", 2)):
-        events = [
-            {"ph": "X", "cat": "cpu_op", "name": f"op{i}", "pid": 1, "tid": 1, "ts": 1000 * i, "dur": i * factor}
-            for i in range(1, 151)
-        ]
-        (tmp_path / run).mkdir()
-        path = tmp_path / run / "worker0.1700000000000.pt.trace.json"
-        path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    tab = open_tab(tmp_path)
-    frame = tab.open(view="diff", run="b", node="Forward")
+def test_a_level_with_many_calls(open_tab: Open, made: Path) -> None:
+    tab = open_tab(made)
+    frame = tab.open(view="diff", run="many_b", base_run="many_a", node="Forward")
     assert _calls(frame) == [f"op{i}" for i in range(111, 151)]
     assert "110 others" in frame.inner_text("[data-testid=call-tree] table")
     frame.get_by_role("button", name="Show 110 more").click()

@@ -13,10 +13,17 @@ from tests.browser.expect import assert_healthy
 SAMPLES = Path(__file__).parent.parent / "toy" / "samples"
 
 
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCH_TRACE_EXTENSIONS", "tests.toy")
+        with harness.tensorboard(SAMPLES, tmp_path_factory.mktemp("cache")) as address:
+            yield address
+
+
 @pytest.fixture
-def tab(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TORCH_TRACE_EXTENSIONS", "tests.toy")
-    with harness.tensorboard(SAMPLES, tmp_path / "cache") as address, harness.tab(browser, address) as tab:
+def tab(browser: Browser, address: str):
+    with harness.tab(browser, address) as tab:
         tab.refusals = tab.faults
         yield tab
     assert tab.faults == []

@@ -26,12 +26,18 @@ def small_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield address
 
 
-@pytest.fixture
-def tab(browser: Browser, small_machine: str) -> Iterator[harness.Tab]:
-    with harness.tab(browser, small_machine, (1440, 900)) as tab:
-        tab.refusals = tab.faults
+@pytest.fixture(scope="module")
+def tab_of_all(browser: Browser, small_machine: str) -> Iterator[harness.Tab]:
+    with harness.tab(browser, small_machine) as tab:
         yield tab
-        assert not tab.faults
+
+
+@pytest.fixture
+def tab(tab_of_all: harness.Tab) -> Iterator[harness.Tab]:
+    tab_of_all.refusals = tab_of_all.faults = []
+    yield tab_of_all
+    assert not tab_of_all.faults
+    assert tab_of_all.renew()
 
 
 def test_the_bar_says_what_is_open_and_leads_on(tab: harness.Tab) -> None:
