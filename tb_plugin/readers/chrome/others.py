@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any, Literal
 
 import msgspec
@@ -32,12 +33,15 @@ class Others:
 
     def add(self, key: str, rows: Int64, values: Sequence[Any]) -> None:
         """Append the values of some rows: JSON scalars, or raw JSON of lists and objects; null is no value."""
-        if msgspec.Raw in set(map(type, values)):
+        types = set(map(type, values))
+        if msgspec.Raw in types:
             values = [_plain(value) if isinstance(value, msgspec.Raw) else value for value in values]
-        if None in values:
+            types = set(map(type, values))
+        if NoneType in types:
             kept = [value is not None for value in values]
             rows, values = rows[kept], [value for value in values if value is not None]
-        if not len(rows):
+            types.discard(NoneType)
+        if not types:
             return
         column = self._columns.get(key)
         if column is None:
@@ -45,7 +49,7 @@ class Others:
                 self.left_out += len(rows)
                 return
             column = self._columns[key] = _Growing(self._interner)
-        column.add(rows, values)
+        column.add(rows, values, types)
 
     def take(self) -> tuple[OpenColumn, ...]:
         """Returns the whole columns in the order of the rows that state them first."""
@@ -62,9 +66,8 @@ class _Growing:
         self._rows = Column(np.int32)
         self._values = Column(np.int64)
 
-    def add(self, rows: Int64, values: Sequence[Any]) -> None:
+    def add(self, rows: Int64, values: Sequence[Any], types: set[type]) -> None:
         self._rows.add(rows)
-        types = set(map(type, values))
         if self._kind == "whole" and types == {int}:
             try:
                 self._values.add(np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64))

@@ -1,8 +1,9 @@
-"""Decoding that leaves no argument out: it learns the names that a file uses beyond those of ``Args``.
+"""Decoding that leaves no argument out: it learns the names that a file uses, those of ``Args`` and any others.
 
 msgspec skips a member that a Struct does not have, and says nothing. So the Struct of a file has no unknown members: the
 first event that states one does not decode, its names become fields, and the text is decoded again. A file costs as many
-failed attempts as it has moments at which a new name comes up, and from then on what its own fields cost.
+failed attempts as it has moments at which a new name comes up, and from then on what its own fields cost: each field that
+a Struct has is filled in every event, so that those of ``Args`` that no event states are attributes of the class alone.
 """
 
 from __future__ import annotations
@@ -35,8 +36,15 @@ INTERNAL = frozenset(
 )
 """Names of the recorder's own numbering: the place in its lists, codes of calls that the name says, and of operators of 2021
 the process once more (``Device``). Not kept."""
-_KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(Args))
+_KNOWN = {field.encode_name: field for field in msgspec.structs.fields(Args)}
+_WRITTEN = ("bytes",)
+"""Names of arguments that readers set where a vendor calls them otherwise: a Struct always has them."""
+_NOTHING_STATED = {field.name: field.default for field in _KNOWN.values()}
 _CANNOT_BE_NAMED = frozenset('\\"')
+
+
+_Unstated: Any = msgspec.defstruct("Unstated", [], namespace=_NOTHING_STATED, gc=False)
+"""Has all of ``Args`` as attributes of the class: what an event says that states nothing."""
 
 
 class _Absent:
@@ -65,6 +73,7 @@ class Decoding:
         self.left_out = False
         """Arguments were met under more names than are learned, or under names that cannot be."""
         self._is_full = False
+        self._used: dict[str, msgspec.structs.FieldInfo] = {name: _KNOWN[name] for name in _WRITTEN}
         self._learned: dict[str, Learned] = {}
         self._met: Counter[str] = Counter()
         self._witness = _Absent()
@@ -115,23 +124,25 @@ class Decoding:
             found = [msgspec.json.decode(raw, type=dict[str, msgspec.Raw]) for raw in arguments(text) if raw != b"null"]
         except NOT_DECODED:
             return False
-        known = _KNOWN | self._learned.keys()
+        used = {key: _KNOWN[key] for args in found for key in args if key in _KNOWN and key not in self._used}
+        self._used |= used
+        known = _KNOWN.keys() | self._learned.keys()
         new: dict[str, bool] = {}
         for args in found:
             for key in sorted(args.keys() - known, key=list(args).index):
                 new[key] = new.get(key, False) or _is_nested(args[key])
         room = MOST_NAMES - len(self._learned)
         new = dict([(key, is_raw) for key, is_raw in new.items() if _can_be_field(key)][:room])
-        if not new:  # then a list or an object stands where plain values stood so far
+        if not new and not used:  # then a list or an object stands where plain values stood so far
             nested = {key for args in found for key, raw in args.items() if key in self._learned and _is_nested(raw)}
             new = {key: True for key in self._learned if key in nested and not self._learned[key].is_raw}
         for key, is_raw in new.items():
             old = self._learned.get(key)
             field, absent = (f"other{len(self._learned)}", _Absent()) if old is None else (old.field, old.absent)
             self._learned[key] = Learned(key, field, absent, is_raw)
-        if new:
+        if new or used:
             self._decoders.clear()
-        return bool(new)
+        return bool(new or used)
 
     def _decoder(self, digits: bool, strict: bool) -> msgspec.json.Decoder[Any]:
         scalar: Any = int | float | str | bool | None
@@ -140,7 +151,9 @@ class Decoding:
             for one in self._learned.values()
         ]
         fields.append(("witness", Any, msgspec.field(default=self._witness, name="(witness)")))
-        args: Any = msgspec.defstruct("FileArgs", fields, bases=(Args,), forbid_unknown_fields=strict, gc=False)
+        own = self._used if strict else _KNOWN  # of what is not refused nothing may be missing
+        fields += [(one.name, one.type, msgspec.field(default=one.default, name=one.encode_name)) for one in own.values()]
+        args: Any = msgspec.defstruct("FileArgs", fields, bases=(_Unstated,), forbid_unknown_fields=strict, gc=False)
         self.no_args = args()
         base = DigitEvent if digits else Event
         event: Any = msgspec.defstruct("FileEvent", [("args", args | None, None)], bases=(base,), gc=False)

@@ -103,7 +103,7 @@ def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Eve
 
     Only a text that has counters is read twice.
     """
-    if COUNTER in {event.ph for event in events}:
+    if COUNTER in [event.ph for event in events]:
         for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
             if again.ph == COUNTER:
                 event.args = CounterArgs(series=decoded_object(again.args))

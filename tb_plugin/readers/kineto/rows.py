@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -117,6 +117,7 @@ class Rows:
             return
         interner, columns = self._interner, self._columns
         args = [event.args or no_args for event in events]
+        used = frozenset(no_args.__struct_fields__)
         categories = [event.cat for event in events]
         category_ids = interner.names.of(categories)
         kinds = self._kind_column(category_ids)
@@ -131,9 +132,9 @@ class Rows:
         columns["pid"].add(interner.keys.of(pids))
         columns["tid"].add(interner.keys.of(tids))
         columns["correlation"].add(int64s([a.correlation for a in args]))
-        columns["external_id"].add(_external_ids(args))
+        columns["external_id"].add(_external_ids(args, used))
         columns["device"].add(self._device_column(kinds, pids, args))
-        self._add_sections(kinds, args)
+        self._add_sections(kinds, args, used)
         self._add_others(kinds, args, met)
         columns["kind"].add(kinds)
         self.by_kind += np.bincount(kinds, minlength=_KINDS)
@@ -201,23 +202,23 @@ class Rows:
             return -1
         return self.device_ids.setdefault(text, len(self.device_ids))
 
-    def _add_sections(self, kinds: npt.NDArray[np.uint8], args: list[Any]) -> None:
+    def _add_sections(self, kinds: npt.NDArray[np.uint8], args: list[Any], used: Collection[str]) -> None:
         sections = self.sections
         rows, chosen = self._chosen(_WITH_OPERATOR_ARGS, kinds, args)
         if chosen:
-            sections.add_operators(rows, chosen)
+            sections.add_operators(rows, chosen, used)
         rows, chosen = self._chosen(_WITH_DEVICE_ARGS, kinds, args)
         if chosen:
-            sections.add_device(rows, chosen)
-        collectives = [a.collective for a in args]
-        if collectives.count(None) != len(args):
+            sections.add_device(rows, chosen, used)
+        collectives = [a.collective for a in args] if "collective" in used else []
+        if collectives.count(None) != len(collectives):
             rows, chosen = self._chosen(_WITH_COLLECTIVE_ARGS, kinds, args)
             stated = [a.collective is not None for a in chosen]
             if any(stated):
-                sections.add_collectives(rows[stated], list(compress(chosen, stated)))
+                sections.add_collectives(rows[stated], list(compress(chosen, stated)), used)
         rows, chosen = self._chosen(_WITH_PYTHON_ARGS, kinds, args)
         if chosen:
-            modules = sections.add_python(rows, chosen)
+            modules = sections.add_python(rows, chosen, used)
             kinds[rows[modules != -1] - self.count] = EventKind.MODULE
 
     def _add_others(self, kinds: npt.NDArray[np.uint8], args: list[Any], met: Sequence[tuple[Learned, int]]) -> None:
@@ -265,9 +266,9 @@ _CORE_TYPES: dict[str, type[Any]] = {
 }  # fmt: skip
 
 
-def _external_ids(args: Sequence[Any]) -> Int64:
+def _external_ids(args: Sequence[Any], used: Collection[str]) -> Int64:
     new = int64s([a.external_id for a in args])
-    if (new != MISSING).all():
+    if "external_id_old" not in used or (new != MISSING).all():
         return new
     # PyTorch 1.8 wrote "external id" on runtime and device events.
     old = [a.external_id_old for a in args]

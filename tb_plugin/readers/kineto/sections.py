@@ -1,8 +1,12 @@
-"""Arguments of one chunk's events to section columns. A column nobody has is skipped after one cheap look."""
+"""Arguments of one chunk's events to section columns.
+
+``used`` names the fields of ``Args`` that any event of the file has stated so far: no others are looked at. A column that
+nobody in the chunk has is skipped after one cheap look.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,64 +44,94 @@ class Sections:
             destination_rank=whole,
         )  # fmt: skip
 
-    def add_operators(self, rows: Int64, args: Sequence[Args]) -> None:
+    def add_operators(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
         """Host operators, annotations and whatever is of unknown kind."""
         columns: Columns = {}
         raw, words = self._interner.raw, self._interner.words
-        dims = [a.input_dims for a in args]
-        if ABSENT in dims:
+        dims = [a.input_dims for a in args] if "input_dims" in used else []
+        if "input_dims_old" in used and (not dims or ABSENT in dims):
             dims = [a.input_dims_old if a.input_dims is ABSENT else a.input_dims for a in args]
-        _raw(columns, "shapes", dims, raw)
-        _raw(columns, "types", [a.input_type for a in args], raw)
-        _raw(columns, "strides", [a.input_strides for a in args], raw)
-        _raw(columns, "concrete", [a.concrete_inputs for a in args], raw)
-        _words(columns, "stack", [a.call_stack for a in args], words)
-        _whole(columns, "sequence", [a.sequence_number for a in args])
-        _whole(columns, "forward_thread", [a.forward_thread for a in args])
+        if dims:
+            _raw(columns, "shapes", dims, raw)
+        if "input_type" in used:
+            _raw(columns, "types", [a.input_type for a in args], raw)
+        if "input_strides" in used:
+            _raw(columns, "strides", [a.input_strides for a in args], raw)
+        if "concrete_inputs" in used:
+            _raw(columns, "concrete", [a.concrete_inputs for a in args], raw)
+        if "call_stack" in used:
+            _words(columns, "stack", [a.call_stack for a in args], words)
+        if "sequence_number" in used:
+            _whole(columns, "sequence", [a.sequence_number for a in args])
+        if "forward_thread" in used:
+            _whole(columns, "forward_thread", [a.forward_thread for a in args])
         self.operators.add(rows, columns)
 
-    def add_python(self, rows: Int64, args: Sequence[Args]) -> Int64:
+    def add_python(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> Int64:
         """Python calls. Returns the module ids, -1 where a call is none of a module."""
         columns: Columns = {}
-        _whole(columns, "python_id", [a.python_id for a in args])
-        _whole(columns, "parent_id", [a.python_parent_id for a in args])
-        _whole(columns, "module_id", [a.python_module_id for a in args])
+        if "python_id" in used:
+            _whole(columns, "python_id", [a.python_id for a in args])
+        if "python_parent_id" in used:
+            _whole(columns, "parent_id", [a.python_parent_id for a in args])
+        if "python_module_id" in used:
+            _whole(columns, "module_id", [a.python_module_id for a in args])
         self.python.add(rows, columns)
         modules: Int64 = columns.get("module_id", np.full(len(rows), -1, np.int64))
         return modules
 
-    def add_device(self, rows: Int64, args: Sequence[Args]) -> None:
+    def add_device(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
         """Kernels, copies, sets, waits and whatever is of unknown kind."""
         columns: Columns = {}
-        streams = [None if a.stream == -1 else a.stream for a in args]
-        _words(columns, "stream", streams, self._interner.words)
-        _raw(columns, "grid", [a.grid for a in args], self._interner.raw)
-        _raw(columns, "block", [a.block for a in args], self._interner.raw)
-        _whole(columns, "registers", [a.registers for a in args])
-        _whole(columns, "shared_memory", [a.shared_memory for a in args])
-        _floats(columns, "blocks_per_sm", [a.blocks_per_sm for a in args])
-        _floats(columns, "occupancy", [a.occupancy for a in args])
+        if "stream" in used:
+            streams = [None if a.stream == -1 else a.stream for a in args]
+            _words(columns, "stream", streams, self._interner.words)
+        if "grid" in used:
+            _raw(columns, "grid", [a.grid for a in args], self._interner.raw)
+        if "block" in used:
+            _raw(columns, "block", [a.block for a in args], self._interner.raw)
+        if "registers" in used:
+            _whole(columns, "registers", [a.registers for a in args])
+        if "shared_memory" in used:
+            _whole(columns, "shared_memory", [a.shared_memory for a in args])
+        if "blocks_per_sm" in used:
+            _floats(columns, "blocks_per_sm", [a.blocks_per_sm for a in args])
+        if "occupancy" in used:
+            _floats(columns, "occupancy", [a.occupancy for a in args])
         if "occupancy" in columns:
             columns["occupancy"] = columns["occupancy"] / 100.0  # percent to ratio
-        _whole(columns, "bytes", [a.bytes for a in args])
-        _words(columns, "direction", [a.direction for a in args], self._interner.words)
+        if "bytes" in used:
+            _whole(columns, "bytes", [a.bytes for a in args])
+        if "direction" in used:
+            _words(columns, "direction", [a.direction for a in args], self._interner.words)
         self.device.add(rows, columns)
 
-    def add_collectives(self, rows: Int64, args: Sequence[Args]) -> None:
+    def add_collectives(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
         """Rows that state a collective's name; the caller has chosen them."""
         columns: Columns = {}
         words = self._interner.words
-        _words(columns, "name", [a.collective for a in args], words)
-        _words(columns, "dtype", [a.dtype for a in args], words)
-        _whole(columns, "in_elements", [a.in_elements for a in args])
-        _whole(columns, "out_elements", [a.out_elements for a in args])
-        _whole(columns, "group_size", [a.group_size for a in args])
-        _words(columns, "group_name", [a.group_name for a in args], words)
-        _words(columns, "group_description", [a.group_description for a in args], words)
-        _words(columns, "group_ranks", [a.group_ranks for a in args], words)
-        _whole(columns, "sequence", [a.collective_sequence for a in args])
-        _whole(columns, "source_rank", [a.source_rank for a in args])
-        _whole(columns, "destination_rank", [a.destination_rank for a in args])
+        if "collective" in used:
+            _words(columns, "name", [a.collective for a in args], words)
+        if "dtype" in used:
+            _words(columns, "dtype", [a.dtype for a in args], words)
+        if "in_elements" in used:
+            _whole(columns, "in_elements", [a.in_elements for a in args])
+        if "out_elements" in used:
+            _whole(columns, "out_elements", [a.out_elements for a in args])
+        if "group_size" in used:
+            _whole(columns, "group_size", [a.group_size for a in args])
+        if "group_name" in used:
+            _words(columns, "group_name", [a.group_name for a in args], words)
+        if "group_description" in used:
+            _words(columns, "group_description", [a.group_description for a in args], words)
+        if "group_ranks" in used:
+            _words(columns, "group_ranks", [a.group_ranks for a in args], words)
+        if "collective_sequence" in used:
+            _whole(columns, "sequence", [a.collective_sequence for a in args])
+        if "source_rank" in used:
+            _whole(columns, "source_rank", [a.source_rank for a in args])
+        if "destination_rank" in used:
+            _whole(columns, "destination_rank", [a.destination_rank for a in args])
         self.collectives.add(rows, columns)
 
 
