@@ -96,6 +96,17 @@ def test_the_import_is_light() -> None:
     assert statistics.median(run["ms"] for run in runs) < IMPORT_LIMIT_MS
 
 
+def test_no_module_makes_an_array_while_it_is_imported() -> None:
+    """The first ``pa.array`` of a process brings pandas along, which costs a tenth of a second."""
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "tb_plugin").rglob("*.py")]
+    wanted = [name.removesuffix(".__init__") for name in sorted(names) if not name.endswith("__main__")]
+    script = (
+        f"import importlib, sys\nfor name in {wanted}: importlib.import_module(name)\nprint('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def contracts() -> configparser.ConfigParser:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg")

@@ -15,8 +15,8 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 NEUTRAL = "matrix units"
-_TEXTS = pa.array(["false", "true", "unknown"], pa.string())
-"""By MatrixUse."""
+_TEXTS = ("false", "true", "unknown")
+"""By MatrixUse. No array: making the first one brings pandas along, which importing this module must not."""
 
 
 @dataclass(frozen=True)
@@ -64,4 +64,4 @@ def matrix_uses(groups: Groups, use: npt.NDArray[np.uint8]) -> pa.Array:
     """Of each group of kernels: true when one is known to use a matrix unit, else unknown when one may, else false."""
     found = np.where(groups.any(use == MatrixUse.UNKNOWN), MatrixUse.UNKNOWN, MatrixUse.NO)
     found = np.where(groups.any(use == MatrixUse.YES), MatrixUse.YES, found)
-    return pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int8)), _TEXTS)
+    return pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int8)), pa.array(_TEXTS, pa.string()))
