@@ -55,8 +55,7 @@ class Collector:
         if not all(is_row):
             rows = list(compress(events, is_row))
             others = list(compress(events, map(not_, is_row)))
-        names = [event.name for event in rows]
-        categories = [event.cat for event in rows]
+        looked_at, names, categories = rows, [event.name for event in rows], [event.cat for event in rows]
         memory: Sequence[Event] = []
         if MEMORY_NAME in names or INSTANT_CATEGORY in categories:
             memory = [event for event in rows if event.name == MEMORY_NAME]
@@ -89,7 +88,8 @@ class Collector:
             memory, memory_ns = self.cut.moments(memory, memory_ns)
             counters, counters_ns = self.cut.moments(counters, counters_ns)
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
-        self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args)
+        texts = (names, categories) if rows is looked_at else None
+        self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args, texts)
         self.memory.add(memory, memory_ns)
         self.counters.add(counters, [_series(event) for event in counters], counters_ns)
         self.arrows.add(arrows, arrows_ns)

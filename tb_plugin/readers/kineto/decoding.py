@@ -152,7 +152,9 @@ class Decoding:
         ]
         fields.append(("witness", Any, msgspec.field(default=self._witness, name="(witness)")))
         own = self._used if strict else _KNOWN  # of what is not refused nothing may be missing
-        fields += [(one.name, one.type, msgspec.field(default=one.default, name=one.encode_name)) for one in own.values()]
+        fields += [
+            (one.name, one.type, msgspec.field(default=one.default, name=one.encode_name)) for one in own.values()
+        ]
         args: Any = msgspec.defstruct("FileArgs", fields, bases=(_Unstated,), forbid_unknown_fields=strict, gc=False)
         self.no_args = args()
         base = DigitEvent if digits else Event

@@ -108,17 +108,19 @@ class Rows:
         dur_ns: Int64,
         met: Sequence[tuple[Learned, int]] = (),
         no_args: Args = NO_ARGS,
+        texts: tuple[list[Any], list[Any]] | None = None,
     ) -> None:
         """Append duration events whose times have been read already.
 
-        ``met`` are the arguments without a field of their own that some of them may state, ``no_args`` has all their fields.
+        ``met`` are the arguments without a field of their own that some of them may state, ``no_args`` has all their fields,
+        ``texts`` are their names and categories where the caller has them.
         """
         if not events:
             return
         interner, columns = self._interner, self._columns
         args = [event.args or no_args for event in events]
         used = frozenset(no_args.__struct_fields__)
-        categories = [event.cat for event in events]
+        names, categories = texts or ([event.name for event in events], [event.cat for event in events])
         category_ids = interner.names.of(categories)
         kinds = self._kind_column(category_ids)
         pids = [event.pid for event in events]
@@ -127,7 +129,7 @@ class Rows:
         self._refine(events, category_ids, kinds, tids)
         columns["start_ns"].add(start_ns)
         columns["dur_ns"].add(dur_ns)
-        columns["name"].add(interner.names.of([event.name for event in events]))
+        columns["name"].add(interner.names.of(names))
         columns["category"].add(category_ids)
         columns["pid"].add(interner.keys.of(pids))
         columns["tid"].add(interner.keys.of(tids))
