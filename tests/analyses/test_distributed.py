@@ -672,6 +672,24 @@ def test_one_worker_claims_nothing() -> None:
     assert "waiting" not in view_of(parts).payloads
 
 
+def test_a_trace_beside_the_ranks_is_no_rank() -> None:
+    ranks, stranger = synthetic(), parts_of({"bert": trace().step(1, 0, 900).op("aten::mm", 0, 500).table()})
+    with_it = [ranks[0], *stranger, *ranks[1:]]
+    assert workers_of(with_it) == workers_of(ranks)
+    assert findings(with_it) == findings(ranks) | {"no_rank": {}}
+    assert {row["process"] for row in table_of(with_it, "devices")} == {
+        row["process"] for row in table_of(ranks, "devices")
+    }
+    assert set(findings([ranks[0], *stranger])) == {"one_worker", "no_rank"}
+
+
+def test_where_nothing_matches_no_share_waits() -> None:
+    parts = [part_of("rank0", [call("all_reduce", 0, 30)], 4), part_of("rank1", [call("broadcast", 50, 30)], 4)]
+    headline = view_of(parts).payloads["headline"]
+    assert isinstance(headline, Figures)
+    assert {figure.metric.key: figure.value for figure in headline.figures}["wait_share"] is None
+
+
 # Real traces
 
 

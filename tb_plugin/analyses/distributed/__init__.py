@@ -119,15 +119,15 @@ def _payloads(data: Together, rows: list[Row], params: Params) -> dict[str, Payl
 
 def _headline(data: Together, rows: list[Row]) -> Figures:
     figures = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.world_size)]
-    total = sum_of(rows, "step_total_ns")
+    total, matched = sum_of(rows, "step_total_ns"), sum_of(rows, "matched")
     if not data.alone:
         figures += [
             METRICS.figure(
                 "wait_share",
-                sum_of(rows, "wait_ns") / total if total else None,
+                sum_of(rows, "wait_ns") / total if total and matched else None,
                 "Waiting, at least" if sum_of(rows, "bounded") else "",
             ),
-            METRICS.figure("matched", sum_of(rows, "matched")),
+            METRICS.figure("matched", matched),
             METRICS.figure("unmatched", sum_of(rows, "unmatched")),
         ]
     else:

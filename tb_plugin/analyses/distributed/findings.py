@@ -18,6 +18,10 @@ def findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
     if failed:
         text = f"Not loaded and left out: {failed}. Waiting and transfer are those of the workers that are here."
         notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed.", []))
+    if data.strangers:
+        text = f"No rank of the job and left out: {', '.join(data.strangers)}."
+        advice = "Put traces that belong to no job into a folder of their own."
+        notices.append(Notice("no_rank", "info", text, advice, []))
     if data.alone:
         text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
         notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))

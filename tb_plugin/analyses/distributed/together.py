@@ -75,6 +75,8 @@ class Together:
     """All workers, in natural order of their names, restricted to the chosen steps."""
 
     names: tuple[str, ...]
+    strangers: tuple[str, ...]
+    """Workers that are no rank of the job: left out."""
     labels: tuple[str, ...]
     """Of the steps of any worker and of its calls, in order."""
     steps: Sequence[Sequence[Row]]
@@ -128,6 +130,7 @@ def together(parts: tuple[Part, ...], chosen: tuple[str, ...] | None) -> Togethe
 def _together(first: Part, parts: tuple[Part, ...], chosen: tuple[str, ...] | None) -> Together:
     """``together``; the first part takes it along when it goes."""
     parts = tuple(sorted(parts, key=lambda part: _natural(part.worker)))
+    parts, strangers = _told_apart(parts)
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
     wanted = None if chosen is None else set(chosen)
     steps = [
@@ -148,6 +151,7 @@ def _together(first: Part, parts: tuple[Part, ...], chosen: tuple[str, ...] | No
             groups.setdefault((row["group"], row["group_ranks"]), row)
     return Together(
         names=names,
+        strangers=strangers,
         labels=labels,
         steps=steps,
         seen=seen,
@@ -159,6 +163,18 @@ def _together(first: Part, parts: tuple[Part, ...], chosen: tuple[str, ...] | No
             for row in part.frames["devices"].data.to_pylist()
         ],
     )
+
+
+def _told_apart(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    """Returns the ranks of a job, and the names of the others: any trace may lie in the same folder.
+
+    Where the ranks state the size of their job, a profile that does not and has no call is none of them.
+    """
+    states = [part.facts.get("distributed.world_size") is not None for part in parts]
+    calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
+    is_rank = [not any(states) or stated or called for stated, called in zip(states, calls, strict=True)]
+    ranks = tuple(part for part, keep in zip(parts, is_rank, strict=True) if keep)
+    return ranks, tuple(part.worker for part, keep in zip(parts, is_rank, strict=True) if not keep)
 
 
 def _labels(data: pa.Table, steps: Sequence[Sequence[Row]]) -> tuple[str, ...]:
