@@ -18,7 +18,7 @@ TYPES = (
 
 
 def device_name(kind: int, number: int) -> str:
-    """As torch.device writes it; a type that PyTorch does not have (yet) by its number, none as unknown."""
+    """Returns the name as torch.device writes it; a type that PyTorch does not have (yet) by its number, none as unknown."""
     name = TYPES[kind] if 0 <= kind < len(TYPES) else "unknown" if kind == MISSING else f"type{kind}"
     return name if number < 0 else f"{name}:{number}"
 

@@ -41,7 +41,7 @@ class Traits:
     """How a view is offered by the page, the command line and the cache."""
 
     group: Group
-    """Of the navigation."""
+    """The group of the navigation it stands in."""
     place: Place = "page"
     """A picture has no facts: no report waits for it unless it is named. A detail needs a selection to say anything: it is
     reached from a row, not from the navigation."""
@@ -52,7 +52,7 @@ class Traits:
     tables: tuple[str, ...] = ()
     """Tables that a report in JSON always has, empty when the profile has nothing for them."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """Of a view about workers: numbers of each worker in a report, and their columns of the table ``workers``."""
+    """Numbers of each worker in a report and their columns of the table ``workers``, of a view about workers."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ SLICES = 10
 
 
 def donut(name: str, title: str, frame: Frame, key: str, view: str) -> Breakdown:
-    """The ``SLICES`` rows of a frame with most of ``key``, and the rest. A slice leads to its row of the table."""
+    """Returns the ``SLICES`` rows of a frame with most of ``key``, and the rest. A slice leads to its row of the table."""
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)
     (definition,) = (column.metric for column in frame.columns if column.metric.key == key)

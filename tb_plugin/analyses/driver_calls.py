@@ -47,12 +47,12 @@ class DriverCalls:
 
     @property
     def usual_calls(self) -> int:
-        """Number of calls without those that set the driver up."""
+        """Returns the number of calls without those that set the driver up."""
         return self.malloc_calls + self.free_calls - self.setup_calls
 
     @property
     def usual_ns(self) -> int:
-        """Their time, nanoseconds."""
+        """Returns their time, nanoseconds."""
         return self.malloc_ns + self.free_ns - self.setup_ns
 
 
@@ -85,7 +85,7 @@ def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
 
 
 def sets_up(dur_ns: Int64) -> Bool:
-    """Which of these calls set the driver up, once, instead of asking it for memory: those that take far longer.
+    """Returns which of these calls set the driver up, once, instead of asking it for memory: those that take far longer.
 
     Far is more than ``FAR`` times the median (of an even number the lower one of the two in the middle).
     """
@@ -96,7 +96,7 @@ def sets_up(dur_ns: Int64) -> Bool:
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
-    """What follows from such calls; None where there are none but those that set the driver up."""
+    """Returns what follows from such calls; None where there are none but those that set the driver up."""
     if not calls.usual_calls:
         return None
     share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0

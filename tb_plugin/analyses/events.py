@@ -59,7 +59,7 @@ class Events(Detail):
         return (params.steps, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """One event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
+        """Returns one event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
         selection = select_rows(trace, params.steps)
         if params.get("event"):
             payloads = _one(trace, event_of(trace, params.get("event")))
@@ -73,7 +73,7 @@ class Events(Detail):
         return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or its list of instances."""
+        """Returns the page or its list of instances."""
         return answer_view(self, parts[0], params)
 
 

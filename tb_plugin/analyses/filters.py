@@ -18,7 +18,7 @@ EVENT = Metric("event", "Event", "count", "Number of the event in order of time,
 
 
 def event_of(trace: TraceTable, text: str) -> int:
-    """The event that a parameter names. Raises BadRequest."""
+    """Returns the event that a parameter names. Raises BadRequest."""
     if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
         return int(text)
     raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
@@ -76,7 +76,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 
 
 def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...]) -> Bool:
-    """Which of the chosen rows all filters (key, text) keep. Raises BadRequest for an unknown filter or kind."""
+    """Returns which of the chosen rows all filters (key, text) keep. Raises BadRequest for an unknown filter or kind."""
     chosen = rows.copy()
     for key, text in where:
         if key not in FILTERS:
@@ -86,7 +86,7 @@ def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...]) 
 
 
 def thread_label(track: Track) -> str:
-    """How lists of events call the thread or stream of an event."""
+    """Returns how lists of events call the thread or stream of an event."""
     if track.is_device:
         stream = track.tid if track.tid.startswith("stream") else f"stream {track.tid}"
         return f"device {track.pid}, {stream}"

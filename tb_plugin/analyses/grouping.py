@@ -35,7 +35,7 @@ class Groups:
         return np.bincount(self.of, minlength=len(self)).astype(np.int64)
 
     def sum(self, values: npt.NDArray[np.integer]) -> Int64:
-        """Exact integer sums (int64)."""
+        """Returns exact integer sums (int64)."""
         size = float(np.abs(values, dtype=np.float64).sum()) if len(values) else 0.0
         if size < _EXACT:
             return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.int64)
@@ -48,19 +48,19 @@ class Groups:
         return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.float64)
 
     def min(self, values: Int64) -> Int64:
-        """Smallest value of each group."""
+        """Returns the smallest value of each group."""
         low = np.full(len(self), np.iinfo(np.int64).max)
         np.minimum.at(low, self.of, values)
         return low
 
     def max(self, values: Int64) -> Int64:
-        """Largest value of each group."""
+        """Returns the largest value of each group."""
         high = np.full(len(self), np.iinfo(np.int64).min)
         np.maximum.at(high, self.of, values)
         return high
 
     def any(self, flags: Bool) -> Bool:
-        """Whether any row of the group has the flag."""
+        """Returns whether any row of the group has the flag."""
         return np.bincount(self.of[flags], minlength=len(self)) > 0
 
     def percentiles(self, values: Int64, *shares: float) -> list[Float64]:
@@ -90,7 +90,7 @@ def group(*keys: npt.NDArray[np.integer]) -> Groups:
 
 
 def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float64:
-    """``part / whole``, 0 where ``whole`` is 0."""
+    """Returns ``part / whole``, 0 where ``whole`` is 0."""
     shares: Float64 = np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
     return shares
 
@@ -117,7 +117,7 @@ class Forest:
         """Positions by distance from their root."""
 
     def sums(self, own: Int64) -> Int64:
-        """Own value plus those of all descendants."""
+        """Returns the own value plus those of all descendants."""
         total = own.copy()
         if own.any():
             for rows in reversed(self.levels[1:]):
@@ -125,7 +125,7 @@ class Forest:
         return total
 
     def any_below(self, own: Bool) -> Bool:
-        """Whether any descendant has the flag."""
+        """Returns whether any descendant has the flag."""
         below = np.zeros(len(own), np.bool_)
         if own.any():
             for rows in reversed(self.levels[1:]):
@@ -133,7 +133,7 @@ class Forest:
         return below
 
     def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
-        """A number per row that rows share when their labels agree all the way up."""
+        """Returns a number per row that rows share when their labels agree all the way up."""
         # A path is the parent's path and a label: numbering level by level makes equal paths equal numbers.
         label = group(*labels).of
         path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
@@ -150,7 +150,7 @@ class Forest:
         return path[:-1]
 
     def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
-        """As ``paths``, but rows share a number only while no other one at their place stands between them.
+        """Numbers rows as ``paths`` does, but rows share a number only while no other one at their place stands between them.
 
         Of the rows without a parent those with another ``root`` are at another place.
         """
@@ -210,7 +210,7 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
 
 
 def sum_by(owner: npt.NDArray[np.integer], values: Int64, count: int) -> Int64:
-    """Exact sums over the rows of each of ``count`` owners; rows of none (-1) are left out."""
+    """Returns exact sums over the rows of each of ``count`` owners; rows of none (-1) are left out."""
     total = np.zeros(count, np.int64)
     known = owner != MISSING
     np.add.at(total, owner[known], values[known])
@@ -239,7 +239,7 @@ def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
 
 
 def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
-    """``outermost`` by a tree: rows without an ancestor of the same key; ``parent`` is a position, -1 = none.
+    """Returns the rows without an ancestor of the same key, as ``outermost`` does; ``parent``: a position, -1 = none.
 
     Only where calls cross each other does that differ: a call may lie within another one in time and not in the tree,
     and what it launched is then in no other total.

@@ -88,7 +88,7 @@ class Kernels:
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """All tables. Raises BadRequest for unknown steps."""
+        """Returns all tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         kernels = selection.of(trace, EventKind.KERNEL)
         units = matrix_units(trace, kernels)
@@ -107,7 +107,7 @@ class Kernels:
         return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or one of its tables."""
+        """Returns the page or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

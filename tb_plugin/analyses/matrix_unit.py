@@ -29,24 +29,24 @@ class MatrixTime:
 
     @property
     def used_ratio(self) -> float | None:
-        """Share of the kernel time on matrix units, None without any kernel time."""
+        """Returns the share of the kernel time on matrix units, None without any kernel time."""
         return self.used_ns / self.total_ns if self.total_ns else None
 
     @property
     def unknown_ratio(self) -> float | None:
-        """Share of the kernel time of which nothing is known, None without any kernel time."""
+        """Returns the share of the kernel time of which nothing is known, None without any kernel time."""
         return self.unknown_ns / self.total_ns if self.total_ns else None
 
 
 def matrix_time(trace: TraceTable, kernels: Int64) -> MatrixTime:
-    """The time of these kernels on matrix units, whether an operator launched them or not."""
+    """Returns the time of these kernels on matrix units, whether an operator launched them or not."""
     dur, use = trace.dur_ns[kernels], trace.uses_matrix_unit[kernels]
     used, unknown = (int(dur[use == which].sum()) for which in (MatrixUse.YES, MatrixUse.UNKNOWN))
     return MatrixTime(int(dur.sum()), used, unknown)
 
 
 def has_matrix_unit(trace: TraceTable, device: int) -> bool:
-    """Whether shares of a device mean anything: it has matrix units, or a kernel of it shows that it does."""
+    """Returns whether shares of a device mean anything: it has matrix units, or a kernel of it shows that it does."""
     stated = trace.devices[device].has_matrix_unit
     if stated is not None:
         return stated
@@ -54,14 +54,14 @@ def has_matrix_unit(trace: TraceTable, device: int) -> bool:
 
 
 def matrix_units(trace: TraceTable, kernels: Int64) -> str:
-    """What the vendors call the matrix units of the devices that ran these kernels; "" when none of them has any."""
+    """Returns what the vendors call the matrix units of the devices that ran these kernels; "" when none of them has any."""
     used = [int(device) for device in np.unique(trace.device[kernels]) if device != MISSING]
     words = [trace.devices[device].matrix_unit or NEUTRAL for device in used if has_matrix_unit(trace, device)]
     return ", ".join(dict.fromkeys(words))
 
 
 def matrix_uses(groups: Groups, use: npt.NDArray[np.uint8]) -> pa.Array:
-    """Of each group of kernels: true when one is known to use a matrix unit, else unknown when one may, else false."""
+    """Returns of each group: true when a kernel is known to use a matrix unit, else unknown when one may, else false."""
     found = np.where(groups.any(use == MatrixUse.UNKNOWN), MatrixUse.UNKNOWN, MatrixUse.NO)
     found = np.where(groups.any(use == MatrixUse.YES), MatrixUse.YES, found)
     return pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int8)), pa.array(_TEXTS, pa.string()))

@@ -18,5 +18,5 @@ DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedD
 
 
 def module_label(name: str) -> str:
-    """A module's name without the prefix that marks it as one."""
+    """Returns a module's name without the prefix that marks it as one."""
     return MODULE.sub("", name)

@@ -103,7 +103,7 @@ class Operators:
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """All tables. Raises BadRequest for unknown steps."""
+        """Returns all tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         calls = operator_calls(trace, selection)
         has_device = bool(calls.device_self_ns.any() or calls.no_operator_ns)
@@ -123,12 +123,12 @@ class Operators:
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or one of its tables."""
+        """Returns the page or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
 def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
-    """Every chosen operator call with its own and its nested device time."""
+    """Returns every chosen operator call with its own and its nested device time."""
     rows = selection.of(trace, EventKind.OPERATOR)
     position = places_of(rows, len(trace))
     parent = position[trace.operator[rows]]

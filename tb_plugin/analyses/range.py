@@ -76,7 +76,7 @@ class Range(Detail):
         return (params.steps, params.get("start_ns"), params.get("end_ns"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """By name and by device, of ``[start_ns, end_ns)``; without bounds of everything. Raises BadRequest."""
+        """Returns tables by name and by device of ``[start_ns, end_ns)``, by default of everything. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         rows = np.flatnonzero(touching(trace.start_ns, trace.end_ns, start, end))
@@ -93,7 +93,7 @@ class Range(Detail):
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or one of its tables."""
+        """Returns the page or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

@@ -43,7 +43,7 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
-    """Host rows that begin in the chosen steps on the host, and the device rows that were launched there.
+    """Returns host rows that begin in the chosen steps on the host, and the device rows that were launched there.
 
     A device row without a recorded launch belongs to the step in whose window it begins. ``steps`` None = all rows; of
     a trace that was opened as a window all its whole steps, so that rows that cross its edge are in no sum.
@@ -71,7 +71,7 @@ def _coverage(trace: TraceTable, window_ns: int, steps: list[str] | None) -> Cov
 
 
 def window_info(trace: TraceTable) -> WindowInfo | None:
-    """What to tell about a trace that was opened as a window; None when all of it was."""
+    """Returns what to tell about a trace that was opened as a window; None when all of it was."""
     covered, whole, report = trace.coverage, trace.coverage.whole, trace.report
     if whole is None:
         return None

@@ -132,7 +132,7 @@ class Stacks:
         return (params.steps, *(params.get(key) for key in ("of", "weight", "thread", "order")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """The places and the threads. Raises BadRequest for an unknown choice, thread or step."""
+        """Returns the places and the threads. Raises BadRequest for an unknown choice, thread or step."""
         choice = choice_of(params)
         selection = select_rows(trace, params.steps)
         has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
@@ -145,12 +145,12 @@ class Stacks:
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page or its threads."""
+        """Returns the page or its threads."""
         return answer_view(self, parts[0], params)
 
 
 def choice_of(params: Params) -> Choice:
-    """The choice of a request. Raises BadRequest."""
+    """Returns the choice of a request. Raises BadRequest."""
     of, weight, order = params.get("of") or "both", params.get("weight") or "host", params.get("order") or "heavy"
     for key, value, known in (("of", of, tuple(FRAMES)), ("weight", weight, WEIGHTS), ("order", order, ORDERS)):
         if value not in known:
@@ -161,7 +161,7 @@ def choice_of(params: Params) -> Choice:
 def merged(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
 ) -> Places:
-    """The chosen stacks laid over each other, those of each thread on their own where ``by_thread`` or by time.
+    """Returns the chosen stacks laid over each other, those of each thread on their own where ``by_thread`` or by time.
 
     Frames around a chosen call belong to its stack also where they began before the chosen steps. ``most`` keeps the
     places with most time. Raises BadRequest for a thread that there is not.
@@ -223,7 +223,7 @@ def thread_key(track: Track) -> str:
 
 
 def thread_label(track: Track) -> str:
-    """How a thread is called."""
+    """Returns how a thread is called."""
     return track.thread.strip() or f"thread {track.tid}"
 
 

@@ -49,17 +49,17 @@ _OVERLOAD = re.compile(r"\.\w+$")
 
 
 def kind_of(category: str) -> EventKind:
-    """The neutral kind of a raw category, whatever its case; UNKNOWN when no family knows it."""
+    """Returns the neutral kind of a raw category, whatever its case; UNKNOWN when no family knows it."""
     return _KINDS.get(category.lower(), EventKind.UNKNOWN)
 
 
 def is_told_by_name(category: str) -> bool:
-    """True for a category that holds unlike things: ``kind_of_event`` tells what each is."""
+    """Returns True for a category that holds unlike things: ``kind_of_event`` tells what each is."""
     return category.lower() in _BY_NAME
 
 
 def kind_of_event(category: str, name: str) -> EventKind:
-    """The neutral kind of an event of a category for which ``is_told_by_name``, else that of the category."""
+    """Returns the neutral kind of an event of a category for which ``is_told_by_name``, else that of the category."""
     name = name[:_LONGEST]
     for pattern, kind in _BY_NAME.get(category.lower(), ()):
         if pattern.search(name):
@@ -68,17 +68,17 @@ def kind_of_event(category: str, name: str) -> EventKind:
 
 
 def is_collective_kernel(name: str) -> bool:
-    """True for the name of a device kernel that communicates."""
+    """Returns True for the name of a device kernel that communicates."""
     return _COLLECTIVE_KERNEL.search(name[:_LONGEST]) is not None
 
 
 def is_collective_operator(name: str) -> bool:
-    """True for the name of a host operator or annotation that is a collective."""
+    """Returns True for the name of a host operator or annotation that is a collective."""
     return _COLLECTIVE_OPERATOR.search(name[:_LONGEST]) is not None
 
 
 def matrix_use(name: str) -> MatrixUse:
-    """Whether a kernel of this name computes on a matrix unit; UNKNOWN where the name tells nothing."""
+    """Returns whether a kernel of this name computes on a matrix unit; UNKNOWN where the name tells nothing."""
     name = name[:_LONGEST]
     if _MATRIX_KERNEL.search(name):
         return MatrixUse.YES
@@ -86,17 +86,17 @@ def matrix_use(name: str) -> MatrixUse:
 
 
 def role_of_call(name: str) -> CallRole:
-    """What a runtime or driver call of this name does; OTHER where no family knows it."""
+    """Returns what a runtime or driver call of this name does; OTHER where no family knows it."""
     return next((role for role, pattern in _CALLS if pattern.search(name[:_LONGEST])), CallRole.OTHER)
 
 
 def is_matrix_eligible(name: str) -> bool:
-    """True for the name of a host operator whose work may run on a matrix unit, with or without an overload name."""
+    """Returns True for the name of a host operator whose work may run on a matrix unit, with or without an overload name."""
     return name in _MATRIX_OPERATORS or _OVERLOAD.sub("", name) in _MATRIX_OPERATORS
 
 
 def family_of(properties: Properties, metadata_keys: frozenset[str]) -> DeviceFamily | None:
-    """The family that claims a device most strongly, by its name, its keys or the trace's keys; None when none does."""
+    """Returns the family that claims a device most strongly, by name, its keys or the trace's keys; None when none does."""
     claim, family = max(((family.claims(properties, metadata_keys), family) for family in DEVICES), key=lambda x: x[0])
     return family if claim else None
 
@@ -141,7 +141,7 @@ def _common(listed: Mapping[str, Properties]) -> Properties:
 def describe(
     device_id: str, properties: Properties, metadata_keys: frozenset[str], ordinal: int | None = None
 ) -> DeviceInfo:
-    """What a trace says about one device. ``properties`` is empty when the trace lists none for it."""
+    """Returns what a trace says about one device. ``properties`` is empty when the trace lists none for it."""
     family = family_of(properties, metadata_keys)
     major, minor = _whole(properties, "computeMajor"), _whole(properties, "computeMinor")
     has_capability = family is not None and family.has_capability and major is not None

@@ -14,17 +14,17 @@ Properties = Mapping[str, Any]
 
 
 def says_nothing(properties: Properties) -> bool | None:
-    """The matrix-unit rule of a family whose traces do not tell."""
+    """Returns the matrix-unit rule of a family whose traces do not tell."""
     return None
 
 
 def no_precisions(properties: Properties) -> tuple[str, ...]:
-    """The number formats of matrix units of a family whose traces do not tell."""
+    """Returns the number formats of matrix units of a family whose traces do not tell."""
     return ()
 
 
 def no_backend(properties: Properties) -> str:
-    """The backend of process groups of a family of which none is known."""
+    """Returns the backend of process groups of a family of which none is known."""
     return ""
 
 
@@ -72,7 +72,7 @@ class DeviceFamily:
     """True when computeMajor and computeMinor are a compute capability in NVIDIA's sense."""
 
     def claims(self, properties: Properties, metadata_keys: frozenset[str]) -> int:
-        """How strongly a device speaks for this family: 3 by name, 2 by its keys, 1 by the trace's keys, 0 not at all."""
+        """Returns how strongly a device speaks for this family: 3 by name, 2 by its keys, 1 by the trace's, 0 not at all."""
         name = str(properties.get("name", ""))
         if self.device_names and re.search(self.device_names, name, re.IGNORECASE):
             return 3

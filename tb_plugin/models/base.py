@@ -29,7 +29,7 @@ class Outline:
     window: WindowInfo | None = None
     """Where only a part of the source was opened."""
     whole_steps: Sequence[str] = ()
-    """Of a window: labels of all steps of the source."""
+    """Labels of all steps of the source, where it is a window."""
 
 
 class Model(Protocol[Raw, Made]):
@@ -38,7 +38,7 @@ class Model(Protocol[Raw, Made]):
     id: str
     """Names the model in ``Profile.model`` and in cache keys; it never changes."""
     noun: str
-    """Of one profile, in messages: "a trace"."""
+    """What messages call one profile: "a trace"."""
     version: int
     """Part of every cache key: raise it when what ``write`` writes, or its meaning, changes."""
     default_view: str

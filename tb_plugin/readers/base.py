@@ -23,11 +23,11 @@ class Source(Protocol):
         ...
 
     def open(self, name: str) -> BinaryIO:
-        """The raw (still compressed) bytes of one file. Raises StorageError."""
+        """Returns the raw (still compressed) bytes of one file. Raises StorageError."""
         ...
 
     def size(self, name: str) -> int:
-        """Stored size in bytes."""
+        """Returns the stored size in bytes."""
         ...
 
 
@@ -76,7 +76,7 @@ class Candidate:
     worker: str
     span: str | None
     names: tuple[str, ...]
-    """Of the files that ``read`` gets. The first is the main one: it is sniffed, and downloaded as the original."""
+    """Names of the files that ``read`` gets. The first is the main one: it is sniffed, and downloaded as the original."""
     certain: bool
     root: str = ""
     """Path of what a person takes for the profile, where that is not the file itself: its folder, "." the log directory."""
@@ -104,7 +104,7 @@ class JobInfo:
     world_size: int
     backend: str = ""
     group: str = ""
-    """Of all ranks: what describes it, the same on all of them; empty where nothing is stated."""
+    """What describes the group of all ranks, the same on all of them; empty where nothing is stated."""
     process: str = ""
     """Host and process that recorded it, the same for all profiles of that process; empty where nothing is stated."""
     start_ns: int | None = None
@@ -146,7 +146,7 @@ Progress = Callable[[ReadState], None]
 
 
 def no_progress(state: ReadState) -> None:
-    """A Progress for callers that do not show any."""
+    """Serves as the Progress of callers that do not show any."""
 
 
 class Reader(Protocol[Raw_co]):

@@ -19,7 +19,7 @@ log = logging.getLogger("torch_trace")
 MEMORY_VARIABLE = "TORCH_TRACE_MEMORY_MB"
 """Environment variable: megabytes (10**6 bytes) that all workers may take together."""
 SHARE = 0.5
-"""Of the machine's or the container's memory, when nothing is configured: training may run beside TensorBoard."""
+"""Share of the machine's or the container's memory, when nothing is configured: training may run beside TensorBoard."""
 _UNKNOWN_BYTES = 16 * 1024**3
 """Memory of a machine that does not say."""
 PROCESS_BYTES = 150_000_000

@@ -26,12 +26,12 @@ _LONGEST_PAUSE_SECONDS = 8.0
 _LONGEST_REST_SECONDS = 30.0
 """After a scan that had a core work for long: a log directory of tens of thousands of files."""
 _IDLE_SHARE = 0.02
-"""Of a core, what scanning may take on the average, as far as the longest rest allows."""
+"""Share of a core that scanning may take on the average, as far as the longest rest allows."""
 _MAX_SKIPPED = 1000
 
 _NUMBERS = re.compile(r"([0-9]{1,300})")
 PARTS = ("run", "worker", "span")
-"""Of the name of a profile."""
+"""Parts of the name of a profile."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Place:
     worker: str | None = None
     span: str | None = None
     window: str = ""
-    """Of a trace that is too large to be opened whole (``trace/window.py``); empty: what fits."""
+    """The part of a trace that is too large to be opened whole (``trace/window.py``); empty: what fits."""
 
 
 class ProfileCatalog:
@@ -69,7 +69,7 @@ class ProfileCatalog:
 
     @property
     def roots(self) -> Sequence[Root]:
-        """The log directories."""
+        """Returns the log directories."""
         return self._scanner.roots
 
     def start(self) -> None:
@@ -136,26 +136,26 @@ class ProfileCatalog:
 
     @property
     def is_active(self) -> bool:
-        """True before the first scan is done, and when anything was found or a log directory failed."""
+        """Returns True before the first scan is done, and when anything was found or a log directory failed."""
         return not self._first.is_set() or bool(self._entries or self._discovery.problems)
 
     def entries(self) -> list[Entry]:
-        """All profiles in the order of the picker."""
+        """Returns all profiles in the order of the picker."""
         with self._lock:
             return list(self._entries.values())
 
     def skipped(self) -> list[tuple[str, str]]:
-        """(path, reason) of what looked like a candidate and was not taken."""
+        """Returns (path, reason) of what looked like a candidate and was not taken."""
         with self._lock:
             return list(self._discovery.skipped)
 
     def problems(self) -> list[UserError]:
-        """Log directories that the last scan could not read."""
+        """Returns the log directories that the last scan could not read."""
         with self._lock:
             return list(self._discovery.problems)
 
     def find(self, place: Place, strict: bool = False) -> Entry:
-        """The profile a request means. Raises NotFound; BadRequest when more than one fits.
+        """Returns the profile a request means. Raises NotFound; BadRequest when more than one fits.
 
         A request that names nothing means the first profile, unless it is ``strict``.
         """
@@ -175,7 +175,7 @@ class ProfileCatalog:
         return entries[0].at(place.window)
 
     def matching(self, place: Place) -> list[Entry]:
-        """All profiles that a request fits. Raises NotFound when there is none."""
+        """Returns all profiles that a request fits. Raises NotFound when there is none."""
         entries = self.entries()
         for which in PARTS:
             wanted = getattr(place, which)
@@ -186,7 +186,7 @@ class ProfileCatalog:
         return entries
 
     def workers(self, place: Place) -> list[Entry]:
-        """The profiles of all workers of a run and span, whichever worker the request names.
+        """Returns the profiles of all workers of a run and span, whichever worker the request names.
 
         What is left out is the first profile's, or must leave no choice. Raises NotFound, BadRequest.
         """
@@ -203,7 +203,7 @@ class ProfileCatalog:
         return [entry.at(place.window) for entry in entries]
 
     def payload(self) -> Catalog:
-        """Answer of ``GET runs``."""
+        """Returns the answer of ``GET runs``."""
         runs: dict[str, dict[str, list[SpanInfo]]] = {}
         entries = self.entries()
         why = {entry.found.run: entry.found.grouped_by for entry in entries}
@@ -249,7 +249,7 @@ def pause_seconds(took: float, worked: float) -> float:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """An error as a payload."""
+    """Returns an error as a payload."""
     if isinstance(error, UserError):
         return Problem(error.what, error.where, error.do)
     return Problem("An internal error happened.", str(error), "The log has the details; please report it.")

@@ -55,7 +55,7 @@ class Scanner:
         self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
-        """One walk over all roots. Never raises UserError: what cannot be read is part of the answer.
+        """Walks over all roots once. Never raises UserError: what cannot be read is part of the answer.
 
         The answer is the last one itself while nothing changed.
         """
@@ -175,7 +175,7 @@ def _list(root: Root) -> Listing | UserError:
 
 
 def read_head(folder: Folder, file: StoredFile) -> bytes:
-    """The first 64 KiB of a file's text, unpacked when its magic bytes say gzip. Raises StorageError, zlib.error."""
+    """Returns the first 64 KiB of a file's text, unpacked when its magic bytes say gzip. Raises StorageError, zlib.error."""
     head = folder.head(file, HEAD_BYTES)
     if head[:2] == GZIP_MAGIC:
         # A cut or growing archive gives what it has.
@@ -184,7 +184,7 @@ def read_head(folder: Folder, file: StoredFile) -> bytes:
 
 
 def time_of(token: str | None) -> int | None:
-    """Wall time of a span token in ms since 1970; None when the number is no plausible time."""
+    """Returns the wall time of a span token in ms since 1970; None when the number is no plausible time."""
     nanoseconds = _nanoseconds(token)
     return None if nanoseconds is None else nanoseconds // 1_000_000
 

@@ -47,19 +47,19 @@ class Found:
 
     @property
     def url(self) -> str:
-        """Full path or URL of its file or folder."""
+        """Returns the full path or URL of its file or folder."""
         return located(self.root, self.place or self.names[0])
 
     @property
     def stem(self) -> str:
-        """Name of its file or folder without the ending of the format."""
+        """Returns the name of its file or folder without the ending of the format."""
         name = PurePosixPath(self.place or self.names[0]).name or self.root.folder.name
         endings = (ending.rstrip("/") for ending in self.reader.endings if name.endswith(ending.rstrip("/")))
         return name.removesuffix(max(endings, key=len, default=""))
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files."""
+        """Returns the bytes of all its files."""
         return sum(file.size for file in self.files)
 
 

@@ -24,13 +24,13 @@ _STEP_SLACK_NS = 600 * 10**9
 """The same for recordings that begin with the same step."""
 _LONGEST_NS = 86_400 * 10**9
 _ASKED = 2
-"""Of the workers of a run, how many are asked first; a run that holds all ranks of its job is left alone."""
+"""So many workers of a run are asked first; a run that holds all ranks of its job is left alone."""
 _Key = tuple[Root, str, int, str, str]
 """Root, clock, world size, backend, group."""
 
 
 def is_on() -> bool:
-    """Whether the environment leaves jobs to be joined."""
+    """Returns whether the environment leaves jobs to be joined."""
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
 
 

@@ -204,7 +204,7 @@ class Loader:
         return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
     def copied(self, found: Found, file: StoredFile) -> Path | None:
-        """The local copy of a remote file, where the cache has it."""
+        """Returns the local copy of a remote file, where the cache has it."""
         return self._store.get(*_copy_key(found, file))
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:

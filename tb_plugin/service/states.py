@@ -54,7 +54,7 @@ class Load:
 
     def __init__(self) -> None:
         self.path = ""
-        """Of the column file that it writes."""
+        """The column file that it writes."""
         self.job: Job[Summary] | None = None
         self.copy: Progress | None = None
         """How far a remote profile is copied into the local cache; None when nothing has to be copied."""
@@ -97,7 +97,7 @@ class _Standing:
     summary: Summary | None = None
     """Set while ``ready``."""
     path: str = ""
-    """Of the column file that was ready last."""
+    """The column file that was ready last."""
 
 
 class Entry:
@@ -211,7 +211,7 @@ class Entry:
         return self._need_bytes
 
     def begin(self) -> Load | None:
-        """From ``found`` to ``loading``. Returns the load that has to be done now; None where there is none to do."""
+        """Goes from ``found`` to ``loading``. Returns the load that has to be done now; None where there is none to do."""
         load = Load()
         with self._lock:
             if self._now.state != "found" or self._gone:
@@ -221,27 +221,27 @@ class Entry:
         return load
 
     def settle(self, load: Load, summary: Summary, path: str) -> bool:
-        """From ``loading`` to ``ready``. Returns False, and changes nothing, when another load is under way or none."""
+        """Goes from ``loading`` to ``ready``. Returns False, and changes nothing, when another load is under way or none."""
         return self._end(load, _Standing("ready", None, None, summary, path))
 
     def fail(self, load: Load, problem: UserError) -> bool:
-        """From ``loading`` to ``failed``, until its file changes or somebody says ``forgive``. Returns as ``settle``."""
+        """Goes from ``loading`` to ``failed``, until its file changes or somebody says ``forgive``. Returns as ``settle``."""
         return self._end(load, _Standing("failed", None, problem, None, self._now.path))
 
     def release(self, load: Load | None) -> bool:
-        """From ``loading`` back to ``found``: whoever asks begins again. Returns as ``settle``."""
+        """Goes from ``loading`` back to ``found``: whoever asks begins again. Returns as ``settle``."""
         return load is not None and self._end(load, _Standing(path=self._now.path))
 
     def lose(self) -> str:
-        """From ``ready`` to ``found``: its columns are gone or damaged. Returns their path; empty when it was not ready."""
+        """Goes from ``ready`` to ``found``: its columns are gone or damaged. Returns their path; "" when it was not ready."""
         return self._now.path if self._from("ready") else ""
 
     def forgive(self) -> None:
-        """From ``failed`` to ``found``."""
+        """Goes from ``failed`` to ``found``."""
         self._from("failed")
 
     def leave(self) -> Load | None:
-        """The file is another one now, or away before it was read. Returns the load that has to be stopped, if any."""
+        """Takes in that the file is another one now, or away before it was read. Returns the load to be stopped, if any."""
         with self._lock:
             self._gone = True
         load = self._now.load
@@ -250,7 +250,7 @@ class Entry:
         return load if released else None
 
     def appear(self, found: Found) -> None:
-        """The file is there, as the entry knows it; ``found`` says where it is listed."""
+        """Takes in that the file is there, as the entry knows it; ``found`` says where it is listed."""
         changed = self._vanished or found != self._found
         self._vanished = False
         for entry in self.all():
@@ -259,7 +259,7 @@ class Entry:
             self._changes.note()
 
     def vanish(self) -> None:
-        """The file of what is ``ready`` is away."""
+        """Takes in that the file of what is ``ready`` is away."""
         if not self._vanished:
             self._vanished = True
             self._changes.note()

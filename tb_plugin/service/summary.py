@@ -15,7 +15,7 @@ class Limits(NamedTuple):
 
     window: str
     need_bytes: int
-    """Of all of the trace."""
+    """What all of the trace needs."""
     budget_bytes: int
     survey_target: str
     """File that keeps the survey, so that the next window needs none."""
@@ -29,7 +29,7 @@ class Summary(Struct, frozen=True):
     read: ReadInfo
     data_notice_count: int
     columns: Seal
-    """Of the column file."""
+    """Seal of the column file."""
     window: WindowInfo | None = None
     trace_steps: list[str] = []
-    """Of a window: labels of all steps of the trace."""
+    """Labels of all steps of the trace, where it is a window."""

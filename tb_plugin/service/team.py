@@ -28,7 +28,7 @@ _SUFFIX = ".part"
 
 @dataclass
 class _State:
-    """Of the parts of a group of profiles: (worker, file) of those that are there, and what stands in the way."""
+    """The parts of a group of profiles: (worker, file) of those that are there, and what stands in the way."""
 
     ready: list[tuple[str, str]] = field(default_factory=list)
     failed: list[tuple[str, UserError]] = field(default_factory=list)

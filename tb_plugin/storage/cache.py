@@ -54,11 +54,11 @@ class FileStore:
         _make(folder)
 
     def path(self, key: str, suffix: str) -> Path:
-        """Where the file of a key lives, whether or not it exists."""
+        """Returns where the file of a key lives, whether or not it exists."""
         return self.folder / (hashlib.blake2b(key.encode(), digest_size=20).hexdigest() + suffix)
 
     def get(self, key: str, suffix: str) -> Path | None:
-        """The file of a key, marked as used now; None when there is none."""
+        """Returns the file of a key, marked as used now; None when there is none."""
         path = self.path(key, suffix)
         try:
             os.utime(path)
@@ -169,7 +169,7 @@ def put_whole(target: str, write: Callable[[Path], Value]) -> Value:
 
 
 def refused(path: Path, error: OSError) -> CacheRefused:
-    """Why a file of the cache could not be written, in words."""
+    """Returns why a file of the cache could not be written, in words."""
     do = f"Make room, or name another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return CacheRefused("There is no room left in the cache folder.", str(path.parent), do)
@@ -178,7 +178,7 @@ def refused(path: Path, error: OSError) -> CacheRefused:
 
 
 def open_store() -> FileStore:
-    """The store that the environment asks for; a private temporary one when its folder cannot be written."""
+    """Returns the store that the environment asks for; a private temporary one when its folder cannot be written."""
     folder = _wanted_folder()
     limit = _limit_bytes()
     if folder is not None:

@@ -20,7 +20,7 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
 REQUEST_ATTEMPTS = 3
-"""Of one request to S3; gcsfs and adlfs have their own numbers, see docs/cloud.md."""
+"""Attempts of one request to S3; gcsfs and adlfs have their own numbers, see docs/cloud.md."""
 _BLOB_HOST = ".blob.core."
 _NO = ("0", "false", "no", "off")
 _AZURE_BLOCKS = 4
@@ -43,7 +43,7 @@ class Address:
 
 
 def address_of(url: str, anonymous: bool = False) -> Address:
-    """The address of a URL with a scheme; ``anonymous`` asks without credentials."""
+    """Returns the address of a URL with a scheme; ``anonymous`` asks without credentials."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     if parts.password:
@@ -59,13 +59,13 @@ def address_of(url: str, anonymous: bool = False) -> Address:
 
 
 def extra_of(url: str) -> str | None:
-    """The extra that installs the file system of a URL, where this package has one."""
+    """Returns the extra that installs the file system of a URL, where this package has one."""
     parts = urlsplit(url)
     return "azure" if _is_blob(parts) else EXTRAS.get(parts.scheme.lower())
 
 
 def lacks_credentials(error: BaseException) -> bool:
-    """Whether a library gave up because it found no credentials at all; wrong ones are another matter."""
+    """Returns whether a library gave up because it found no credentials at all; wrong ones are another matter."""
     return any(_says_none(cause) for cause in _chain(error))
 
 
@@ -90,7 +90,7 @@ def check_credentials(fs: Any) -> None:
 
 
 def lacks_hadoop(error: BaseException) -> bool:
-    """Whether pyarrow could not load Hadoop's native client."""
+    """Returns whether pyarrow could not load Hadoop's native client."""
     return any(library in str(cause) for cause in _chain(error) for library in _HADOOP)
 
 

@@ -38,7 +38,7 @@ _BLOCK_BYTES = 1024 * 1024
 LIST_SECONDS = 20.0
 """A listing that takes longer is reported as unreachable, and its answer is taken when it comes."""
 COPY_ATTEMPTS = 3
-"""Of a whole copy, beyond the repeats that each library makes of a request."""
+"""Attempts of a whole copy, beyond the repeats that each library makes of a request."""
 _PAUSE_SECONDS = 0.5
 _LONGEST_REASON = 300
 
@@ -72,7 +72,7 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """Base name of the directory; of the directory around it when the URL is a single file."""
+        """Returns the base name of the directory; of the directory around it when the URL is a single file."""
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return (path.parent if path.is_file() else path).name or "root"
@@ -82,13 +82,13 @@ class Folder:
         return path_text.rpartition("/")[2] or self.url.rstrip("/:")
 
     def list(self) -> Listing:
-        """All files below. Raises NotFound when the path does not exist, StorageError when it cannot be read."""
+        """Returns all files below. Raises NotFound when the path does not exist, StorageError when it cannot be read."""
         if self.is_local:
             return self._list_local()
         return self._list_remote()
 
     def locate(self, path: str) -> str:
-        """The full path or URL of a listed file."""
+        """Returns the full path or URL of a listed file."""
         if self.is_local:
             root = Path(self.url)
             return str(root if root.is_file() else root / path)
@@ -97,13 +97,13 @@ class Folder:
         return f"{self.url.rstrip('/')}/{path}"
 
     def located(self, file: StoredFile) -> Located:
-        """A listed file of a local directory, such that nothing else is opened in its place."""
+        """Returns a listed file of a local directory, such that nothing else is opened in its place."""
         path = self.locate(file.path)
         is_root = path == self.url or follows_links()
         return Located(path, "" if is_root else os.path.realpath(self.url), file.fingerprint)
 
     def open(self, file: StoredFile) -> BinaryIO:
-        """The stored bytes of a listed file. Raises StorageError, also when it is not the listed one any more."""
+        """Returns the stored bytes of a listed file. Raises StorageError, also when it is not the listed one any more."""
         if self.is_local:
             return open_local(self.located(file))
         if not self._is_still(file):
@@ -115,7 +115,7 @@ class Folder:
             raise self._refused(error, file.path) from error
 
     def head(self, file: StoredFile, size_bytes: int) -> bytes:
-        """The first bytes of a listed file that is not empty. Raises StorageError."""
+        """Returns the first bytes of a listed file that is not empty. Raises StorageError."""
         if self.is_local:
             with self.open(file) as stream:
                 return stream.read(size_bytes)
@@ -282,16 +282,16 @@ class FileSource:
         return tuple(self._paths)
 
     def open(self, name: str) -> BinaryIO:
-        """The stored bytes of one file. Raises StorageError."""
+        """Returns the stored bytes of one file. Raises StorageError."""
         return open_local(self._paths[name])
 
     def size(self, name: str) -> int:
-        """Stored size in bytes."""
+        """Returns the stored size in bytes."""
         return Path(self._paths[name]).stat().st_size
 
 
 def expand(url: str) -> str:
-    """A path with ``~`` and ``$VARS`` expanded and no trailing slash; URLs of other schemes as they are."""
+    """Returns a path with ``~`` and ``$VARS`` expanded and no trailing slash; URLs of other schemes as they are."""
     for prefix in ("file://", "local://"):
         url = url.removeprefix(prefix)
     if scheme_of(url) is not None:
@@ -301,13 +301,13 @@ def expand(url: str) -> str:
 
 
 def scheme_of(url: str) -> str | None:
-    """``s3`` of ``s3://bucket``; None for a local path."""
+    """Returns ``s3`` of ``s3://bucket``; None for a local path."""
     match = _SCHEME.match(url)
     return match.group(1).lower() if match else None
 
 
 def parse_spec(spec: str) -> list[tuple[str, str]]:
-    """``name:path,name:path`` of ``--logdir_spec`` as (name, path); the name is empty where none was given."""
+    """Reads ``name:path,name:path`` of ``--logdir_spec`` as (name, path); the name is empty where none was given."""
     pairs = []
     for item in filter(None, (part.strip() for part in spec.split(","))):
         # As TensorBoard reads it; a drive letter is only one on Windows.
@@ -318,7 +318,7 @@ def parse_spec(spec: str) -> list[tuple[str, str]]:
 
 
 def open_local(path: str | Located) -> BinaryIO:
-    """The stored bytes of a local file. Raises StorageError, also for what is no regular file or not the listed one."""
+    """Returns the stored bytes of a local file. Raises StorageError, also for what is not regular or not the listed one."""
     try:
         return open_regular(path)
     except OSError as error:

@@ -25,12 +25,12 @@ def fingerprint(status: os.stat_result) -> str:
 
 
 def follows_links() -> bool:
-    """Whether the environment allows links that lead out of the log directory."""
+    """Returns whether the environment allows links that lead out of the log directory."""
     return os.environ.get(LINKS_VARIABLE, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def walk(root: str) -> Listing:
-    """All regular files under ``root``. What cannot be read, and links that lead out of it, are told in the listing.
+    """Returns all regular files under ``root``. What cannot be read, and links that lead out of it, are told in the listing.
 
     Links to directories are followed after all plain directories, so that a directory is listed under its own name
     and not under a link's; each is entered once, which also ends loops.
@@ -54,13 +54,13 @@ def walk(root: str) -> Listing:
 
 
 def stat_file(path: str) -> StoredFile:
-    """One regular file as the listing of a log directory that is this file. Raises OSError."""
+    """Returns one regular file as the listing of a log directory that is this file. Raises OSError."""
     status = Path(path).stat()
     return StoredFile(Path(path).name, status.st_size, fingerprint(status))
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or lies in it; both as ``os.path.realpath`` gives them."""
+    """Returns whether a path is a folder, or lies in it; both as ``os.path.realpath`` gives them."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

@@ -25,7 +25,7 @@ class Seal(NamedTuple):
 
 
 def seal_of(path: Path | str) -> Seal:
-    """The seal of a file as it stands. Raises OSError."""
+    """Returns the seal of a file as it stands. Raises OSError."""
     size, crc = 0, 0
     block = memoryview(bytearray(_BLOCK_BYTES))
     with Path(path).open("rb", buffering=0) as stream:
@@ -36,12 +36,12 @@ def seal_of(path: Path | str) -> Seal:
 
 
 def sealed(body: bytes) -> bytes:
-    """A small content with its checksum in front."""
+    """Returns a small content with its checksum in front."""
     return b"%08x\n" % isal_zlib.crc32(body) + body
 
 
 def unsealed(content: bytes) -> bytes:
-    """What ``sealed`` was given. Raises ValueError when the content is damaged."""
+    """Returns what ``sealed`` was given. Raises ValueError when the content is damaged."""
     body = content[_DIGITS + 1 :]
     if content[: _DIGITS + 1] != b"%08x\n" % isal_zlib.crc32(body):
         raise ValueError("The checksum does not fit.")
@@ -56,7 +56,7 @@ def stamp(path: Path | str) -> None:
 
 
 def is_stamped(path: Path | str) -> bool:
-    """Whether a file is as it was when it was stamped. Raises OSError."""
+    """Returns whether a file is as it was when it was stamped. Raises OSError."""
     with Path(path).open("rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         if size <= _DIGITS + 1:

@@ -66,7 +66,7 @@ def remember(text: str) -> None:
 
 
 def redact(text: str) -> str:
-    """A text without user:password, queries of URLs, signatures, keys and known secrets."""
+    """Returns a text without user:password, queries of URLs, signatures, keys and known secrets."""
     for value in _known():
         text = text.replace(value, HIDDEN)
     text = _USER.sub(rf"\1{HIDDEN}@", text)

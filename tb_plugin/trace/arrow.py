@@ -57,7 +57,7 @@ _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")
 
 
 def write(trace: TraceTable, path: str) -> None:
-    """Write the model to ``path``; the caller makes the file visible to others (rename)."""
+    """Writes the model to ``path``; the caller makes the file visible to others (rename)."""
     arrays = {f.name: value for f in fields(trace) if isinstance(value := getattr(trace, f.name), np.ndarray)}
     for section in SECTIONS:
         part = getattr(trace, section)
@@ -93,12 +93,12 @@ def write(trace: TraceTable, path: str) -> None:
 
 
 def one_list(values: pa.Array) -> pa.Array:
-    """A column as a single value, so that columns of any lengths fit one record."""
+    """Returns a column as a single value, so that columns of any lengths fit one record."""
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 
 def read(path: str) -> TraceTable:
-    """Map the model in ``path``. Raises KeptLost when the file is gone, damaged or of another version.
+    """Maps the model in ``path``. Raises KeptLost when the file is gone, damaged or of another version.
 
     Only the structure is looked at; who takes a file that another process wrote compares its checksum first.
     """

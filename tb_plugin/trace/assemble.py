@@ -40,7 +40,7 @@ Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArg
 
 
 def assemble(raw: RawTrace) -> TraceTable:
-    """The model of a raw trace. Times become relative to the first kept event; n log n in the number of rows."""
+    """Returns the model of a raw trace. Times become relative to the first kept event; n log n in the number of rows."""
     kept, aside = plausible(raw)
     kept, outside = inside(raw, kept)
     order = kept[sort(raw, kept)]

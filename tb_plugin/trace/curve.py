@@ -46,7 +46,7 @@ def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
 
 
 def binned(curve: Curve, edges_ns: Int64) -> Bins:
-    """A curve in the bins ``[edges_ns[i], edges_ns[i + 1])``. Linear in what changes between the edges.
+    """Returns a curve in the bins ``[edges_ns[i], edges_ns[i + 1])``. Linear in what changes between the edges.
 
     A mean adds what a bin's own pieces cover and takes nothing off: a narrow bin of a long trace loses no digits.
     """
@@ -88,13 +88,13 @@ def binned(curve: Curve, edges_ns: Int64) -> Bins:
 
 
 def presence(ranges: Ranges) -> Curve:
-    """1 inside a set of time, else 0."""
+    """Returns 1 inside a set of time, else 0."""
     time = np.column_stack((ranges.start, ranges.end)).ravel()
     return Curve(time, np.tile([1.0, 0.0], len(ranges)), 0.0)
 
 
 def stacked(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
-    """The sum of the weights (by default 1 each: the number) of the intervals ``[start, end)`` that are open.
+    """Returns the sum of the weights (by default 1 each: the number) of the intervals ``[start, end)`` that are open.
 
     Empty and inverted intervals count nowhere. Exactly 0 where none is open, and sums of floats are begun anew there.
     """

@@ -26,7 +26,7 @@ EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def union(start: Int64, end: Int64) -> Ranges:
-    """The set covered by the given intervals, in any order; empty and inverted ones cover nothing."""
+    """Returns the set covered by the given intervals, in any order; empty and inverted ones cover nothing."""
     proper = end > start
     start, end = start[proper], end[proper]
     if not len(start):
@@ -39,17 +39,17 @@ def union(start: Int64, end: Int64) -> Ranges:
 
 
 def join(*sets: Ranges) -> Ranges:
-    """The union of sets."""
+    """Returns the union of sets."""
     return union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
 
 
 def measure(ranges: Ranges) -> int:
-    """Total length, nanoseconds."""
+    """Returns the total length, nanoseconds."""
     return int((ranges.end - ranges.start).sum())
 
 
 def contains(ranges: Ranges, times: Int64) -> Bool:
-    """Whether each time lies in the set."""
+    """Returns whether each time lies in the set."""
     inside: Bool
     if len(ranges) == 1:
         inside = (times >= ranges.start[0]) & (times < ranges.end[0])
@@ -60,7 +60,7 @@ def contains(ranges: Ranges, times: Int64) -> Bool:
 
 
 def covered_before(ranges: Ranges, times: Int64) -> Int64:
-    """For each time t, how much of the set lies before t, nanoseconds."""
+    """Returns for each time t how much of the set lies before t, nanoseconds."""
     lengths = np.concatenate(([0], np.cumsum(ranges.end - ranges.start))).astype(np.int64)
     index = np.searchsorted(ranges.start, times, side="right")
     whole = lengths[index]
@@ -71,24 +71,24 @@ def covered_before(ranges: Ranges, times: Int64) -> Int64:
 
 
 def measure_within(ranges: Ranges, start: Int64, end: Int64) -> Int64:
-    """How much of the set lies in each window ``[start[i], end[i])``, nanoseconds."""
+    """Returns how much of the set lies in each window ``[start[i], end[i])``, nanoseconds."""
     return covered_before(ranges, np.maximum(start, end)) - covered_before(ranges, start)
 
 
 def intersect(a: Ranges, b: Ranges) -> Ranges:
-    """What lies in both."""
+    """Returns what lies in both."""
     sweep = _Sweep(a, b)
     return sweep.where(sweep.inside[0] & sweep.inside[1])
 
 
 def subtract(a: Ranges, b: Ranges) -> Ranges:
-    """What lies in ``a`` and not in ``b``."""
+    """Returns what lies in ``a`` and not in ``b``."""
     sweep = _Sweep(a, b)
     return sweep.where(sweep.inside[0] & ~sweep.inside[1])
 
 
 def first_in(*sets: Ranges) -> list[Ranges]:
-    """Of each set what lies in none of the sets before it."""
+    """Returns of each set what lies in none of the sets before it."""
     sweep = _Sweep(*sets)
     found = []
     taken = np.zeros(len(sweep.left), np.bool_)
@@ -125,7 +125,7 @@ class _Sweep:
 
 
 def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
-    """Length of the union of each key's intervals, nanoseconds. Keys are 0 .. count - 1, rows in any order."""
+    """Returns the length of the union of each key's intervals, nanoseconds. Keys are 0 .. count - 1, rows in any order."""
     order = np.lexsort((start, key))
     key, start, end = key[order], start[order], end[order]
     # The latest end so far within a key: a running maximum of places, which later keys hold the higher ones of.

@@ -14,7 +14,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
-    """For each wanted key, the first of ``rows`` (ascending) that has it in ``keys``, else -1; keys <= 0 mean "none"."""
+    """Returns for each wanted key the first of ``rows`` (ascending) that has it in ``keys``, else -1; keys <= 0: none."""
     found = np.full(len(wanted), MISSING, np.int32)
     proper = keys > 0
     keys, rows = keys[proper], rows[proper]
@@ -66,7 +66,7 @@ def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]
 
 
 def rows_starting_at(track: Int32, start: Int64, rows: Int64, at_track: Int32, at: Int64) -> Int32:
-    """For each point, the innermost (last sorted) of ``rows`` that starts exactly there on that track, or -1."""
+    """Returns for each point the innermost (last sorted) of ``rows`` that starts exactly there on that track, or -1."""
     found = np.full(len(at), MISSING, np.int32)
     if not len(rows) or not len(at):
         return found

@@ -28,7 +28,7 @@ _PLACE = "_remembered"
 _OBJECT_BYTES = 100
 """About what a small Python object takes."""
 _SAMPLED = 32
-"""Of a long list of objects so many are measured."""
+"""So many objects of a long list are measured."""
 _Slot = tuple[int, Hashable]
 """Identity of the owner, and the key."""
 

@@ -13,27 +13,27 @@ Int64 = npt.NDArray[np.int64]
 
 
 def numbered(values: npt.NDArray[np.integer]) -> tuple[Int64, int]:
-    """Each value as the number of its kind, counted by first appearance, and how many kinds there are."""
+    """Returns each value as the number of its kind, counted by first appearance, and how many kinds there are."""
     encoded = pa.array(values).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def distinct(*columns: Int64) -> Int64:
-    """The values of some columns, ascending, each once. Columns that ascend already are merely merged."""
+    """Returns the values of some columns, ascending, each once. Columns that ascend already are merely merged."""
     values = np.sort(np.concatenate(columns), kind="stable")  # unlike np.unique it makes use of sorted runs
     first: Int64 = values[np.append(True, values[1:] > values[:-1])[: len(values)]]
     return first
 
 
 def firsts(of: Int64, count: int) -> Int64:
-    """Where each of ``count`` numbers stands first in ``of``."""
+    """Returns where each of ``count`` numbers stands first in ``of``."""
     first = np.empty(count, np.int64)
     first[of[::-1]] = np.arange(len(of))[::-1]  # of several places the last that is written stays: the first one
     return first
 
 
 def places_of(chosen: npt.NDArray[np.integer], count: int) -> Int32:
-    """For each of ``count`` rows its place among the chosen ones, -1 for the others; the last, one more, answers for -1."""
+    """Returns for each of ``count`` rows its place among the chosen, -1 for the others; one more at the end is for -1."""
     places = np.full(count + 1, MISSING, np.int32)
     places[chosen] = np.arange(len(chosen), dtype=np.int32)
     return places

@@ -30,7 +30,7 @@ class OpenColumn:
     row: Int32
     """Rows that have the fact: positions as in a section, ascending in a TraceTable."""
     value: npt.NDArray[Any]
-    """Of each row: whole numbers, floats, or string ids where ``is_text``."""
+    """A value for each row: whole numbers, floats, or string ids where ``is_text``."""
     is_text: bool = False
     title: str = ""
     """What a person reads; empty: the key."""

@@ -65,13 +65,13 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
 
 
 def far_from(time_ns: Int64, origin: int) -> Bool:
-    """Which times cannot be right in a trace that begins at ``origin``."""
+    """Returns which times cannot be right in a trace that begins at ``origin``."""
     far: Bool = np.abs(time_ns // 4 - origin // 4) > FAR // 4  # quarters keep the difference inside int64
     return far | (time_ns <= 0) if origin > LONG else far
 
 
 def summable(values: Int64) -> Bool:
-    """Which numbers to believe where not all of them sum up in 64 bits: those up to an equal share of the room."""
+    """Returns which numbers to believe where not all of them sum up in 64 bits: those up to an equal share of the room."""
     sizes = np.abs(values.astype(np.float64))
     if sizes.sum() <= MOST:
         return np.ones(len(values), np.bool_)
@@ -80,12 +80,12 @@ def summable(values: Int64) -> Bool:
 
 
 def touching(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
-    """Whether events lie in ``[begin, end)`` at least in part; one without a duration does where it begins."""
+    """Returns whether events lie in ``[begin, end)`` at least in part; one without a duration does where it begins."""
     return (start_ns < end) & ((end_ns > begin) | (start_ns >= begin))
 
 
 def sort(raw: RawTrace, kept: Int64) -> Int64:
-    """Order by (start, longest first), ties by what encloses, then by id, name and thread: not by place in the file."""
+    """Orders rows by (start, longest first), ties by what encloses, then by id, name and thread: not by place in the file."""
     start = raw.start_ns[kept]
     order = np.argsort(start, kind="stable")
     ordered = start[order]

@@ -34,7 +34,7 @@ def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) 
 
 
 def sized(args: DeviceArgs) -> DeviceArgs:
-    """Without numbers that cannot be: they count as not recorded."""
+    """Returns the columns without numbers that cannot be: they count as not recorded."""
     rates = (args.blocks_per_sm, args.occupancy)
     blocks, occupancy = (np.where(np.abs(rate) > _MOST_OF_A_RATE, np.nan, rate) for rate in rates)
     sizes = np.where(summable(args.bytes), args.bytes, MISSING)
@@ -42,7 +42,7 @@ def sized(args: DeviceArgs) -> DeviceArgs:
 
 
 def memory_of(memory: MemoryEvents, origin: int) -> tuple[MemoryEvents, int, int, int]:
-    """Allocator events by time; how many have an impossible time, an impossible size, and a total that cannot be.
+    """Returns allocator events by time; how many have an impossible time, an impossible size, and a total that cannot be.
 
     The first two are left out, the third have no total.
     """
@@ -62,7 +62,7 @@ def memory_of(memory: MemoryEvents, origin: int) -> tuple[MemoryEvents, int, int
 
 
 def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
-    """The values of counters by time, and the number of events whose time cannot be right (as ``plausible`` has it)."""
+    """Returns the values of counters by time, and how many events have a time that cannot be right (by ``plausible``)."""
     time = counters.time_ns
     bad = far_from(time, origin)
     order = np.flatnonzero(~bad)

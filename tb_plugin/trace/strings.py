@@ -19,7 +19,7 @@ class StringTable:
 
     @property
     def array(self) -> pa.Array:
-        """The strings as an Arrow array of ``large_string``, position = id."""
+        """Returns the strings as an Arrow array of ``large_string``, position = id."""
         return self._array
 
     def __len__(self) -> int:
@@ -37,11 +37,11 @@ class StringTable:
         return self._array.take(indices)
 
     def where(self, predicate: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """``predicate`` of every distinct string, as a boolean array indexed by id (one extra False for id -1)."""
+        """Returns ``predicate`` of every distinct string, as a boolean array indexed by id (one extra False for id -1)."""
         flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
         return np.append(flags, False)
 
     def find(self, text: str) -> int:
-        """The id of ``text``, or -1."""
+        """Returns the id of ``text``, or -1."""
         position = self._array.index(pa.scalar(text, type=pa.large_string())).as_py()
         return int(position)

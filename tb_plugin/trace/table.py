@@ -122,9 +122,9 @@ class CollectiveArgs:
     group_ranks: Int32 = _none(np.int32)
     sequence: Int64 = _none(np.int64)
     source_rank: Int64 = _none(np.int64)
-    """Of a recv: the rank in the job that sends."""
+    """The rank in the job that sends what this recv gets."""
     destination_rank: Int64 = _none(np.int64)
-    """Of a send: the rank in the job that receives."""
+    """The rank in the job that receives what this send gives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,7 +368,7 @@ class TraceTable:
     """The tool that recorded it, in words."""
 
     def calls_that(self, *roles: CallRole) -> Bool:
-        """Which rows are runtime or driver calls of these roles."""
+        """Returns which rows are runtime or driver calls of these roles."""
         names = np.zeros(len(self.strings) + 1, np.bool_)
         names[self.calls.name[np.isin(self.calls.role, roles)]] = True
         found: Bool = names[self.name] & (self.kind == EventKind.RUNTIME)
@@ -376,7 +376,7 @@ class TraceTable:
 
     @property
     def end_ns(self) -> Int64:
-        """End of every row, nanoseconds."""
+        """Returns the end of every row, nanoseconds."""
         return self.start_ns + self.dur_ns
 
     def __len__(self) -> int:

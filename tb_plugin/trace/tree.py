@@ -48,7 +48,7 @@ def stable_order(key: npt.NDArray[np.signedinteger]) -> Int64:
 
 
 def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[Int64]:
-    """The times of (track, time) columns on one axis, on which a track lies wholly behind those with smaller numbers.
+    """Returns the times of (track, time) columns on one axis, on which a track lies wholly behind those with smaller numbers.
 
     One sweep then serves all tracks. Only the order of two times of a track is kept, not always their distance.
     """
@@ -65,7 +65,7 @@ def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[
 
 
 def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
-    """Nesting of rows that are sorted by (start, longest first); rows of different tracks never nest."""
+    """Returns the nesting of rows that are sorted by (start, longest first); rows of different tracks never nest."""
     n = len(start)
     order = stable_order(track)
     begin, finish = (time[order] for time in side_by_side((track, start), (track, end)))
@@ -149,7 +149,7 @@ def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: 
 
 
 def innermost(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
-    """For each point (track, time): the latest-started row with start <= time < end, or -1.
+    """Returns for each point (track, time): the latest-started row with start <= time < end, or -1.
 
     ``track, start, end, parent`` describe rows sorted by start with the ``parent`` of ``nest``. From the row that
     started last one climbs until an open one is met; no open row is skipped, because every row that is left out of an event's
@@ -166,7 +166,7 @@ def innermost(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: I
 
 
 def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
-    """From each row up its parents to the first that is still open at the time; -1 when there is none."""
+    """Climbs from each row up its parents to the first that is still open at the time; -1 when there is none."""
     row = row.copy()
     if not len(end):
         return row
@@ -196,7 +196,7 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
-    """Duration of each row less the time covered by its direct children, nanoseconds, never negative.
+    """Returns the duration of each row less the time covered by its direct children, nanoseconds, never negative.
 
     ``parent`` and ``overlaps`` are those of the rows' ``Nesting``.
     """
@@ -224,7 +224,7 @@ def _covered(start: Int64, end: Int64, rows: Int64) -> int:
 
 
 def inherit(value: Int32, parent: Int32) -> Int32:
-    """Each row's own value, or that of its nearest ancestor that has one (-1 = none). Parents stand before children."""
+    """Returns each row's own value, or its nearest ancestor's that has one (-1 = none). Parents stand before children."""
     value, hop = value.copy(), parent.copy()
     while True:
         empty = (value == MISSING) & (hop != MISSING)

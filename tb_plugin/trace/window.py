@@ -38,7 +38,7 @@ class Asked:
 
 
 def parse_window(text: str) -> Asked:
-    """``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or nothing. Raises BadRequest."""
+    """Reads ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or nothing. Raises BadRequest."""
     if not text:
         return Asked()
     if found := _STEPS.fullmatch(text):
@@ -67,7 +67,7 @@ class Survey:
     cell_ns: tuple[int, ...]
     cell_bytes: tuple[int, ...]
     label: tuple[str, ...] = ()
-    """Of the recorded steps; the next four are theirs, as in Steps."""
+    """Labels of the recorded steps; the next four are theirs, as in Steps."""
     start_ns: tuple[int, ...] = ()
     step_end_ns: tuple[int, ...] = ()
     host_start_ns: tuple[int, ...] = ()
@@ -75,7 +75,7 @@ class Survey:
     dropped: tuple[str, ...] = ()
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
-        """The recorded steps wholly inside a range."""
+        """Returns the recorded steps wholly inside a range."""
         starts, ends = np.array(self.host_start_ns, np.int64), np.array(self.step_end_ns, np.int64)
         inside = np.flatnonzero((starts >= begin_ns) & (ends <= end_ns))
         with_last = len(inside) > 0 and int(inside[-1]) == len(self.label) - 1
@@ -91,7 +91,7 @@ class Survey:
 
 
 def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budget_bytes: int) -> Window:
-    """The longest window with at most ``room_bytes`` of text that begins where it was asked for.
+    """Returns the longest window with at most ``room_bytes`` of text that begins where it was asked for.
 
     Whole steps where at least one fits, else a range of time. ``need_bytes`` (of the whole trace) and ``budget_bytes``
     are told to the reader. Raises BadRequest for a step that the trace does not have, or a time outside it.
@@ -151,7 +151,7 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
 
 
 def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
-    """The rows of a window among those that a reader kept around it, and the number of the others.
+    """Returns the rows of a window among those that a reader kept around it, and the number of the others.
 
     What touches the window stays, and so do the launches of its device work and the device work of its launches.
     """
@@ -169,7 +169,7 @@ def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
 
 
 def steps_of(window: Window) -> Steps:
-    """The whole steps of a window; where it holds none, all of it as one."""
+    """Returns the whole steps of a window; where it holds none, all of it as one."""
     if window.steps.recorded:
         return window.steps
     begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
@@ -182,12 +182,12 @@ def _end(window: Window) -> int:
 
 
 def without_outside(report: ReadReport, outside: int) -> ReadReport:
-    """The report once ``outside`` of the kept events turned out not to belong to the window."""
+    """Returns the report once ``outside`` of the kept events turned out not to belong to the window."""
     return replace(report, events_kept=report.events_kept - outside, events_outside=report.events_outside + outside)
 
 
 def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
-    """What the numbers are about, of a trace whose last row ends at ``end_ns`` (ns from its start)."""
+    """Returns what the numbers are about, of a trace whose last row ends at ``end_ns`` (ns from its start)."""
     if window is None:
         return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
     fraction = report.events_kept / max(1, report.events_kept + report.events_outside)

@@ -44,7 +44,7 @@ from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 NODES_SENT = 20_000
-"""Of the aligned tree; the ones with the largest times when there are more."""
+"""So many nodes of the aligned tree are sent; the ones with the largest times when there are more."""
 
 
 ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "communication_ns")
@@ -296,7 +296,7 @@ def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> 
 
 
 def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
-    """Of these positions at most NODES_SENT, those with most time, in pre-order; never one without its parent."""
+    """Returns at most NODES_SENT of these positions, those with most time, in pre-order; never one without its parent."""
 
     def weight(i: int) -> float:
         return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))

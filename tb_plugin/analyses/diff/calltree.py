@@ -44,7 +44,7 @@ class _Rows:
     """String id; the number of the phase for phases."""
     start_ns: Int64
     host_ns: Int64
-    """Of the row itself, without what it called."""
+    """Time of the row itself, without what it called."""
     device_ns: Int64
 
 

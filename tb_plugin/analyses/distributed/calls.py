@@ -175,7 +175,7 @@ def _call(trace: TraceTable, found: _Found, step: str | None) -> Call:
 
 
 def _steps(trace: TraceTable, found: list[_Found]) -> list[str | None]:
-    """Of each call the step whose host window holds the call or launch, else the one whose window holds the start."""
+    """Returns of each call the step whose host window holds the call or launch, else the one whose window holds the start."""
     rows = np.array([one.row for one in found], np.int64)
     callers = np.array([MISSING if one.caller is None else one.caller for one in found], np.int64)
     begun = np.where(trace.launch[rows] != MISSING, trace.launch[rows], callers)

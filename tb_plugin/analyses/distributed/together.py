@@ -78,7 +78,7 @@ class Together:
     strangers: tuple[str, ...]
     """Workers that are no rank of the job: left out."""
     labels: tuple[str, ...]
-    """Of the steps of any worker and of its calls, in order."""
+    """Labels of the steps of any worker and of its calls, in order."""
     steps: Sequence[Sequence[Row]]
     seen: Seen
     world_size: int | None

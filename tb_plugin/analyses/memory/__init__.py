@@ -85,7 +85,7 @@ class Memory:
         return Part(seen.coverage, facts, frames, payloads, (*payloads, "memory_operators"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page of one device (the first unless one is named), or one of its tables."""
+        """Returns the page of one device (the first unless one is named), or one of its tables."""
         first = parts[0].payloads.get("summary")
         if params.table is None and isinstance(first, Figures):
             # Curve and table of a page speak of one device.

@@ -30,12 +30,12 @@ class Peak:
 
 
 def peak_of(device: Device, window: Window) -> Peak:
-    """The first moment at which most was allocated."""
+    """Returns the first moment at which most was allocated."""
     return _highest(device, window, np.append(device.allocated, device.before))
 
 
 def reserved_peak_of(device: Device, window: Window) -> Peak | None:
-    """The first moment at which most was reserved; None where no event says how much."""
+    """Returns the first moment at which most was reserved; None where no event says how much."""
     peak = _highest(device, window, np.append(device.reserved, MISSING))
     return None if peak.value == MISSING else peak
 
@@ -52,7 +52,7 @@ def _highest(device: Device, window: Window, values: Int64) -> Peak:
 
 
 def curve_of(device: Device, window: Window, width: int) -> Series:
-    """Allocated and reserved bytes over the window: every extreme of every pixel column is kept.
+    """Returns allocated and reserved bytes over the window: every extreme of every pixel column is kept.
 
     What does not count (the time between chosen steps that are not adjacent) is null at both of its ends.
     """

@@ -33,7 +33,7 @@ class Blocks:
     """Whether no event of the address contradicts: False without an address, and where an event must be missing."""
 
     def live(self, at: int) -> Bool:
-        """Whether each block is live after the event at this position (-1: before the first), as far as is known."""
+        """Returns whether each block is live after the event at this position (-1: before the first), as far as is known."""
         alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 
@@ -61,11 +61,11 @@ class Device:
         return int(self.allocated[0] - self.bytes[0]) if len(self.record) else 0
 
     def at(self, time_ns: int) -> int:
-        """Position of the last event until then, -1 = none."""
+        """Returns the position of the last event until then, -1 = none."""
         return int(self.each_at(np.array([time_ns]))[0])
 
     def each_at(self, times_ns: Int64) -> Int64:
-        """Position of the last event until each time, -1 = none."""
+        """Returns the position of the last event until each time, -1 = none."""
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64) - 1
 
     def level(self, at: int) -> int:
@@ -74,7 +74,7 @@ class Device:
 
 
 def devices_of(memory: MemoryEvents) -> list[Device]:
-    """The devices that the events name: accelerators by type and number, then the host."""
+    """Returns the devices that the events name: accelerators by type and number, then the host."""
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
     kind = memory.device_type.astype(np.int64)
     key = (kind << 32) + number + 1
@@ -107,7 +107,7 @@ def _has_address(address: Int64) -> Bool:
 
 
 def pair(address: Int64, size: Int64) -> Blocks:
-    """A release belongs to the event of its address before it, if that is an allocation; what stays alone is kept."""
+    """Pairs releases with the events of their addresses before them that are allocations; what stays alone is kept."""
     rows = np.flatnonzero(size)
     order = rows[np.argsort(address[rows], kind="stable")]
     known, grew = _has_address(address[order]), size[order] > 0
@@ -144,15 +144,15 @@ class Owners:
     """Row of the module call for each event; of a backward operator, the module of its forward operator."""
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
-        """Name ids of the operators of events."""
+        """Returns name ids of the operators of events."""
         return _take(trace.name, _take(self.operators, self.operator[events]))
 
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
-        """Name ids of the operators around those."""
+        """Returns name ids of the operators around those."""
         return _take(trace.name, _take(self.operators, _take(self.parent, self.operator[events])))
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
-        """Name ids of the modules of events."""
+        """Returns name ids of the modules of events."""
         return _take(trace.name, self.module[events])
 
 
@@ -163,7 +163,7 @@ def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedintege
 
 
 def owners_of(trace: TraceTable) -> Owners:
-    """The innermost operator and module call open on the thread of each allocator event."""
+    """Returns the innermost operator and module call open on the thread of each allocator event."""
     memory = trace.memory
     track = _tracks(trace)
     known = np.unique(track[track != MISSING])

@@ -21,7 +21,7 @@ from tb_plugin.trace.table import TraceTable
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
-    """The operator that led to the peak, and its module ("" = none)."""
+    """Returns the operator that led to the peak, and its module ("" = none)."""
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
     event = device.record[[peak.at]]
@@ -40,7 +40,7 @@ def counts_of(device: Device, window: Window) -> tuple[int, int]:
 
 
 def facts_of(device: Device, window: Window, peak: Peak) -> Mapping[str, Number]:
-    """The device's lines of the report."""
+    """Returns the device's lines of the report."""
     allocations, unreleased = counts_of(device, window)
     reserved = reserved_peak_of(device, window)
     facts: dict[str, Number] = {
@@ -54,7 +54,7 @@ def facts_of(device: Device, window: Window, peak: Peak) -> Mapping[str, Number]
 
 
 def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
-    """The headline of a device."""
+    """Returns the headline of a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
     name, module = peak_names(scene, device, peak)
     entering = int(device.each_at(scene.window.begins[:1] - 1)[0])
@@ -82,7 +82,7 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 
 
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
-    """What was live by operator and, when modules were recorded, by module; each sums to the total."""
+    """Returns what was live by operator and, when modules were recorded, by module; each sums to the total."""
     bars = {"live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live)}
     if (scene.owners.module != MISSING).any():
         bars["live_modules"] = _bar("live_modules", f"Live {when} by module", "module", device, live)
@@ -113,7 +113,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
-    """Which devices there are, each with its peak: what a picker offers."""
+    """Returns which devices there are, each with its peak: what a picker offers."""
     about = METRICS["peak_allocated_bytes"]
     figures = [
         Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),
@@ -124,7 +124,7 @@ def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
 
 
 def driver_figures(calls: DriverCalls) -> Figures:
-    """How often the allocator asked the driver."""
+    """Returns how often the allocator asked the driver."""
     keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
     if calls.setup_calls:
         keys += ["setup_calls", "setup_ns"]
@@ -133,13 +133,13 @@ def driver_figures(calls: DriverCalls) -> Figures:
 
 
 def advice_of(trace: TraceTable, device: Device, calls: DriverCalls) -> Notices:
-    """What to do about it."""
+    """Returns what to do about it."""
     driver = driver_notice(calls, trace.recorder, Link("timeline", {}, "Show in timeline"))
     return Notices("advice", "Notes", "training", [driver] if driver and not device.is_host else [])
 
 
 def data_notices(trace: TraceTable, device: Device, window: Window) -> Notices:
-    """What the trace or the window leaves out."""
+    """Returns what the trace or the window leaves out."""
     notices = []
     start = trace.steps.host_start_ns
     apart = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())

@@ -35,7 +35,7 @@ SUMS = (
 )  # fmt: skip
 STATES = ("released", "released later", "never released", "allocated before", "unpaired")
 STATES_OF_PART = (*STATES[:2], "released later or never", *STATES[3:])
-"""Of a trace that was opened as a window: what comes after it was not read."""
+"""States in a trace that was opened as a window: what comes after it was not read."""
 RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
@@ -49,7 +49,7 @@ class Scene:
 
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Per device and operator; the row of no operator holds what happened outside any."""
+    """Returns a row per device and operator; the row of no operator holds what happened outside any."""
     trace = scene.trace
     # Also on threads that allocate nothing: the number of calls is that of the operator view.
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
@@ -108,7 +108,7 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def every_block(trace: TraceTable, owners: Owners, devices: Sequence[Device]) -> pa.Table:
-    """All blocks of some devices, the largest first: what ``block_frame`` chooses from, and ``paired``."""
+    """Returns all blocks of some devices, the largest first: what ``block_frame`` chooses from, and ``paired``."""
     found = [_blocks(trace, owners, device) for device in devices]
     empty = pa.table({key: pa.array([], _TYPES.get(key, pa.int64())) for key in (*_STANDING, "paired")})
     order = [("block_bytes", "descending"), ("device", "ascending"), ("block_number", "ascending")]
@@ -116,7 +116,7 @@ def every_block(trace: TraceTable, owners: Owners, devices: Sequence[Device]) ->
 
 
 def block_frame(window: Window, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
-    """Those of ``every_block`` that were allocated or released in the window on the devices."""
+    """Returns those of ``every_block`` that were allocated or released in the window on the devices."""
     has_allocation, has_release = (_valid(blocks[key]) for key in ("allocated_at_ns", "released_at_ns"))
     begin, end = (pc.fill_null(blocks[key], 0).to_numpy() for key in ("allocated_at_ns", "released_at_ns"))
     begins, ends = has_allocation & window.holds(begin), has_release & window.holds(end)
@@ -236,7 +236,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
 
 
 def live_frame(found: Sequence[Live], when: str) -> Frame:
-    """What was live at the peak, or at the chosen moment."""
+    """Returns what was live at the peak, or at the chosen moment."""
     schema = pa.schema(
         {"name": pa.large_string(), "module": pa.large_string(), "blocks": pa.int64(), "live_bytes": pa.int64(),
          "device": pa.string()}

@@ -28,17 +28,17 @@ class Window:
     """What comes after it was read as well: not of a trace that was opened as a window."""
 
     def holds(self, times: Int64) -> Bool:
-        """Whether each time counts."""
+        """Returns whether each time counts."""
         return contains(self.parts, times)
 
     @property
     def begins(self) -> Int64:
-        """When each part begins; where nothing counts, when the window does."""
+        """Returns when each part begins; where nothing counts, when the window does."""
         return self.parts.start if len(self.parts) else np.array([self.start_ns])
 
 
 def window_of(trace: TraceTable, params: Params) -> Window:
-    """The window asked for. Raises BadRequest for one that is none."""
+    """Returns the window asked for. Raises BadRequest for one that is none."""
     times = trace.memory.time_ns
     first = min(trace.coverage.start_ns, int(times.min(initial=trace.coverage.start_ns)))
     last = max(trace.coverage.end_ns, int(times.max(initial=trace.coverage.end_ns)))

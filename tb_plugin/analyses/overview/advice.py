@@ -251,9 +251,9 @@ class MatrixEligible:
     """Shares of the kernel time that operators launched, 0..1 (0 without kernels)."""
 
     ratio: float
-    """Of the innermost operators that could use matrix units."""
+    """Share of the innermost operators that could use matrix units."""
     unused_ratio: float
-    """Of these, in kernels that are known to use none."""
+    """Share of these in kernels that are known to use none."""
 
 
 @remembered

@@ -16,7 +16,7 @@ from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 SLICES = 1200
-"""Of the strip above the timeline: about as many as it is pixels wide."""
+"""Slices of the strip above the timeline: about as many as it is pixels wide."""
 
 
 class TimelineAnalysis:
@@ -43,7 +43,7 @@ class TimelineAnalysis:
         return Part(select_rows(trace, params.steps).coverage, payloads={"timeline": head}, layout=("timeline",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The timeline's head."""
+        """Returns the timeline's head."""
         return answer_view(self, parts[0], params)
 
 

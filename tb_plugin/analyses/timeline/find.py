@@ -74,7 +74,7 @@ class Find(Detail):
         return (params.steps, params.search, params.where, *(params.get(key) for key in own))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """All hits in order of time. Raises BadRequest for a senseless text, filter, range or number."""
+        """Returns all hits in order of time. Raises BadRequest for a senseless text, filter, range or number."""
         selection = select_rows(trace, params.steps)
         # A row of a table stands for events that the table counts; a text is looked for in all that is drawn.
         counted = params.steps is not None or params.where
@@ -90,7 +90,7 @@ class Find(Detail):
         return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames), searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The page, with ``near_ns`` also at which hit to go on, or one of its tables."""
+        """Returns the page, with ``near_ns`` also at which hit to go on, or one of its tables."""
         answer = answer_view(self, parts[0], params)
         near = whole_number(params, "near_ns")
         if near is not None and isinstance(answer, View):
@@ -170,9 +170,9 @@ class _Hits:
     pair: Int32
     """Number of the pair of each hit."""
     kind: Int64
-    """Of each pair."""
+    """Kind of each pair."""
     name: Int32
-    """Of each pair, its place in ``ids``."""
+    """Place in ``ids`` of the name of each pair."""
     ids: Int64
     """Distinct names as string ids."""
 

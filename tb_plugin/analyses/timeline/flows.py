@@ -47,7 +47,7 @@ class FlowsAnalysis(Detail):
         return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """The chain of ``event``, else the arrows of ``[start_ns, end_ns)``.
+        """Returns the chain of ``event``, else the arrows of ``[start_ns, end_ns)``.
 
         Raises BadRequest for an unknown event or kind and for a senseless range or number.
         """
@@ -66,7 +66,7 @@ class FlowsAnalysis(Detail):
         return Part(coverage, payloads={"flows": flows}, layout=("flows",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """The arrows."""
+        """Returns the arrows."""
         return answer_view(self, parts[0], params)
 
 
@@ -94,7 +94,7 @@ class Arrows:
 
 @remembered
 def arrows_of(trace: TraceTable) -> Arrows:
-    """The arrows of a trace.
+    """Returns the arrows of a trace.
 
     ``launch``: from the call to what it had a device do. ``operator``: from the operator to device work whose launch was
     not recorded. ``sync``: from the call to the wait on a device row that it made. ``forward_backward``: from an operator to

@@ -46,7 +46,7 @@ THREAD_NAME = re.compile(r"thread -?\d+ \((.+)\)$")
 
 
 def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(None)) -> Int32:
-    """Number of the lane of rows (by default all): its track and what stands on it."""
+    """Returns the number of the lane of rows (by default all): its track and what stands on it."""
     lane: Int32 = trace.track[rows] * np.int32(_LANES) + _GROUP_OF_KIND[trace.kind[rows]]
     return lane
 
@@ -62,7 +62,7 @@ class Lanes:
     """The track on which the steps were annotated, -1 when there are none."""
 
     def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-        """The place of the lane of each of these rows."""
+        """Returns the place of the lane of each of these rows."""
         place = np.empty(len(trace.tracks) * _LANES, np.int32)
         place[self.number] = np.arange(len(self.number))
         found: Int32 = place[lane_of(trace, rows)]
@@ -71,7 +71,7 @@ class Lanes:
 
 @remembered
 def lanes_of(trace: TraceTable) -> Lanes:
-    """The lanes of a trace."""
+    """Returns the lanes of a trace."""
     events = np.bincount(lane_of(trace), minlength=len(trace.tracks) * _LANES)
     per_thread = events.reshape(-1, _LANES).sum(axis=1)
     main = _main_thread(trace)
@@ -87,7 +87,7 @@ def lanes_of(trace: TraceTable) -> Lanes:
 
 
 def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
-    """What is said of each lane; ``rows`` are their heights."""
+    """Returns what is said of each lane; ``rows`` are their heights."""
     return [
         _track(trace, int(number), int(height), int(events), lanes.main)
         for number, events, height in zip(lanes.number, lanes.events, rows, strict=True)

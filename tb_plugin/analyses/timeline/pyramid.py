@@ -52,7 +52,7 @@ class Items:
     busy_ns: Int64
 
     def take(self, chosen: Int64 | slice) -> Items:
-        """Some of the items."""
+        """Returns some of the items."""
         return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
 
 
@@ -75,7 +75,7 @@ class Level:
     merged: Items | None = None
 
     def items(self, trace: TraceTable, positions: Int64 | slice = slice(None)) -> Items:
-        """Some items."""
+        """Returns some items."""
         if self.merged is not None:
             return self.merged.take(positions)
         first = self.first[positions]
@@ -125,15 +125,15 @@ class Pyramid:
         return of_line[touches], found.take(touches)
 
     def start_ns(self, items: Items) -> Int64:
-        """When items begin."""
+        """Returns when items begin."""
         return self.trace.start_ns[items.first]
 
     def end_ns(self, items: Items) -> Int64:
-        """When items end."""
+        """Returns when items end."""
         return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
     def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """String ids of the innermost modules around events: of device work around its launch; -1 = none."""
+        """Returns string ids of the innermost modules around events: of device work around its launch; -1 = none."""
         if self.module is None:
             return np.full(len(rows), MISSING, np.int32)
         trace = self.trace
@@ -145,17 +145,17 @@ class Pyramid:
 
 
 def cell_ns(level: int) -> int:
-    """Length of a level's cells."""
+    """Returns the length of a level's cells."""
     return 1 if level == 0 else 1 << (FINEST_BITS + FACTOR_BITS * (level - 1))
 
 
 def tile_ns(level: int) -> int:
-    """Length of a level's tiles."""
+    """Returns the length of a level's tiles."""
     return TILE_CELLS * cell_ns(max(level, 1))
 
 
 def build(trace: TraceTable) -> Pyramid:
-    """All levels, up to the one of which a tile holds the whole trace."""
+    """Returns all levels, up to the one of which a tile holds the whole trace."""
     deepest = int(trace.depth.max(initial=0))
     # Four bytes an event instead of eight, wherever it is about all of them.
     number, count = numbered(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
@@ -230,5 +230,5 @@ def _modules(trace: TraceTable) -> Int32 | None:
 
 @remembered
 def pyramid_of(trace: TraceTable) -> Pyramid:
-    """The pyramid of a trace; that of the last one stays, for the timeline's head is made from it too."""
+    """Returns the pyramid of a trace; that of the last one stays, for the timeline's head is made from it too."""
     return build(trace)

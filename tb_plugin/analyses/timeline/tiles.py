@@ -33,7 +33,7 @@ class Tile(NamedTuple):
 
 
 def parse_tiles(text: str) -> tuple[Tile, ...]:
-    """``group.number`` with commas between. Raises BadRequest."""
+    """Reads ``group.number`` with commas between. Raises BadRequest."""
     if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,18}(,[0-9]{1,9}\.[0-9]{1,18}){0,63}", text):
         raise BadRequest(
             "Those are no tiles.", "tiles", f"Write group.number, at most {MAX_TILES}, commas between them."
@@ -42,7 +42,7 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
 
 
 def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
-    """The first of the tiles, at least one, as an Arrow IPC stream; ``tiles`` of the schema's metadata is their number.
+    """Encodes the first of the tiles, at least one, as an Arrow IPC stream; its metadata says how many (``tiles``).
 
     Columns: ``tile`` (which of those asked for), ``lane``, ``row``, ``start`` and ``dur`` (ns, exact below 2**53),
     ``idle`` (ns of ``dur`` that no event covers), ``count``, ``event`` (row of the trace table; of several the longest),

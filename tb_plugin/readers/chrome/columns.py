@@ -17,7 +17,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 def int64s(values: Sequence[Any]) -> Int64:
-    """Whole numbers; what is none becomes -1, and what exceeds 64 bits wraps (an address stays distinct)."""
+    """Returns whole numbers; what is none becomes -1, and what exceeds 64 bits wraps (an address stays distinct)."""
     try:  # struct is twice as fast as numpy's own conversion
         return np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     except struct.error:
@@ -75,11 +75,11 @@ class Column:
         self._data = bytearray()
 
     def add(self, part: npt.NDArray[Any]) -> None:
-        """Append one chunk, converted to the column's type."""
+        """Appends one chunk, converted to the column's type."""
         self._data.extend(np.ascontiguousarray(part, self._dtype).data)
 
     def take(self) -> npt.NDArray[Any]:
-        """The whole column; a new one begins empty."""
+        """Returns the whole column; a new one begins empty."""
         data, self._data = self._data, bytearray()
         return np.frombuffer(data, self._dtype)
 
@@ -92,7 +92,7 @@ class Section:
         self._columns = {"row": Column(np.int32), **{name: Column(dtype) for name, dtype in dtypes.items()}}
 
     def add(self, rows: Int64, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """Add those of ``rows`` for which any of ``columns`` is present; columns left out are absent in all."""
+        """Adds those of ``rows`` for which any of ``columns`` is present; columns left out are absent in all."""
         if not columns:
             return
         present = np.zeros(len(rows), np.bool_)
@@ -109,5 +109,5 @@ class Section:
             self._columns[name].add(columns[name] if name in columns else np.full(len(rows), absent, dtype))
 
     def take(self) -> dict[str, npt.NDArray[Any]]:
-        """The whole columns by name, ``row`` among them."""
+        """Returns the whole columns by name, ``row`` among them."""
         return {name: column.take() for name, column in self._columns.items()}

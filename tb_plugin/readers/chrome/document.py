@@ -23,9 +23,9 @@ from tb_plugin.readers.chrome.stream import TextStream
 from tb_plugin.readers.chrome.times import NeedsDigits
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024
-"""Of the text before the event list, and of the text after it; more is dropped and reported."""
+"""So much of the text before the event list, and of the text after it, is read; more is dropped and reported."""
 MAX_METADATA_VALUES = 500_000
-"""Of all members of the root together: as objects of Python they take about 100 bytes each, up to 40 times their text."""
+"""So many values of all members of the root are kept: as Python objects they take about 100 bytes each, 40 times their text."""
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 _SEPARATORS = re.compile(rb"[\s,]*")
@@ -70,7 +70,7 @@ class Document:
         self._at_end = False
 
     def read(self) -> None:
-        """Read it all. Raises UnreadableTrace when there is no event list."""
+        """Reads it all. Raises UnreadableTrace when there is no event list."""
         self._fill(max(self._chunk_bytes, 4096))
         if self._data[1:4] == BOM:
             self._drop(3)

@@ -55,7 +55,7 @@ class Times:
         return durations
 
     def report(self, log: IssueLog) -> None:
-        """Tell the log. Decoded events know no byte offsets."""
+        """Tells the log. Decoded events know no byte offsets."""
         if self._untimed:
             log.add("missing_time", "dropped", count=self._untimed)
         if self._undurated:

@@ -34,7 +34,7 @@ class Counters:
         }
 
     def add(self, events: Sequence[ChromeEvent], stated: Sequence[dict[str, Any]], time_ns: Int64) -> None:
-        """Append counter events of one chunk and the series that each states. What is no finite number is counted."""
+        """Appends counter events of one chunk and the series that each states. What is no finite number is counted."""
         if not events:
             return
         of = np.repeat(np.arange(len(events)), [len(series) for series in stated])
@@ -57,7 +57,7 @@ class Counters:
             self._log.add("bad_counter_value", "note", count=lost)
 
     def take(self) -> CounterEvents:
-        """All of them, in file order."""
+        """Returns all of them, in file order."""
         return CounterEvents(**{name: column.take() for name, column in self._columns.items()})
 
 
@@ -75,7 +75,7 @@ class Names:
         self._threads: dict[Key, str] = {}
 
     def add(self, event: ChromeEvent, name: Any, labels: Any) -> None:
-        """Take in one metadata event whose arguments state a name or labels."""
+        """Takes in one metadata event whose arguments state a name or labels."""
         pid = "" if event.pid is None else as_text(event.pid)
         if event.name == "process_name" and name is not None:
             self._processes[pid] = as_text(name)
@@ -85,14 +85,14 @@ class Names:
             self._threads[pid, "" if event.tid is None else as_text(event.tid)] = as_text(name)
 
     def processes(self) -> dict[str, str]:
-        """pid -> name, with labels in parentheses."""
+        """Returns pid -> name, with labels in parentheses."""
         names = dict(self._processes)
         for pid, label in self._labels.items():
             names[pid] = f"{names[pid]} ({label})" if pid in names else label
         return names
 
     def threads(self) -> dict[Key, str]:
-        """(pid, tid) -> name."""
+        """Returns (pid, tid) -> name."""
         return self._threads
 
 
@@ -109,7 +109,7 @@ class Marks:
         self._count = 0
 
     def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
-        """Append marks."""
+        """Appends marks."""
         for event, time in zip(events, time_ns.tolist(), strict=True):
             self._count += 1
             args = self._detached(event.args)

@@ -59,7 +59,7 @@ class Interner:
         self.raw[b""] = self.raw[b"null"] = MISSING
 
     def text(self, text: str) -> int:
-        """The id of ``text``."""
+        """Returns the id of ``text``."""
         position = self._positions.get(text)
         if position is None:
             position = self._positions[text] = len(self.texts)
@@ -81,7 +81,7 @@ class Interner:
 
 
 def as_text(value: Any) -> str:
-    """A scalar as the text people know it by: 7, 7.0 and "7" give "7"."""
+    """Returns a scalar as the text people know it by: 7, 7.0 and "7" give "7"."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():

@@ -62,7 +62,7 @@ class IssueLog:
     def add(
         self, code: str, outcome: Outcome, offset: int | None = None, example: str = "", count: int = 1, text: str = ""
     ) -> None:
-        """Count ``count`` places of ``code``; ``offset`` is a byte offset of the uncompressed text."""
+        """Counts ``count`` places of ``code``; ``offset`` is a byte offset of the uncompressed text."""
         text = (text or TEXTS[code])[:TEXT_CHARS]
         entry = self.entries.setdefault((code, text), _Entry(outcome, text))
         entry.count += count
@@ -72,7 +72,7 @@ class IssueLog:
             entry.examples.append(example[:EXAMPLE_CHARS])
 
     def note(self, code: str, text: str, offset: int | None = None) -> None:
-        """Something worth telling that cost no event."""
+        """Notes something worth telling that cost no event."""
         self.add(code, "note", offset, text=text)
 
     def issues(self) -> tuple[Issue, ...]:

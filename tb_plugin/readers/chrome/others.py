@@ -32,7 +32,7 @@ class Others:
         """Values under names beyond the last column."""
 
     def add(self, key: str, rows: Int64, values: Sequence[Any]) -> None:
-        """Append the values of some rows: JSON scalars, or raw JSON of lists and objects; null is no value."""
+        """Appends the values of some rows: JSON scalars, or raw JSON of lists and objects; null is no value."""
         types = set(map(type, values))
         if msgspec.Raw in types:
             values = [_plain(value) if isinstance(value, msgspec.Raw) else value for value in values]

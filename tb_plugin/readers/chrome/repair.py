@@ -40,7 +40,7 @@ class Repaired:
 
 
 def decode_text(raw: bytes) -> Repaired:
-    """UTF-8 with replacement characters where it is none."""
+    """Decodes UTF-8, with replacement characters where it is none."""
     try:
         return Repaired(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -48,7 +48,7 @@ def decode_text(raw: bytes) -> Repaired:
 
 
 def mend_tokens(text: str) -> Repaired:
-    """First stage."""
+    """Mends tokens, the first stage."""
     reasons: set[str] = set()
 
     def mend(match: re.Match[str]) -> str:
@@ -66,7 +66,7 @@ def mend_tokens(text: str) -> Repaired:
 
 
 def mend_string(inside: str, reasons: set[str]) -> str:
-    """The text between two quotes as valid JSON string content."""
+    """Returns the text between two quotes as valid JSON string content."""
     if "\\" in inside:
         inside = _mend_backslashes(inside, reasons)
     if _CONTROL.search(inside):
@@ -98,7 +98,7 @@ _FURTHER_KEY = re.compile(r'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:
 
 
 def mend_name_line(text: str) -> Repaired | None:
-    """The quotes inside a name that has a line to itself. None when there is no such line or no such quote."""
+    """Returns the quotes inside a name that has a line to itself. None when there is no such line or no such quote."""
     line = _NAME_LINE.search(text)
     if line is None or '"' not in line[2] or _FURTHER_KEY.search(line[2]):
         return None
@@ -118,7 +118,7 @@ def _escape_quotes(inside: str, reasons: set[str]) -> str:
 
 
 def walk(text: str) -> Repaired | None:
-    """Second stage. None when the text is no object even by the lenient grammar."""
+    """Walks through the text, the second stage. None when the text is no object even by the lenient grammar."""
     if len(text) > MAX_WALK_CHARS:
         return None
     try:

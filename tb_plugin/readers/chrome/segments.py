@@ -74,7 +74,7 @@ class Segments:
         self._ends = [*ends, len(self._text)]
 
     def take(self) -> Taken:
-        """All events up to the end of the list, or up to where more text is needed to decide."""
+        """Returns all events up to the end of the list, or up to where more text is needed to decide."""
         taken = Taken(end=self._first)
         position, count = 0, len(self._starts)
         while position < count:
@@ -185,7 +185,7 @@ _MENDS: tuple[Callable[[str], Repaired | None], ...] = (mend_tokens, mend_name_l
 
 
 def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:
-    """What ``decoded`` makes of ``text`` after the least repair that satisfies it, and the reasons; None when nothing."""
+    """Returns what ``decoded`` makes of ``text`` after the least repair that does, and the reasons; None when nothing."""
     if len(text) > MAX_MEND_BYTES:
         return None
     utf8 = decode_text(text)

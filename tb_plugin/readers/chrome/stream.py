@@ -41,7 +41,7 @@ class TextStream:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """At most ``size`` bytes of text, none only at the end.
+        """Returns at most ``size`` bytes of text, none only at the end.
 
         Raises UnreadableTrace at a gzip bomb, and what the source or ``progress`` raises.
         """

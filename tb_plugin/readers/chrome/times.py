@@ -78,7 +78,7 @@ def _one_by_one(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def nanoseconds(value: Any) -> int:
-    """One time in microseconds as whole nanoseconds, rounded to the nearest. Raises NeedsDigits, ValueError."""
+    """Returns one time in microseconds as whole nanoseconds, rounded to the nearest. Raises NeedsDigits, ValueError."""
     if isinstance(value, int):
         return value * 1000
     if isinstance(value, float):
@@ -98,7 +98,7 @@ def nanoseconds(value: Any) -> int:
 
 
 def is_time(value: Any) -> bool:
-    """True when ``value`` (a JSON value, or raw JSON) can be read as a time."""
+    """Returns True when ``value`` (a JSON value, or raw JSON) can be read as a time."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value == value and value not in (float("inf"), float("-inf"))
     if isinstance(value, str):

@@ -48,7 +48,7 @@ class Collector:
         self._decoding = decoding
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Take in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
+        """Takes in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
         is_row = [event.ph == "X" for event in events]
         rows: Sequence[Event] = events
         others: list[Event] = []
@@ -101,7 +101,7 @@ class Collector:
                     self.names.add(event, args.name, args.labels)
 
     def counts(self) -> dict[str, int]:
-        """How many events of each kind came so far; see ReadState."""
+        """Returns how many events of each kind came so far; see ReadState."""
         counts = dict(zip((kind.name.lower() for kind in EventKind), self.rows.by_kind.tolist(), strict=True))
         counts["memory"] = self.memory.count
         counts["counter"] = self.counters.count
@@ -110,7 +110,7 @@ class Collector:
         return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:
-        """Turn begin and end marks into rows; call once, when all events are in."""
+        """Turns begin and end marks into rows; call once, when all events are in."""
         events: Sequence[ChromeEvent]
         events, starts, durations, lonely = self.marks.take()
         if self.cut is not None:
@@ -121,7 +121,7 @@ class Collector:
 
 
 def is_instant(event: Event) -> bool:
-    """Duration events that are none: PyTorch's Python exporter and one release of Kineto wrote instants as X."""
+    """Tells duration events that are none: PyTorch's Python exporter and one release of Kineto wrote instants as X."""
     return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME
 
 

@@ -38,7 +38,7 @@ class Cut:
         self._kinds = kind_ids()
 
     def rows(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Each], Int64, Int64]:
-        """The duration events to keep, with their times."""
+        """Returns the duration events to keep, with their times."""
         end_ns = start_ns + np.clip(dur_ns, 0, FAR)
         keep = touching(start_ns, end_ns, self._begin, self._end)
         before = (end_ns <= self._begin) & (start_ns >= self._begin - self._lag)
@@ -51,13 +51,13 @@ class Cut:
         return _chosen(events, keep), start_ns[keep], dur_ns[keep]
 
     def moments(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
-        """The allocator events or counters to keep, with their times."""
+        """Returns the allocator events or counters to keep, with their times."""
         kept, times = self.arrows(events, time_ns)
         self.outside += len(events) - len(kept)
         return kept, times
 
     def arrows(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
-        """The ends of arrows to keep, with their times."""
+        """Returns the ends of arrows to keep, with their times."""
         keep = (time_ns >= self._begin) & (time_ns < self._end)
         return _chosen(events, keep), time_ns[keep]
 
@@ -67,7 +67,7 @@ def _chosen(events: Sequence[Each], keep: Bool) -> Sequence[Each]:
 
 
 def kind_ids() -> Ids:
-    """Category of an event -> its EventKind as a number, or that its name tells."""
+    """Returns the category of an event -> its EventKind as a number, or that its name tells."""
     return Ids(lambda category: _BY_NAME if is_told_by_name(category or "") else int(kind_of(category or "")))
 
 

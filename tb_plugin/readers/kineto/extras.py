@@ -29,7 +29,7 @@ class Memory:
         }
 
     def add(self, events: Sequence[Event], time_ns: Int64) -> None:
-        """Append allocator events of one chunk."""
+        """Appends allocator events of one chunk."""
         if not events:
             return
         args, columns, keys = [event.args or NO_ARGS for event in events], self._columns, self._interner.keys
@@ -45,7 +45,7 @@ class Memory:
         self.count += len(events)
 
     def take(self) -> MemoryEvents:
-        """All of them, sorted by time."""
+        """Returns all of them, sorted by time."""
         columns = {name: column.take() for name, column in self._columns.items()}
         order = np.argsort(columns["time_ns"], kind="stable")
         return MemoryEvents(**{name: column[order] for name, column in columns.items()})
@@ -60,7 +60,7 @@ class Arrows:
         self._ends: dict[Any, list[tuple[int, int, int]]] = defaultdict(list)
 
     def add(self, events: Sequence[Event], time_ns: Int64) -> None:
-        """Append flow events of the forward-backward category."""
+        """Appends flow events of the forward-backward category."""
         if not events:
             return
         keys = self._keys.of([key for event in events for key in (event.pid, event.tid)]).tolist()
@@ -69,7 +69,7 @@ class Arrows:
             side[as_text(event.id)].append((time, pid, tid))
 
     def take(self) -> tuple[Flows, int]:
-        """The pairs, by id and within an id in file order, and the number of ends left without partner."""
+        """Returns the pairs, by id and within an id in file order, and the number of ends left without partner."""
         pairs = [
             (start, end)
             for flow_id, starts in self._starts.items()

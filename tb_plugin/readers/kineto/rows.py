@@ -110,7 +110,7 @@ class Rows:
         no_args: Args = NO_ARGS,
         texts: tuple[list[Any], list[Any]] | None = None,
     ) -> None:
-        """Append duration events whose times have been read already.
+        """Appends duration events whose times have been read already.
 
         ``met`` are the arguments without a field of their own that some of them may state, ``no_args`` has all their fields,
         ``texts`` are their names and categories where the caller has them.
@@ -143,7 +143,7 @@ class Rows:
         self.count += len(events)
 
     def take(self) -> Core:
-        """The whole columns; the rows are empty afterwards."""
+        """Returns the whole columns; the rows are empty afterwards."""
         core = Core(**{name: column.take() for name, column in self._columns.items()})
         named = _HOST_NAMED[core.kind]
         modules = _matches(core.name, named, self._interner.texts, lambda name: name.startswith(LIGHTNING_MODULE))
@@ -278,7 +278,7 @@ def _external_ids(args: Sequence[Any], used: Collection[str]) -> Int64:
 
 
 def name_flags(core: Core, texts: Sequence[str], collective_rows: npt.NDArray[np.int32]) -> dict[str, Any]:
-    """What the vendors' patterns say about the rows: is_collective, uses_matrix_unit, matrix_eligible.
+    """Returns what the vendors' patterns say about the rows: is_collective, uses_matrix_unit, matrix_eligible.
 
     Each distinct name is asked once per group of kinds. Rows with collective arguments are collectives.
     """

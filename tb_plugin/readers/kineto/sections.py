@@ -45,7 +45,7 @@ class Sections:
         )  # fmt: skip
 
     def add_operators(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Host operators, annotations and whatever is of unknown kind."""
+        """Adds host operators, annotations and whatever is of unknown kind."""
         columns: Columns = {}
         raw, words = self._interner.raw, self._interner.words
         dims = [a.input_dims for a in args] if "input_dims" in used else []
@@ -68,7 +68,7 @@ class Sections:
         self.operators.add(rows, columns)
 
     def add_python(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> Int64:
-        """Python calls. Returns the module ids, -1 where a call is none of a module."""
+        """Adds Python calls. Returns the module ids, -1 where a call is none of a module."""
         columns: Columns = {}
         if "python_id" in used:
             _whole(columns, "python_id", [a.python_id for a in args])

@@ -33,7 +33,7 @@ Float64 = npt.NDArray[np.float64]
 
 MAX_CELLS = 16_384
 _FINEST = 10
-"""Of a cell at first: 2**10 ns."""
+"""Length of a cell at first: 2**10 ns."""
 _DURATIONS = ("X", "B", "E")
 _STEP = "ProfilerStep#"
 
@@ -46,7 +46,7 @@ class Surveying:
         self._restart_at(0)
 
     def restart(self) -> None:
-        """Forget everything: a later event list replaces the one looked through so far."""
+        """Forgets everything: a later event list replaces the one looked through so far."""
         self._restart_at(self._text_bytes)
 
     def _restart_at(self, text_bytes: int) -> None:
@@ -64,7 +64,7 @@ class Surveying:
         self._kinds = kind_ids()
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Sink of the document."""
+        """Serves as the sink of the document."""
         # Names of processes and threads carry the time of the export.
         timed, starts = Times(digits).starts([event for event in events if event.ph != "M"])
         is_row = np.array([event.ph in _DURATIONS and not is_instant(event) for event in timed], np.bool_)
@@ -78,16 +78,16 @@ class Surveying:
         self._add_rows(rows, starts[is_row], durations)
 
     def state(self, fraction: float) -> ReadState:
-        """How far it is."""
+        """Returns how far it is."""
         return ReadState(fraction, self._events, {})
 
     def check(self, is_bare_list: bool) -> None:
-        """Raise UnreadableTrace when what was read is JSON but no trace."""
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self._events):
             raise no_events()
 
     def finish(self) -> Survey:
-        """What was found."""
+        """Returns what was found."""
         cells, cell_bytes, median = self._cells.take()
         origin, end = self._bounds.take(median)
         steps, lag = self._found_steps()
