@@ -25,7 +25,7 @@ from tb_plugin.readers.chrome.times import NeedsDigits
 MAX_METADATA_BYTES = 32 * 1024 * 1024
 """So much of the text before the event list, and of the text after it, is read; more is dropped and reported."""
 MAX_METADATA_VALUES = 500_000
-"""So many values of all members of the root are kept: as Python objects they take about 100 bytes each, 40 times their text."""
+"""So many values of all members of the root are kept: as objects they take about 100 bytes each, 40 times their text."""
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 _SEPARATORS = re.compile(rb"[\s,]*")
