@@ -253,7 +253,7 @@ def test_a_damaged_event_costs_its_chunk_and_no_more(decoded: list[int]) -> None
 
 def test_every_event_is_collected_once(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: Counter[str] = Counter()
-    for owner, name in ((collector.Collector, "all"), (collector.Rows, "rows"), (collector.Memory, "memory")):
+    for owner, name in ((collector.Collector, "all"), (collector.RowColumns, "rows"), (collector.Memory, "memory")):
         real = owner.add
 
         def add(self: Any, events: Any, *rest: Any, real: Any = real, name: str = name) -> Any:

@@ -23,14 +23,14 @@ CODE = "overflowed_duration"
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Clipped:
     """Rows whose end is not believed, and where it can be at the latest."""
 
     row: Int64
     end: Int64
 
 
-def overflowed(rows: Rows) -> Found:
+def overflowed(rows: Rows) -> Clipped:
     """Returns the device work that lasts absurdly long although its stream, which works in order, went on meanwhile.
 
     The length of everything else runs from the first start to the last start or the last end on the host. Work that takes
@@ -39,16 +39,16 @@ def overflowed(rows: Rows) -> Found:
     """
     nothing = np.empty(0, np.int64)
     if not len(rows.start):
-        return Found(nothing, nothing)
+        return Clipped(nothing, nothing)
     dur = rows.end - rows.start
     if int(dur.max()) <= LEAST_NS:
-        return Found(nothing, nothing)
+        return Clipped(nothing, nothing)
     on_host = ~of_kind(rows.kind, *ON_DEVICE)
     last = max(int(rows.start.max()), int(rows.end[on_host].max(initial=0)))
     long = dur > max(ABSURD * (last - int(rows.start.min())), LEAST_NS)
     work = np.flatnonzero(of_kind(rows.kind, *DEVICE_WORK))
     if not long[work].any():
-        return Found(nothing, nothing)
+        return Clipped(nothing, nothing)
     work = work[np.argsort(rows.track[work], kind="stable")]  # by stream, then by start
     follows, next_start = _next_starts(rows.track[work], rows.start[work])
     contradicted = long[work] & follows
@@ -56,7 +56,7 @@ def overflowed(rows: Rows) -> Found:
     end = np.maximum(rows.start, last)
     end[work[contradicted]] = next_start[contradicted]
     found = np.flatnonzero(long & in_stream & of_kind(rows.kind, *DEVICE_WORK, EventKind.DEVICE_ANNOTATION))
-    return Found(found, end[found])
+    return Clipped(found, end[found])
 
 
 def _next_starts(track: npt.NDArray[np.int32], start: Int64) -> tuple[Bool, Int64]:

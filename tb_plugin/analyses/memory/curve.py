@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device
-from tb_plugin.analyses.memory.window import Window
+from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.payloads import Line, Series
 from tb_plugin.trace.intervals import subtract, union
 from tb_plugin.trace.schema import MISSING
@@ -29,18 +29,18 @@ class Peak:
     """A part of the window began there: no event of the window led to it."""
 
 
-def peak_of(device: Device, window: Window) -> Peak:
+def peak_of(device: Device, window: MemoryRange) -> Peak:
     """Returns the first moment at which most was allocated."""
     return _highest(device, window, np.append(device.allocated, device.before))
 
 
-def reserved_peak_of(device: Device, window: Window) -> Peak | None:
+def reserved_peak_of(device: Device, window: MemoryRange) -> Peak | None:
     """Returns the first moment at which most was reserved; None where no event says how much."""
     peak = _highest(device, window, np.append(device.reserved, MISSING))
     return None if peak.value == MISSING else peak
 
 
-def _highest(device: Device, window: Window, values: Int64) -> Peak:
+def _highest(device: Device, window: MemoryRange, values: Int64) -> Peak:
     """``values`` has one after each event and, last, the one before the first event."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     begins = window.begins
@@ -51,7 +51,7 @@ def _highest(device: Device, window: Window, values: Int64) -> Peak:
     return Peak(int(at[best]), int(time), int(values[at[best]]), best >= len(inside))
 
 
-def curve_of(device: Device, window: Window, width: int) -> Series:
+def curve_of(device: Device, window: MemoryRange, width: int) -> Series:
     """Returns allocated and reserved bytes over the window: every extreme of every pixel column is kept.
 
     What does not count (the time between chosen steps that are not adjacent) is null at both of its ends.
@@ -88,7 +88,7 @@ def _values(values: Int64, known: npt.NDArray[np.bool_]) -> list[int | float | N
     return found
 
 
-def _detail(device: Device, inside: Int64, window: Window, width: int) -> Int64:
+def _detail(device: Device, inside: Int64, window: MemoryRange, width: int) -> Int64:
     """Positions to draw: first, last, lowest and highest of each of ``width`` columns, for both curves."""
     if len(inside) <= 4 * width:
         return np.arange(len(inside))

@@ -14,7 +14,7 @@ from tb_plugin.analyses.memory.curve import Peak, reserved_peak_of
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.tables import BEFORE, LOST, Live, Scene, module_names
-from tb_plugin.analyses.memory.window import Window
+from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
 from tb_plugin.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.trace.table import TraceTable
@@ -30,7 +30,7 @@ def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
     return (NO_OPERATOR if name == MISSING else scene.trace.strings[int(name)]), module or ""
 
 
-def counts_of(device: Device, window: Window) -> tuple[int, int]:
+def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
     """Allocations in the window, and bytes that they got and that were never given back."""
     inside = window.holds(device.time_ns)
     blocks = device.blocks
@@ -39,7 +39,7 @@ def counts_of(device: Device, window: Window) -> tuple[int, int]:
     return int((inside & (device.bytes > 0)).sum()), int(blocks.bytes[kept].sum())
 
 
-def facts_of(device: Device, window: Window, peak: Peak) -> Mapping[str, Number]:
+def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:
     """Returns the device's lines of the report."""
     allocations, unreleased = counts_of(device, window)
     reserved = reserved_peak_of(device, window)
@@ -138,7 +138,7 @@ def advice_of(trace: TraceTable, device: Device, calls: DriverCalls) -> Notices:
     return Notices("advice", "Notes", "training", [driver] if driver and not device.is_host else [])
 
 
-def data_notices(trace: TraceTable, device: Device, window: Window) -> Notices:
+def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Notices:
     """Returns what the trace or the window leaves out."""
     notices = []
     start = trace.steps.host_start_ns

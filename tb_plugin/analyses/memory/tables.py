@@ -14,7 +14,7 @@ from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Forest, Spans, group, outermost, sum_by, with_ancestors
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device, Owners
-from tb_plugin.analyses.memory.window import Window
+from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.analyses.names import MODULE
 from tb_plugin.payloads import Sort
 from tb_plugin.trace.numbering import places_of
@@ -45,7 +45,7 @@ class Scene:
 
     trace: TraceTable
     owners: Owners
-    window: Window
+    window: MemoryRange
 
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
@@ -115,7 +115,7 @@ def every_block(trace: TraceTable, owners: Owners, devices: Sequence[Device]) ->
     return pa.concat_tables([empty, *found]).sort_by(order).combine_chunks()
 
 
-def block_frame(window: Window, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
+def block_frame(window: MemoryRange, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
     """Returns those of ``every_block`` that were allocated or released in the window on the devices."""
     has_allocation, has_release = (_valid(blocks[key]) for key in ("allocated_at_ns", "released_at_ns"))
     begin, end = (pc.fill_null(blocks[key], 0).to_numpy() for key in ("allocated_at_ns", "released_at_ns"))

@@ -18,7 +18,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class MemoryRange:
     """The time from ``start_ns`` to ``end_ns``. What counts is ``parts``: all of it, or the chosen steps in it."""
 
     start_ns: int
@@ -37,7 +37,7 @@ class Window:
         return self.parts.start if len(self.parts) else np.array([self.start_ns])
 
 
-def window_of(trace: TraceTable, params: Params) -> Window:
+def window_of(trace: TraceTable, params: Params) -> MemoryRange:
     """Returns the window asked for. Raises BadRequest for one that is none."""
     times = trace.memory.time_ns
     first = min(trace.coverage.start_ns, int(times.min(initial=trace.coverage.start_ns)))
@@ -55,4 +55,4 @@ def window_of(trace: TraceTable, params: Params) -> Window:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
     # Its last moment counts, so that the last event of a trace does; a step ends before the next one begins.
     parts = union(np.array([start]), np.array([end + 1]))
-    return Window(start, end, parts if steps is None else intersect(parts, steps), trace.coverage.whole is None)
+    return MemoryRange(start, end, parts if steps is None else intersect(parts, steps), trace.coverage.whole is None)

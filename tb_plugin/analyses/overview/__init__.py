@@ -15,10 +15,22 @@ from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime, device_ratios, device_time
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
-from tb_plugin.analyses.overview.steps import CATEGORIES, Breakdown, break_down
+from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, break_down
 from tb_plugin.analyses.selection import chosen_steps, select_rows
-from tb_plugin.payloads import Breakdown as BreakdownPayload
-from tb_plugin.payloads import Column, Figures, Line, Link, Metric, Notices, Payload, Series, Slice, Table, View
+from tb_plugin.payloads import (
+    Breakdown,
+    Column,
+    Figures,
+    Line,
+    Link,
+    Metric,
+    Notices,
+    Payload,
+    Series,
+    Slice,
+    Table,
+    View,
+)
 from tb_plugin.trace.intervals import union
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
@@ -112,7 +124,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _headline(breakdown: Breakdown, recorded: bool, ratios: dict[str, DeviceRatios]) -> Figures:
+def _headline(breakdown: StepShares, recorded: bool, ratios: dict[str, DeviceRatios]) -> Figures:
     total = float(breakdown.total.mean()) if len(breakdown.total) else None
     figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time")]
     if len(breakdown.total) > 1:
@@ -130,12 +142,12 @@ def _headline(breakdown: Breakdown, recorded: bool, ratios: dict[str, DeviceRati
     return Figures("headline", "Headline", subtitle, figures, "headline")
 
 
-def _share(breakdown: Breakdown, category: str) -> float | None:
+def _share(breakdown: StepShares, category: str) -> float | None:
     total = int(breakdown.total.sum())
     return int(breakdown.parts[category].sum()) / total if total else None
 
 
-def _categories(breakdown: Breakdown, has_device: bool) -> list[str]:
+def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
     """Categories to show: device ones when there is a device, communication when there is any."""
     device = ("kernel", "memcpy", "memset", "runtime")
     return [
@@ -146,7 +158,7 @@ def _categories(breakdown: Breakdown, has_device: bool) -> list[str]:
     ]
 
 
-def _steps_series(breakdown: Breakdown, has_device: bool) -> Series:
+def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
     lines = [
         Line(METRICS.metric(f"{c}_ns"), c, [int(v) for v in breakdown.parts[c]])
         for c in _categories(breakdown, has_device)
@@ -162,7 +174,7 @@ def _steps_series(breakdown: Breakdown, has_device: bool) -> Series:
     )
 
 
-def _average(breakdown: Breakdown, has_device: bool, title: str) -> BreakdownPayload:
+def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     count = max(len(breakdown.total), 1)
     parts = [
         Slice(
@@ -174,14 +186,14 @@ def _average(breakdown: Breakdown, has_device: bool, title: str) -> BreakdownPay
         for c in _categories(breakdown, has_device)
     ]
     total = int(breakdown.total.sum()) / count
-    return BreakdownPayload("average_step", title, "", "ns", total, parts, "table")
+    return Breakdown("average_step", title, "", "ns", total, parts, "table")
 
 
-def _partition(trace: TraceTable, device: str, time: DeviceTime) -> BreakdownPayload:
+def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     values = asdict(time)
     what = "trace" if trace.coverage.whole is None else "window"
     parts = [Slice(METRICS.metric(key), category, values[key]) for category, key in DEVICE_PARTS]
-    return BreakdownPayload(
+    return Breakdown(
         name=f"device_time_{device}",
         title="Device time",
         subtitle=f"device {device}, whole {what}, all streams; the parts sum exactly",
@@ -192,7 +204,7 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> BreakdownPay
     )
 
 
-def _frame(breakdown: Breakdown) -> Frame:
+def _frame(breakdown: StepShares) -> Frame:
     data = {"step": pa.array(breakdown.label, pa.string())}
     data |= {f"{c}_ns": pa.array(breakdown.parts[c]) for c in CATEGORIES}
     data["total_ns"] = pa.array(breakdown.total)
@@ -207,7 +219,7 @@ def _frame(breakdown: Breakdown) -> Frame:
 
 
 def _facts(
-    trace: TraceTable, breakdown: Breakdown, times: dict[str, DeviceTime], ratios: dict[str, DeviceRatios]
+    trace: TraceTable, breakdown: StepShares, times: dict[str, DeviceTime], ratios: dict[str, DeviceRatios]
 ) -> dict[str, Number]:
     """The flat facts of the machine interface (docs/metrics.md)."""
     operator_category = trace.strings.where(lambda text: text.lower() in ("cpu_op", "operator"))[trace.category]

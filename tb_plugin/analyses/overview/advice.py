@@ -15,7 +15,7 @@ from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analyses.names import DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL
 from tb_plugin.analyses.overview.device_time import DeviceRatios
 from tb_plugin.analyses.overview.metrics import METRICS
-from tb_plugin.analyses.overview.steps import Breakdown
+from tb_plugin.analyses.overview.steps import StepShares
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Figure, Link, Notice
@@ -40,7 +40,7 @@ class Situation:
     """What the rules look at."""
 
     trace: TraceTable
-    breakdown: Breakdown
+    breakdown: StepShares
     ratios: dict[str, DeviceRatios]
     """By device id, devices with kernels only."""
     driver: DriverCalls
@@ -65,7 +65,7 @@ def recommendations(situation: Situation) -> list[Notice]:
     return found or [notice for notice in (_idle_device(situation),) if notice is not None]
 
 
-def _share(breakdown: Breakdown, category: str) -> tuple[float, float, float]:
+def _share(breakdown: StepShares, category: str) -> tuple[float, float, float]:
     """Mean of a category, mean of the step, and their ratio (0 for empty steps)."""
     part = breakdown.mean(category) or 0.0
     total = float(breakdown.total.mean()) if len(breakdown.total) else 0.0

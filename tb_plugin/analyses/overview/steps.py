@@ -26,7 +26,7 @@ STEP = re.compile(r"ProfilerStep#")
 
 
 @dataclass(frozen=True, eq=False)
-class Breakdown:
+class StepShares:
     """Nanoseconds of each category in each step; ``parts[c].sum() + ... == total`` for every step."""
 
     label: tuple[str, ...]
@@ -69,7 +69,7 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
     return union(trace.start_ns[rows], trace.end_ns[rows])
 
 
-def break_down(trace: TraceTable, steps: Steps) -> Breakdown:
+def break_down(trace: TraceTable, steps: Steps) -> StepShares:
     """Returns parts of each step by priority. What no category covers is ``other``."""
     start, end = steps.start_ns, steps.end_ns
     total = end - start
@@ -79,4 +79,4 @@ def break_down(trace: TraceTable, steps: Steps) -> Breakdown:
         parts[category] = measure_within(ranges, start, end)
         left = left - parts[category]
     parts["other"] = left
-    return Breakdown(steps.label, parts, total)
+    return StepShares(steps.label, parts, total)

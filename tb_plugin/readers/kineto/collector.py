@@ -19,7 +19,7 @@ from tb_plugin.readers.kineto.cut import Cut
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
 from tb_plugin.readers.kineto.extras import Arrows, Memory
-from tb_plugin.readers.kineto.rows import Rows
+from tb_plugin.readers.kineto.rows import RowColumns
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import Window
 
@@ -36,7 +36,7 @@ class Collector:
 
     def __init__(self, log: IssueLog, decoding: Decoding, window: Window | None = None) -> None:
         self.interner = Interner()
-        self.rows = Rows(self.interner)
+        self.rows = RowColumns(self.interner)
         self.memory = Memory(self.interner)
         self.counters = Counters(self.interner, log)
         self.arrows = Arrows(self.interner)

@@ -78,7 +78,7 @@ class Core:
     device: npt.NDArray[np.int16]
 
 
-class Rows:
+class RowColumns:
     """Duration events as columns, in the order in which they are added."""
 
     def __init__(self, interner: Interner) -> None:
