@@ -121,6 +121,14 @@ def test_memory_holds_until_the_next_event() -> None:
     assert (cuda.device, cpu.device, cuda.subtitle) == ("0", None, "cuda:0")
 
 
+def test_accelerators_of_two_types_with_one_number_have_a_curve_each() -> None:
+    builder = (
+        trace().op("a", 0, 100).memory(10, 70, device_type=1, device_id=0).memory(20, 30, device_type=12, device_id=0)
+    )
+    found = {key: counter.max for key, counter in by_key(builder.table(), 0, 100_000, 50).items()}
+    assert found == {"allocated:cuda:0": 70, "allocated:xpu:0": 30}
+
+
 def test_what_has_no_launch_or_no_bytes_is_not_counted() -> None:
     builder = trace().op("a", 0, 50).on_device(kernel("k", 5, 10)).on_device(memset(5, 20))
     builder.on_device(memcpy(5, 30)).on_device(memcpy(0, 40, bytes=7))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analyses.base import rows_of
+from tb_plugin.payloads import Figures
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, part, trace
 
 
@@ -241,6 +242,16 @@ def test_a_truncated_file_is_said() -> None:
     table = model(busy_step().bytes()[:-20])
     notices: Any = part(table, "overview").payloads["data_quality"]
     assert "truncated" in {notice.rule for notice in notices.notices}
+
+
+@pytest.mark.parametrize(("steps", "has_it"), [(1, False), (2, True)])
+def test_one_step_has_no_percentile(steps: int, has_it: bool) -> None:
+    builder = trace()
+    for i in range(steps):
+        builder.step(i, at=100 * i, dur=90)
+    headline = part(builder.table(), "overview").payloads["headline"]
+    assert isinstance(headline, Figures)
+    assert ("step_time_p95_ns" in {figure.metric.key for figure in headline.figures}) is has_it
 
 
 def test_device_time_by_priority() -> None:

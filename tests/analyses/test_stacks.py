@@ -98,6 +98,7 @@ def test_device_time_without_a_frame_is_kept(of: str, rest: int) -> None:
     found = places(table, of=of, weight="device")
     name = "(no Python call)" if of == "python" else "(no operator)"
     assert dict(folded(found, "device"))[name] == rest
+    assert found.calls[found.name.index(name)] == 0, "no frame, no call"
     assert found.device_ns.sum() == 9_000
     assert not len(places(table, of="operators"))
     assert name not in places(table, of=of, weight="device", thread="1:1").name, "it belongs to no thread"
