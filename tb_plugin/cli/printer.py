@@ -43,7 +43,7 @@ class Printer(ABC):
         if coverage.window is not None:
             self.line(_window_line(coverage.window))
         elif not coverage.complete:
-            self.line(f"Incomplete: {format_value(coverage.fraction_read, 'ratio')} of the file was read.")
+            self.line("Incomplete: the file is damaged or ends early. The numbers are those of what could be read.")
         for payload in view.payloads.values():
             self.payload(payload)
 

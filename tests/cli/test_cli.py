@@ -134,6 +134,14 @@ def test_text_for_people(capsys, logs, form):
     assert ("| --- |" in text) == (form == "markdown")
 
 
+def test_a_file_that_ends_early_is_called_that(capsys, logs):
+    path = logs / "b" / "w.1.pt.trace.json"
+    path.write_text(path.read_text()[:-20])
+    assert cli.main(["report", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "Incomplete: the file is damaged or ends early." in text and "100.0 % of the file" not in text
+
+
 def test_doctor(capsys, logs):
     cut = (logs / "b" / "w.1.pt.trace.json").read_text()
     (logs / "b" / "w.1.pt.trace.json").write_text(cut[:-20])

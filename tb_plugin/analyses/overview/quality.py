@@ -44,7 +44,7 @@ _READING: dict[str, tuple[str, Severity, str]] = {
     "dropped": (
         "events_dropped",
         "high",
-        "Numbers leave these events out. Record again if they matter; the drawer shows where they stood.",
+        "Numbers leave these events out. Record again if they matter.",
     ),
     "quarantined": ("events_quarantined", "medium", "Numbers leave these events out; they moved no window."),
     "repaired": ("events_repaired", "low", "The events count like all others; a name may differ from the original."),
