@@ -11,6 +11,7 @@ from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.diff.align import Node, align, sequence
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Breakdown, Figures, Notices, Table, Tree, View
+from tests import builders
 from tests.builders import TraceBuilder, kernel, memcpy, trace, whole_part
 
 Row = dict[str, Any]
@@ -402,6 +403,17 @@ def test_steps_on_one_side_only() -> None:
     view = page(base, exp)
     assert "steps_on_one_side" in rules(view)
     assert (figures(view)["base_step_ns"], figures(view)["exp_step_ns"]) == (10_000, 15_000)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_side_that_ends_early_is_said(side: int) -> None:
+    whole = two_steps(5, 10)
+    sides = [whole.table(), whole.table()]
+    sides[side] = builders.model(whole.bytes()[:-20])
+    found = [
+        Diff().answer([whole_part(one, "diff") for one in pair], Params()) for pair in (sides, [whole.table()] * 2)
+    ]
+    assert [isinstance(one, View) and "incomplete_side" in rules(one) for one in found] == [True, False]
 
 
 def test_options_that_differ() -> None:

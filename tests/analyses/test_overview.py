@@ -244,6 +244,16 @@ def test_a_truncated_file_is_said() -> None:
     assert "truncated" in {notice.rule for notice in notices.notices}
 
 
+@pytest.mark.parametrize(("count", "shown", "more"), [(100, 100, None), (101, 100, 1), (250, 100, 150)])
+def test_settings_beyond_a_hundred_are_counted(count: int, shown: int, more: int | None) -> None:
+    table = busy_step().meta(**{f"setting {i}": i for i in range(count)}).table()
+    figures = part(table, "overview").payloads["configuration"]
+    assert isinstance(figures, Figures)
+    values = {figure.metric.key: figure.value for figure in figures.figures}
+    assert sum(key.startswith("setting ") for key in values) == shown
+    assert values.get("further_settings") == more
+
+
 @pytest.mark.parametrize(("steps", "has_it"), [(1, False), (2, True)])
 def test_one_step_has_no_percentile(steps: int, has_it: bool) -> None:
     builder = trace()

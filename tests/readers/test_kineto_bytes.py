@@ -112,6 +112,14 @@ def test_A9_to_A13_bytes_that_are_not_utf8(bad):
     assert len(trace.name) == 3
 
 
+@pytest.mark.parametrize(("bad", "code"), [(b"\xff\xfe", "bad_utf8"), (rb"\ud800", "lone_surrogate")])
+def test_A9_to_A13_in_an_argument_that_is_not_decoded(bad, code):
+    text = trace_text(op("aten::mm", **{"Input type": ["float@"]})).encode().replace(b"@", bad)
+    trace = read(text)
+    assert issues(trace) == {code: 1}
+    assert "\ufffd" in trace.strings[trace.operators.types[0]]
+
+
 def test_A13_half_a_surrogate_pair():
     assert only_name(raw(r"a\ud800b \ud83d\ude00")) == "a�b 😀"
 

@@ -39,7 +39,7 @@ _ELSEWHERE = (
 )  # fmt: skip
 """Keys whose content stands in other places of the page, or is about the file and not about the run."""
 _MOST = 100
-"""Further settings that are shown."""
+"""Further settings that are shown; beyond them their number."""
 LONGEST = 300
 """Characters of a setting that are shown; metadata is free text and may be anything."""
 
@@ -68,7 +68,11 @@ def _rest(data: Mapping[str, object]) -> list[Figure]:
             {f"{key}.{name}": member for name, member in value.items()} if isinstance(value, dict) else {key: value}
         )
         found += [_setting(name, name[:LONGEST], _text(member)) for name, member in members.items()]
-    return found[:_MOST]
+    if len(found) > _MOST:
+        definition = "Settings of the trace file that are not listed here."
+        more = Metric("further_settings", "Further settings", "count", definition, "the trace file")
+        return [*found[:_MOST], Figure(more, len(found) - _MOST)]
+    return found
 
 
 def _text(value: object) -> str:
