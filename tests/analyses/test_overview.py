@@ -254,6 +254,17 @@ def test_settings_beyond_a_hundred_are_counted(count: int, shown: int, more: int
     assert values.get("further_settings") == more
 
 
+@pytest.mark.parametrize(
+    ("builder", "says"),
+    [(trace().op("aten::mm", 0, 5), True), (trace().python("main", 0, 5), False)],
+    ids=["operator", "none"],
+)
+def test_a_trace_that_cannot_tell_says_nothing_of_input(builder: TraceBuilder, says: bool) -> None:
+    headline = part(builder.table(), "overview").payloads["headline"]
+    assert isinstance(headline, Figures)
+    assert ("waiting_for_input" in {figure.metric.key for figure in headline.figures}) is says
+
+
 @pytest.mark.parametrize(("steps", "has_it"), [(1, False), (2, True)])
 def test_one_step_has_no_percentile(steps: int, has_it: bool) -> None:
     builder = trace()

@@ -81,7 +81,7 @@ class Overview:
         driver = driver_calls(trace, union(steps.host_start_ns, steps.host_end_ns))
         advice = recommendations(Situation(trace, breakdown, with_kernels, driver, kernels))
         payloads: dict[str, Payload] = {
-            "headline": _headline(breakdown, steps.recorded, with_kernels),
+            "headline": _headline(breakdown, steps.recorded, with_kernels, _tells_input(trace)),
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
             "average_step": _average(breakdown, bool(times), "Average step" if steps.recorded else "Whole recording"),
             "recommendations": Notices("recommendations", "Recommendations", "training", advice),
@@ -124,7 +124,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _headline(breakdown: StepShares, recorded: bool, ratios: dict[str, DeviceRatios]) -> Figures:
+def _tells_input(trace: TraceTable) -> bool:
+    """Whether a data loader would show: not in a trace without PyTorch's operators and annotations."""
+    return bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION).any())
+
+
+def _headline(breakdown: StepShares, recorded: bool, ratios: dict[str, DeviceRatios], tells_input: bool) -> Figures:
     total = float(breakdown.total.mean()) if len(breakdown.total) else None
     figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time")]
     if len(breakdown.total) > 1:
@@ -134,7 +139,8 @@ def _headline(breakdown: StepShares, recorded: bool, ratios: dict[str, DeviceRat
         figures.append(
             METRICS.figure("utilization", _mean([ratio.utilization for ratio in ratios.values()]), note=note)
         )
-    figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader")))
+    if tells_input:
+        figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader")))
     if ratios or breakdown.parts["communication"].any():
         figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication")))
     count = len(breakdown.label)
