@@ -405,6 +405,26 @@ def test_steps_on_one_side_only() -> None:
     assert (figures(view)["base_step_ns"], figures(view)["exp_step_ns"]) == (10_000, 15_000)
 
 
+def test_sums_of_unlike_numbers_of_steps_judge_nothing() -> None:
+    base, exp = trace().step(1, 0, 90).op("aten::mm", 0, 80), two_steps(80, 80)
+    view = page(base, exp, per="total")
+    findings = view.payloads["findings"]
+    assert isinstance(findings, Notices)
+    first = findings.notices[0]
+    assert (first.rule, first.severity) == ("unlike_sums", "info")
+    assert "in all" in first.text and "a step" not in first.text and "sums of 1 and 2 steps" in first.text
+    headline = view.payloads["headline"]
+    assert isinstance(headline, Figures)
+    assert [figure.metric.title for figure in headline.figures[:2]] == ["Baseline, all steps", "Experiment, all steps"]
+
+
+def test_sums_of_as_many_steps_are_called_sums() -> None:
+    findings = page(two_steps(50, 50), two_steps(80, 80), per="total").payloads["findings"]
+    assert isinstance(findings, Notices)
+    assert (findings.notices[0].rule, findings.notices[0].severity) == ("slower", "high")
+    assert "{leading_delta_ns} in all. The sum of the steps changed" in findings.notices[0].text
+
+
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_side_that_ends_early_is_said(side: int) -> None:
     whole = two_steps(5, 10)

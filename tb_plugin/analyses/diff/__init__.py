@@ -157,6 +157,11 @@ def _steps(part: Part) -> int:
     return max(len(part.steps if chosen is None else chosen), 1)
 
 
+def _summed(sides: _Sides) -> tuple[int, int] | None:
+    """Of how many steps the times of each side are the sum; None where they are those of one step."""
+    return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
+
+
 def _coverage(sides: _Sides) -> CoverageInfo:
     one, other = sides.base.coverage, sides.exp.coverage
     return CoverageInfo(
@@ -180,16 +185,16 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         "",
         [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
     )
-    payloads["findings"] = findings(sides.base, sides.exp, base, exp)
+    payloads["findings"] = findings(sides.base, sides.exp, base, exp, _summed(sides))
     payloads["call_tree"] = _tree(sides)
     return payloads
 
 
 def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:
-    change = exp.total_ns - base.total_ns
+    change, summed = exp.total_ns - base.total_ns, _summed(sides)
     figures = [
-        METRICS.figure("base_step_ns", base.total_ns, note=_note(sides.base)),
-        METRICS.figure("exp_step_ns", exp.total_ns, note=_note(sides.exp)),
+        METRICS.figure("base_step_ns", base.total_ns, "Baseline, all steps" if summed else "", note=_note(sides.base)),
+        METRICS.figure("exp_step_ns", exp.total_ns, "Experiment, all steps" if summed else "", note=_note(sides.exp)),
         METRICS.figure("delta_step_ns", change),
         METRICS.figure("step_ratio", exp.total_ns / base.total_ns if base.total_ns else None),
     ]
@@ -215,7 +220,7 @@ def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
     ]
     return Breakdown(
         name="waterfall",
-        title="From the baseline's step to the experiment's",
+        title="From the baseline's step to the experiment's" if _summed(sides) is None else "From baseline to experiment",
         subtitle=f"{window}; the parts sum exactly",
         unit="ns",
         total=exp.total_ns - base.total_ns,

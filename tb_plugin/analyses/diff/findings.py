@@ -18,11 +18,16 @@ AGAINST_FROM = 0.5
 """A part that changed the other way is named from this share of the leading part's change on."""
 
 
-def findings(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> Notices:
-    """Returns the leading part first, then what makes the comparison unfair."""
+def findings(
+    base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None, summed: tuple[int, int] | None
+) -> Notices:
+    """Returns the leading part first, then what makes the comparison unfair.
+
+    ``summed`` says of how many steps each time is the sum; None where it is that of one step.
+    """
     notices = []
     if base_step is not None and exp_step is not None:
-        notices.append(_leading(base_step, exp_step))
+        notices.append(_leading(base_step, exp_step, summed))
     notices += _unlike(base, exp)
     return Notices("findings", "Findings", "training", notices)
 
@@ -53,8 +58,12 @@ def _settings(part: Part) -> dict[str, str]:
     return found
 
 
-def _leading(base: StepTime, exp: StepTime) -> Notice:
-    """The part with the largest change in the direction of the whole."""
+def _leading(base: StepTime, exp: StepTime, summed: tuple[int, int] | None) -> Notice:
+    """The part with the largest change in the direction of the whole. Sums of unlike numbers of steps judge nothing."""
+    each = "a step" if summed is None else "in all"
+    whole = "The whole step" if summed is None else "The sum of the steps"
+    times = "The step times" if summed is None else "The sums of the steps"
+    unlike = f" They are sums of {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
     parts = difference(base, exp)
     total = exp.total_ns - base.total_ns
     share = total / base.total_ns if base.total_ns else 0.0
@@ -70,22 +79,24 @@ def _leading(base: StepTime, exp: StepTime) -> Notice:
             METRICS.figure("opposite_delta_ns", parts[against]),
         ]
     if abs(share) < SAME_BELOW:
-        text = "The step times differ by {delta_step_ns}, less than 1 %."
+        text = f"{times} differ by {{delta_step_ns}}, less than 1 %.{unlike}"
         if opposite:
             text += (
-                " Two changes cancel: {leading_part} {leading_delta_ns} and {opposite_part} {opposite_delta_ns} a step."
+                " Two changes cancel: {leading_part} {leading_delta_ns} and {opposite_part} {opposite_delta_ns} "
+                f"{each}."
             )
             return Notice(
                 "same_step_time", "info", text, "", [change, *leading, *opposite], "delta_step_ns", SAME_BELOW
             )
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
-    severity: Severity = "info" if total < 0 else "high" if share > HIGH_FROM else "medium"
+    severity: Severity = "info" if total < 0 or unlike else "high" if share > HIGH_FROM else "medium"
+    rule = "unlike_sums" if unlike else "slower" if total > 0 else "faster"
     return Notice(
-        "slower" if total > 0 else "faster",
+        rule,
         severity,
-        "{leading_part} leads: {leading_delta_ns} a step. "
+        f"{{leading_part}} leads: {{leading_delta_ns}} {each}. "
         + ("Against it {opposite_part}: {opposite_delta_ns}. " if opposite else "")
-        + "The whole step changed by {delta_step_ns}.",
+        + f"{whole} changed by {{delta_step_ns}}.{unlike}",
         "",
         [*leading, change, *opposite],
         "leading_delta_ns",
