@@ -10,10 +10,10 @@ import numpy.typing as npt
 from tb_plugin.analyses.metrics import SHARED
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import Ranges, covered_before, measure
+from tb_plugin.trace.intervals import Ranges, covered_before, measure, union
 from tb_plugin.trace.recorder import Recorder
 from tb_plugin.trace.schema import MISSING, CallRole
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.table import Steps, TraceTable
 from tb_plugin.trace.tree import nest
 
 Int64 = npt.NDArray[np.int64]
@@ -56,8 +56,13 @@ class DriverCalls:
         return self.malloc_ns + self.free_ns - self.setup_ns
 
 
+def step_time(steps: Steps) -> Ranges:
+    """Returns when the host was in these steps; in a recording without steps, which counts as one, all of it."""
+    return union(steps.host_start_ns, steps.host_end_ns) if steps.recorded else union(steps.start_ns, steps.end_ns)
+
+
 def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
-    """Calls that begin in these ranges of host time."""
+    """Returns the calls that begin in these ranges of host time."""
     gets, gives_back = (
         trace.calls_that(CallRole.ALLOCATE, CallRole.MAP),
         trace.calls_that(CallRole.FREE, CallRole.UNMAP),

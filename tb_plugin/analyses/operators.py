@@ -116,7 +116,7 @@ class Operators:
         payloads = _donuts(frames["operators"], has_device)
         return Part(
             coverage=selection.coverage,
-            facts={"operators.calls": len(calls.row), "operators.names": frames["operators"].data.num_rows},
+            facts={"operators.calls": len(calls.row), "operators.names": len(np.unique(trace.name[calls.row]))},
             frames=frames,
             payloads=payloads,
             layout=(*payloads, "operators"),

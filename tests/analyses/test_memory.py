@@ -292,6 +292,16 @@ def test_driver_calls_inside_steps() -> None:
     assert not host.payloads["advice"].notices, "the host has no driver"
 
 
+def test_without_steps_the_share_is_that_of_the_whole_recording() -> None:
+    """The host is done long before the device is; a call after the last operator counts too."""
+    builder = (
+        trace().device(0).op("aten::mm", 0, 100).launches(kernel("gemm", 900, at=50)).call(150, 19, name="cudaMalloc")
+    )
+    (notice,) = driver_notices(builder.table(), "overview", "recommendations", None)
+    assert {f.metric.key: f.value for f in notice.figures}["driver_memory_ratio"] == 19 / 950
+    assert notice.severity == "low"
+
+
 def driver_notices(table: TraceTable, view: str, payload: str, steps: tuple[str, ...] | None) -> list[Any]:
     notices: Any = part(table, view, steps).payloads[payload]
     return [n for n in notices.notices if n.rule == "driver_memory_calls"]

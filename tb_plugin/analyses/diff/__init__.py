@@ -220,7 +220,9 @@ def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
     ]
     return Breakdown(
         name="waterfall",
-        title="From the baseline's step to the experiment's" if _summed(sides) is None else "From baseline to experiment",
+        title="From the baseline's step to the experiment's"
+        if _summed(sides) is None
+        else "From baseline to experiment",
         subtitle=f"{window}; the parts sum exactly",
         unit="ns",
         total=exp.total_ns - base.total_ns,

@@ -19,7 +19,7 @@ from tb_plugin.analyses.base import (
     answer_view,
     whole_number,
 )
-from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls
+from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
@@ -28,7 +28,7 @@ from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
-from tb_plugin.trace.intervals import intersect, union
+from tb_plugin.trace.intervals import intersect
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
 
@@ -118,7 +118,6 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
     owners, every, blocks = _records(trace)
     devices = _chosen(every, params.get("device"))
     scene = Scene(trace, owners, window_of(trace, params))
-    steps = union(trace.steps.host_start_ns, trace.steps.host_end_ns)
     frames = {
         "memory_operators": operator_frame(scene, devices),
         "memory_events": block_frame(scene.window, blocks, devices),
@@ -129,7 +128,7 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
         every=every,
         devices=devices,
         frames=frames,
-        calls=driver_calls(trace, intersect(steps, scene.window.parts)),
+        calls=driver_calls(trace, intersect(step_time(trace.steps), scene.window.parts)),
     )
 
 

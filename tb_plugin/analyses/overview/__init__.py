@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.driver_calls import driver_calls
+from tb_plugin.analyses.driver_calls import driver_calls, step_time
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime, device_ratios, device_time
@@ -31,7 +31,6 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
-from tb_plugin.trace.intervals import union
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -78,7 +77,7 @@ class Overview:
         kernels = selection.of(trace, EventKind.KERNEL)
         ratios = {d.id: device_ratios(trace, i, window, kernels) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
-        driver = driver_calls(trace, union(steps.host_start_ns, steps.host_end_ns))
+        driver = driver_calls(trace, step_time(steps))
         advice = recommendations(Situation(trace, breakdown, with_kernels, driver, kernels))
         payloads: dict[str, Payload] = {
             "headline": _headline(breakdown, steps.recorded, with_kernels, _tells_input(trace)),
