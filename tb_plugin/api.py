@@ -165,7 +165,10 @@ class OpenProfile:
         return frame
 
     def events(self) -> pd.DataFrame:
-        """Returns all duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows, -1 = none.
+        """Returns all duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows.
+
+        -1 stands for none, or for a number that was not recorded. ``self_ns`` is the duration less the operators, modules
+        and runtime calls nested directly in an operator, module or runtime call; of other events it is the duration.
 
         Raises MissingPackage without pandas.
         """
