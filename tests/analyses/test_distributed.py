@@ -683,6 +683,15 @@ def test_a_trace_beside_the_ranks_is_no_rank() -> None:
     assert set(findings([ranks[0], *stranger])) == {"one_worker", "no_rank"}
 
 
+def test_means_are_over_calls() -> None:
+    rows = [row for row in table_of(synthetic(), "operations") if row["calls"] > 1]
+    assert rows
+    for row in rows:
+        assert row["mean_comm_bytes"] * row["calls"] == pytest.approx(row["comm_bytes"])
+        assert row["mean_latency_ns"] * row["calls"] == pytest.approx(row["latency_ns"])
+        assert row["mean_transfer_ns"] * row["matched"] == pytest.approx(row["transfer_ns"])
+
+
 def test_where_nothing_matches_no_share_waits() -> None:
     parts = [part_of("rank0", [call("all_reduce", 0, 30)], 4), part_of("rank1", [call("broadcast", 50, 30)], 4)]
     headline = view_of(parts).payloads["headline"]

@@ -8,7 +8,7 @@ import pytest
 
 from tb_plugin.trace.schema import EventKind
 
-from .sources import issues, kinds, names, op, read_events
+from .sources import issues, kinds, names, op, read, read_events, trace_text
 
 K = EventKind
 
@@ -380,3 +380,24 @@ def test_devices_match_their_properties_by_id():
     assert (trace.devices[0].vendor, trace.devices[0].capability, trace.devices[0].sm_count) == ("cuda", "9.0", 132)
     assert trace.device.tolist() == [0, 1, -1]
     assert trace.base_time_ns == 1790857026000000000
+
+
+@pytest.mark.parametrize("chunk_bytes", [300, 1 << 20])
+def test_marks_keep_the_shapes_of_a_chunk_that_is_gone(chunk_bytes):
+    """A begin mark waits for its end while the buffer that it was decoded from is written anew."""
+    begin = {
+        "ph": "B",
+        "cat": "cpu_op",
+        "name": "aten::mm",
+        "pid": 1,
+        "tid": 1,
+        "ts": 1,
+        "args": {"Input Dims": [[3, 5], [5, 7]]},
+    }
+    between = [op(f"aten::op{i}", ts=10 + i, tid=2, **{"Input Dims": [[i, i]]}) for i in range(50)]
+    text = trace_text(begin, *between, {"ph": "E", "pid": 1, "tid": 1, "ts": 500})
+    trace = read(text, chunk_bytes)
+    shapes = dict(zip(trace.operators.row.tolist(), trace.operators.shapes.tolist(), strict=True))
+    row = names(trace).index("aten::mm")
+    assert trace.strings[shapes[row]] == "[[3, 5], [5, 7]]"
+    assert trace.operators.types.tolist() == [-1] * len(shapes), "nobody stated any"

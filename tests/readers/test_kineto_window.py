@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.readers.kineto.survey import _Bounds
 from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.order import touching
+from tb_plugin.trace.order import LONG, touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.trace.table import TraceTable, Window
 from tb_plugin.trace.window import Asked, Survey, choose, parse_window
@@ -232,3 +233,10 @@ def test_no_list_no_survey():
         survey_of(b'[{"a": 1}]')
     empty = survey_of(b'{"traceEvents": []}')
     assert (empty.origin_ns, empty.end_ns, empty.cell_ns) == (0, 0, ())
+
+
+@pytest.mark.parametrize(("median", "first"), [(LONG - 1, -5), (LONG, -5), (LONG + 1, 7)])
+def test_times_before_zero_count_where_most_begin_within_a_day_of_it(median: int, first: int) -> None:
+    bounds = _Bounds()
+    bounds.add(np.array([-5, 7]), np.array([-1, 9]))
+    assert bounds.take(median) == (first, 9)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.trace.tree import inherit, innermost, nest, self_time
+from tb_plugin.trace.tree import inherit, innermost, nest, self_time, side_by_side
 
 Events = list[tuple[int, int]]
 
@@ -199,3 +199,13 @@ def test_crossing_events_are_what_a_look_at_all_of_them_finds(seed: int) -> None
     start, length = rng.integers(0, 30, 25), rng.integers(0, 20, 25)
     events = sorted(zip(start.tolist(), (start + length).tolist(), strict=True), key=lambda e: (e[0], e[0] - e[1]))
     assert nested(events) == naive_crossing(events)
+
+
+@pytest.mark.parametrize("century", [1, 3 * 10**18], ids=["a moment", "a century"])
+@pytest.mark.parametrize("tracks", [2, 5_000])
+def test_tracks_lie_behind_each_other_on_one_axis(century: int, tracks: int) -> None:
+    """Also where no 64 bits hold all tracks of such a length end to end."""
+    track = np.repeat(np.arange(tracks), 3)
+    time = np.tile(np.array([-century, 0, century], np.int64), tracks)
+    axis, again = side_by_side((track, time), (track[::-1], time[::-1]))
+    assert (np.diff(axis) > 0).all() and (again[::-1] == axis).all()
