@@ -69,6 +69,15 @@ def test_header_larger_than_the_buffer(chunk_bytes):
     assert trace.devices[0].has_matrix_unit
 
 
+@pytest.mark.parametrize(("room", "kept"), [(4, {"a", "b"}), (3, {"a"}), (2, {"b"})])
+def test_metadata_of_very_many_values_is_kept_as_far_as_there_is_room(monkeypatch, room, kept):
+    """``a`` counts as three values, ``b`` as one."""
+    monkeypatch.setattr("tb_plugin.readers.chrome.document.MAX_METADATA_VALUES", room)
+    trace = read('{"a": [1, 2, 3], "b": [4], "traceEvents": [%s]}' % EVENT)
+    assert set(trace.metadata) == kept
+    assert ("metadata_too_large" in issues(trace)) is (len(kept) < 2)
+
+
 def test_insane_header_is_dropped_and_reported(monkeypatch):
     monkeypatch.setattr("tb_plugin.readers.chrome.document.MAX_METADATA_BYTES", 10_000)
     trace = read('{"big": "%s", "traceEvents": [%s], "end": 1}' % ("x" * 100_000, EVENT), 1024)

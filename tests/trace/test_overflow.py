@@ -69,6 +69,14 @@ def test_the_boundary_is_ten_times_everything_else() -> None:
     assert durations(long(200_000.001)) == [10, 5]
 
 
+def test_it_is_how_long_work_takes_and_not_when_it_ends() -> None:
+    """Everything else takes 20 ms; 195 ms from the middle on end after 200 ms."""
+    builder = (
+        trace().op("aten::mm", 0, 20_000).launches(kernel("k", 195_000, 10_000)).launches(kernel("k", 5, 10_010), at=1)
+    )
+    assert durations(builder) == [195_000, 5]
+
+
 def test_other_streams_do_not_contradict() -> None:
     builder = launched((0, 2 * SECOND)).launches(kernel("k", 5, 10, stream=8), at=1)
     assert durations(builder) == [2 * SECOND, 5]
