@@ -233,3 +233,10 @@ def test_everything_recorded_is_told() -> None:
     assert about(table, named(table, "ncclKernel"))["event"]["stream"] == "7"
     called = about(table, named(table, "f"))["event"]
     assert (called["python_id"], called["python_parent_id"]) == ("4", "3")
+
+
+def test_the_first_correlation_is_one() -> None:
+    table = trace().op("aten::mm", 0, 9).on_device(kernel("gemm", 5, 2), corr=1).table()
+    row = int(np.flatnonzero(table.device >= 0)[0])
+    event: Any = part(table, "events", extra=(("event", str(row)),)).payloads["event"]
+    assert {figure.metric.key: figure.value for figure in event.figures}["correlation"] == "1"

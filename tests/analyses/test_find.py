@@ -240,3 +240,10 @@ def test_any_search_recounted(drawn: list[tuple[int, int, str]], search: str, pl
         builder.op(text + "b", at, dur, stack=text if dur % 2 else None)
     table = builder.table()
     assert_recounted(table, recount(table), search, place)
+
+
+def test_a_number_is_found_among_arguments_of_any_name() -> None:
+    table = trace().op("aten::mm", 0, 5, num_warps=8, backend="8 of them").op("aten::add", 10, 5, num_warps=16).table()
+    assert hits(table, "16", **{"in": "args"}) == ["aten::add"]
+    assert hits(table, "8", **{"in": "all"}) == ["aten::mm"]
+    assert hits(table, "16") == []

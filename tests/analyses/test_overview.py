@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analyses.base import rows_of
-from tb_plugin.payloads import Figures
+from tb_plugin.payloads import Breakdown, Figures
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, part, trace
 
 
@@ -263,6 +263,14 @@ def test_a_trace_that_cannot_tell_says_nothing_of_input(builder: TraceBuilder, s
     headline = part(builder.table(), "overview").payloads["headline"]
     assert isinstance(headline, Figures)
     assert ("waiting_for_input" in {figure.metric.key for figure in headline.figures}) is says
+
+
+def test_the_average_step_is_one_of_them() -> None:
+    builder = trace().step(0, 0, 100).op("aten::mm", 0, 60).step(1, 100, 50).op("aten::mm", 100, 20)
+    average = part(builder.table(), "overview").payloads["average_step"]
+    assert isinstance(average, Breakdown)
+    assert average.total == 75_000
+    assert {slice.category: slice.value for slice in average.parts} == {"dataloader": 0, "cpu": 40_000, "other": 35_000}
 
 
 @pytest.mark.parametrize(("steps", "has_it"), [(1, False), (2, True)])

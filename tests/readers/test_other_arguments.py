@@ -53,6 +53,15 @@ def test_names_types_and_rows() -> None:
     assert trace.report.issues == ()
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(127, "int8"), (128, "int16"), (-128, "int8"), (-129, "int16"), (2**31 - 1, "int32"), (2**31, "int64")],
+)
+def test_whole_numbers_are_kept_as_narrow_as_they_fit(value: int, dtype: str) -> None:
+    (column,) = [column for column in read_events(op("a", 1, x=value)).others if column.key == "x"]
+    assert (column.value.dtype.name, column.value.tolist()) == (dtype, [value])
+
+
 def test_waits_name_what_they_wait_for() -> None:
     sync = op("Stream Wait Event", 1, 1, cat="cuda_sync", pid=0, tid=7, stream=32, cuda_sync_kind="Stream Wait Event",
               wait_on_stream=-1, wait_on_cuda_event_record_corr_id=31)  # fmt: skip
