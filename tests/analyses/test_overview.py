@@ -265,6 +265,12 @@ def test_a_trace_that_cannot_tell_says_nothing_of_input(builder: TraceBuilder, s
     assert ("waiting_for_input" in {figure.metric.key for figure in headline.figures}) is says
 
 
+def test_settings_keep_their_letters() -> None:
+    figures = part(busy_step().meta(note=["größer", 1]).table(), "overview").payloads["configuration"]
+    assert isinstance(figures, Figures)
+    assert {figure.metric.key: figure.value for figure in figures.figures}["note"] == '["größer", 1]'
+
+
 def test_the_average_step_is_one_of_them() -> None:
     builder = trace().step(0, 0, 100).op("aten::mm", 0, 60).step(1, 100, 50).op("aten::mm", 100, 20)
     average = part(builder.table(), "overview").payloads["average_step"]
