@@ -783,6 +783,12 @@ def test_numbers_that_are_no_message_are_unknown() -> None:
         assert (row["elements"], row["comm_bytes"]) == (None, None)
 
 
+def test_an_empty_message_is_one_of_no_bytes() -> None:
+    parts = parts_of({"rank0": trace().step(0, 0, 100).op("gloo:all_reduce", 0, 9, 1, shapes=[[0]], **FLOAT).table()})
+    (row,) = table_of(parts, "collectives")
+    assert (row["elements"], row["comm_bytes"]) == (0, 0)
+
+
 FLOAT: dict[str, Any] = {"Input type": ["float"]}
 
 

@@ -240,3 +240,13 @@ def test_times_before_zero_count_where_most_begin_within_a_day_of_it(median: int
     bounds = _Bounds()
     bounds.add(np.array([-5, 7]), np.array([-1, 9]))
     assert bounds.take(median) == (first, 9)
+
+
+@pytest.mark.parametrize(("steps", "more"), [(20, ""), (21, ", ...")])
+def test_of_many_steps_some_are_named(steps: int, more: str) -> None:
+    builder = trace()
+    for i in range(steps):
+        builder.step(i, at=10 * i, dur=10).op("aten::mm", 10 * i, 5)
+    with pytest.raises(BadRequest) as refused:
+        choose(survey_of(builder.bytes()), parse_window("99"), EVERYTHING, 0, 0)
+    assert refused.value.do == f"It has: {', '.join(map(str, range(20)))}{more}."
