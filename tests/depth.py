@@ -24,7 +24,7 @@ needs_time = pytest.mark.skipif(DEPTH == "quick", reason="make quick leaves out 
 """For tests on recordings and on inputs of many megabytes."""
 
 # Machines that run these tests are shared and slow: a deadline would measure them.
-for name, count in (("quick", 20), ("suite", 100), ("deep", 500)):
+for name, count in (("quick", 20), ("suite", 50), ("deep", 500)):
     settings.register_profile(
         name,
         max_examples=count,
@@ -37,7 +37,7 @@ settings.load_profile(DEPTH)
 
 
 def examples(suite: int, deep: int) -> settings:
-    """The decorator of a property that is too heavy for the hundred examples that others get."""
+    """The decorator of a property that is too heavy for the fifty examples that others get."""
     return settings(max_examples={"quick": min(suite, 10), "suite": suite, "deep": deep}[DEPTH])
 
 

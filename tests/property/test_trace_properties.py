@@ -22,7 +22,7 @@ from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, read, rows, trace
 from tests.conftest import SAMPLES
-from tests.depth import examples, needs_time
+from tests.depth import DEEP, examples, needs_time
 
 BREAKDOWN = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 NAMES = ("aten::mm", "aten::add", "nccl:all_reduce", "enumerate(DataLoader)#x.__next__", "f")
@@ -179,7 +179,7 @@ def small_file() -> bytes:
 def test_a_file_cut_anywhere_still_reports(small_file: bytes, compressed: bool) -> None:
     whole = gzip.compress(small_file) if compressed else small_file
     events = len(model(whole))
-    cuts = random.Random(7).sample(range(len(whole)), min(400, len(whole)))
+    cuts = random.Random(7).sample(range(len(whole)), min(1_000 if DEEP else 150, len(whole)))
     read_any = 0
     for cut in cuts:
         try:
