@@ -13,6 +13,8 @@ from tests.browser.picture import MARK, Picture, Point, figure, whole
 RUN = "synthetic_gpu"
 CHARTS = 3
 
+EVENT_IS_NOT = "(old) => (location.hash.match(/torch_trace\\.event=([^&]*)/)?.[1] ?? '') !== old"
+
 
 def kernel_of_the_forward(address: str) -> dict[str, object]:
     """The longest kernel of an operator of the main thread, where Python was recorded."""
@@ -139,7 +141,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
     for place in order:
         before = tab.state().get("event")
         frame.get_by_role("button", name="Next hit").click()
-        tab.page.wait_for_function("(old) => !location.hash.includes(`p.torch_trace.event=${old}`)", arg=before or "")
+        tab.page.wait_for_function(EVENT_IS_NOT, arg=before or "")
         tab.page.wait_for_function(
             "(event) => location.hash.includes(`p.torch_trace.event=${event}`)", arg=hits[place]["event"]
         )
