@@ -31,6 +31,7 @@ TESTS = (
     "tests/storage/test_files.py", "tests/storage/test_cache.py",
 )  # fmt: skip
 """Without the emulators and the browser, which test what is not in the matrix."""
+_PYTEST = "-m pytest -p no:cacheprovider -q --numprocesses auto --maxprocesses 8 --dist loadscope".split()
 _SHOWN = ("tensorboard", "numpy", "pyarrow", "msgspec", "isal", "fsspec", "pandas", "rich", "werkzeug")
 
 
@@ -121,19 +122,7 @@ def main() -> int:
             continue
         listed = subprocess.check_output([python, "-m", "pip", "freeze", "--disable-pip-version-check"], text=True)
         versions = dict(line.split("==") for line in listed.lower().splitlines() if "==" in line)
-        command = [
-            python,
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            "-q",
-            "--numprocesses",
-            "auto",
-            "--maxprocesses",
-            "8",
-        ]
-        done = subprocess.run([*command, "--dist", "loadscope", *arguments.tests], cwd=ROOT)
+        done = subprocess.run([python, *_PYTEST, *arguments.tests], cwd=ROOT)
         failed |= done.returncode != 0
         outcome = "passed" if done.returncode == 0 else "FAILED"
         shown = ", ".join(f"{name} {versions.get(name, '?')}" for name in _SHOWN)

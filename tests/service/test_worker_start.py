@@ -50,7 +50,7 @@ def test_a_script_beside_the_traces_lends_the_worker_nothing(traps):
         (traps / f"{name}.py").unlink()  # would end the script itself
     script = traps / "script.py"
     script.write_text(
-        f"import sys\nhere = sys.path.pop(0)\nsys.path.append({str(ROOT)!r})\nfrom tb_plugin.service.pool import Pool\n"
+        f"import sys\nhere = sys.path.pop(0)\nsys.path.insert(0, {str(ROOT)!r})\nfrom tb_plugin.service.pool import Pool\n"
         "from tests.service.fakes import Packer\nsys.path.insert(0, here)\n"
         "print(Pool(1).submit(Packer()).future.result(60))\n"
     )
