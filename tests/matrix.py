@@ -31,7 +31,19 @@ TESTS = (
     "tests/storage/test_files.py", "tests/storage/test_cache.py",
 )  # fmt: skip
 """Without the emulators and the browser, which test what is not in the matrix."""
-_PYTEST = "-m pytest -p no:cacheprovider -q --numprocesses auto --maxprocesses 8 --dist loadscope".split()
+_PYTEST = [
+    "-m",
+    "pytest",
+    "-p",
+    "no:cacheprovider",
+    "-q",
+    "--numprocesses",
+    "auto",
+    "--maxprocesses",
+    "8",
+    "--dist",
+    "loadscope",
+]
 _SHOWN = ("tensorboard", "numpy", "pyarrow", "msgspec", "isal", "fsspec", "pandas", "rich", "werkzeug")
 
 

@@ -74,6 +74,9 @@ def test_http_with_a_real_worker(opened):
         ("market", ["monday"]),
         ("training", ["w0"]),
     ]
+    view = get("view/listed?run=market").get_json()
+    assert [figure["value"] for figure in view["payloads"]["total"]["figures"]] == [10]
+    assert view["payloads"]["numbers"]["rows"] == ROWS
     profile = get("profile?run=market").get_json()
     assert (profile["model"], profile["default_view"], profile["features"]) == ("numbers", "listed", [])
     assert [(view["id"], view["available"], view["group"]) for view in profile["views"]] == [
@@ -81,9 +84,6 @@ def test_http_with_a_real_worker(opened):
         ("shares", True, "Work"),
     ]
     assert profile["steps"] == [] and profile["read"]["records"] == ""
-    view = get("view/listed?run=market").get_json()
-    assert [figure["value"] for figure in view["payloads"]["total"]["figures"]] == [10]
-    assert view["payloads"]["numbers"]["rows"] == ROWS
     table = get("table/listed/numbers?run=market&sort=toy_value").get_json()
     assert [row["toy_value"] for row in table["rows"]] == [5, 3, 2]
     csv = get("table/shares/shares?run=market&format=csv").get_data(as_text=True)
