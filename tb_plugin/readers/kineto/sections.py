@@ -1,7 +1,8 @@
 """Arguments of one chunk's events to section columns.
 
 ``used`` names the fields of ``Args`` that any event of the file has stated so far: no others are looked at. A column that
-nobody in the chunk has is skipped after one cheap look.
+nobody in the chunk has is skipped after one cheap look. Every list is spelled out: a comprehension reads an attribute in
+less than half of the time that a table of fields and ``attrgetter`` would take.
 """
 
 from __future__ import annotations
