@@ -86,7 +86,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class _Standing:
+class Standing:
     """Where a profile stands; replaced as a whole, so that who reads it sees what belongs together."""
 
     state: State = "found"
@@ -99,6 +99,13 @@ class _Standing:
     path: str = ""
     """The column file that was ready last."""
 
+    @property
+    def fraction(self) -> float:
+        """Returns how much of the file is read, 0..1; of a remote file, copying is the first half."""
+        if self.state == "ready":
+            return 1.0
+        return 0.0 if self.load is None else self.load.fraction
+
 
 class Entry:
     """One profile, or one window of it, and its state. Only the methods that say so change it; any thread may."""
@@ -110,7 +117,7 @@ class Entry:
         self._windows: dict[str, Entry] = {}
         self._changes = Changes() if changes is None else changes
         self._lock = threading.Lock()
-        self._now = _Standing()
+        self._now = Standing()
         self._gone = self._vanished = False
         self._need_bytes = 0
         self._polled = 0.0
@@ -124,6 +131,11 @@ class Entry:
     def key(self) -> tuple[str, str, str]:
         """Returns run, worker, span."""
         return (self._found.run, self._found.worker, self._found.span)
+
+    @property
+    def now(self) -> Standing:
+        """Returns where it stands. Two things that must fit each other are taken from one answer of this."""
+        return self._now
 
     @property
     def state(self) -> State:
@@ -173,17 +185,12 @@ class Entry:
 
     @property
     def fraction(self) -> float:
-        """Returns how much of the file is read, 0..1; of a remote file, copying is the first half."""
-        now = self._now
-        if now.state == "ready":
-            return 1.0
-        return 0.0 if now.load is None else now.load.fraction
+        """Returns that of where it stands."""
+        return self._now.fraction
 
-    @property
-    def progress(self) -> Progress:
-        """Returns that of the stage that loading is in."""
-        load = self._now.load
-        return (load and load.progress) or Progress(WAITING, since=self._polled)
+    def progress(self, now: Standing) -> Progress:
+        """Returns that of the stage that loading is in, at that standing."""
+        return (now.load and now.load.progress) or Progress(WAITING, since=self._polled)
 
     def at(self, window: str) -> Entry:
         """Returns the entry of a window; the profile's own for none. Of many windows the first that rest are forgotten."""
@@ -222,15 +229,15 @@ class Entry:
 
     def settle(self, load: Load, summary: Summary, path: str) -> bool:
         """Goes from ``loading`` to ``ready``. Returns False, and changes nothing, when another load is under way or none."""
-        return self._end(load, _Standing("ready", None, None, summary, path))
+        return self._end(load, Standing("ready", None, None, summary, path))
 
     def fail(self, load: Load, problem: UserError) -> bool:
         """Goes from ``loading`` to ``failed``, until its file changes or somebody says ``forgive``. Returns as ``settle``."""
-        return self._end(load, _Standing("failed", None, problem, None, self._now.path))
+        return self._end(load, Standing("failed", None, problem, None, self._now.path))
 
     def release(self, load: Load | None) -> bool:
         """Goes from ``loading`` back to ``found``: whoever asks begins again. Returns as ``settle``."""
-        return load is not None and self._end(load, _Standing(path=self._now.path))
+        return load is not None and self._end(load, Standing(path=self._now.path))
 
     def lose(self) -> str:
         """Goes from ``ready`` to ``found``: its columns are gone or damaged. Returns their path; "" when it was not ready."""
@@ -264,7 +271,7 @@ class Entry:
             self._vanished = True
             self._changes.note()
 
-    def _end(self, load: Load, standing: _Standing) -> bool:
+    def _end(self, load: Load, standing: Standing) -> bool:
         with self._lock:
             if self._now.load is not load:
                 return False
@@ -277,6 +284,6 @@ class Entry:
         with self._lock:
             if self._now.state != state:
                 return False
-            self._now = _Standing(path=self._now.path)
+            self._now = Standing(path=self._now.path)
         self._changes.note()
         return True

@@ -112,9 +112,9 @@ class Workspace:
         """Tiles of the timeline as a gzipped Arrow stream; the Profile when it is not loaded yet. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return _payload(entry)
+            return _later(entry)
         answer = self._run(entry, AskTiles(file_of(entry), level, tuple(wanted)))
-        return _payload(entry) if answer is None else answer
+        return _later(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """Returns all matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""
@@ -164,13 +164,13 @@ class Workspace:
         """Returns the events of a window as Chrome JSON; the Profile when it is not loaded yet. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return _payload(entry)
+            return _later(entry)
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
         write = partial(WriteWindow, file_of(entry), start_ns, end_ns)
         path = self._written(entry, key, ".json.gz", write, heavy=True)
         if path is None:
-            return _payload(entry)
+            return _later(entry)
         return Download(f"{entry.found.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
@@ -178,12 +178,12 @@ class Workspace:
         choice = choice_of(params)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return _payload(entry)
+            return _later(entry)
         params = replace(params, steps=_steps(entry, steps))
         key = f"stacks|{entry.path}|{params.steps}|{choice}|{form}"
         path = self._written(entry, key, ".stacks.gz", partial(WriteStacks, file_of(entry), params, form))
         if path is None:
-            return _payload(entry)
+            return _later(entry)
         name = f"{entry.found.stem}.{choice.weight}{SUFFIXES[form]}"
         return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
 
@@ -212,7 +212,7 @@ class Workspace:
         """
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return _payload(entry)
+            return _later(entry)
         found, file = entry.found, entry.found.files[0]
         # What was loaded stays usable while its store is away.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
@@ -246,9 +246,9 @@ class Workspace:
         entry = self.catalog.find(place)
         registry.analysis_named(view_id, registry.model_of(entry.found.reader))
         if self._loader.ready(entry).summary is None:
-            return _payload(entry)
+            return _later(entry)
         answer = self._run(entry, ask[0](file_of(entry), view_id, replace(params, steps=_steps(entry, steps))))
-        return _payload(entry) if answer is None else answer
+        return _later(entry) if answer is None else answer
 
     def _waited(self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str) -> bytes:
         answer = self._of_several(ask, place, analysis, params, steps, wait=True)
@@ -358,22 +358,32 @@ def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
     return [ViewInfo(each.id, each.title, True, group=each.traits.group) for each in shown if not each.traits.hidden]
 
 
+def _later(entry: Entry) -> Profile:
+    """The state of a profile that could not answer a moment ago.
+
+    What was read, or failed, since then is told as loading: whoever asked asks again, and ``ready`` means an answer.
+    """
+    profile = _payload(entry)
+    return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
+
+
 def _payload(entry: Entry) -> Profile:
-    summary, progress = entry.summary, entry.progress
+    now = entry.now
+    summary, stage = now.summary, entry.progress(now)
     model = registry.model_of(entry.found.reader)
     return Profile(
         run=entry.found.run,
         worker=entry.found.worker,
         span=entry.found.span,
-        state=entry.state,
-        fraction=entry.fraction,
-        events_read=summary.read.events_seen if summary else progress.events,
-        problem=problem_of(entry.problem) if entry.problem else None,
+        state=now.state,
+        fraction=now.fraction,
+        events_read=summary.read.events_seen if summary else stage.events,
+        problem=problem_of(now.problem) if now.problem else None,
         views=summary.views if summary else _expected(model),
         steps=summary.steps if summary else [],
         read=summary.read if summary else None,
         data_notice_count=summary.data_notice_count if summary else 0,
-        loading=_loading(progress) if entry.state == "loading" else None,
+        loading=_loading(stage) if now.state == "loading" else None,
         window=summary.window if summary else None,
         model=model.id,
         default_view=model.default_view,

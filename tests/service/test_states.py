@@ -120,12 +120,12 @@ def test_a_file_that_is_away_comes_back(entry):
 
 def test_a_copy_is_the_first_half(entry):
     load = entry.begin()
-    assert (entry.progress.stage, entry.fraction) == ("waiting", 0.0)
+    assert (entry.progress(entry.now).stage, entry.fraction) == ("waiting", 0.0)
     load.copying(Progress("copying", 0.5))
-    assert (entry.progress.stage, entry.fraction) == ("copying", 0.25)
+    assert (entry.progress(entry.now).stage, entry.fraction) == ("copying", 0.25)
     load.copying(Progress("copying", 1.0))
     load.reading(SimpleNamespace(fraction=0.5, progress=Progress("reading", 0.5)), "columns", is_part=False)
-    assert (entry.progress.stage, entry.fraction) == ("reading", 0.75)
+    assert (entry.progress(entry.now).stage, entry.fraction) == ("reading", 0.75)
 
 
 def test_every_change_is_counted_once_and_nothing_else():

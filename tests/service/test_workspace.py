@@ -16,6 +16,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest, Cancelled, NotFound, StorageError, UnreadableTrace, WorkerDied
 from tb_plugin.payloads import Profile
 from tb_plugin.service import loader
+from tb_plugin.service import workspace as workspace_module
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace
@@ -262,6 +263,34 @@ def test_new_and_vanished_files_appear_by_themselves(tmp_path, opened):
     assert until(lambda: workers() == ["b"])
     with pytest.raises(NotFound):
         workspace.profile(Place(worker="a"))
+
+
+@pytest.mark.parametrize("ends", ["ready", "failed"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda space: space.view(Place(), "overview", Params()),
+        lambda space: space.tiles(Place(), 0, []),
+        lambda space: space.window(Place()),
+        lambda space: space.stacks(Place(), Params(), "folded"),
+        lambda space: space.original(Place()),
+    ],
+    ids=["view", "tiles", "window", "stacks", "original"],
+)
+def test_what_ends_while_a_question_is_turned_away_is_told_as_loading(tmp_path, opened, monkeypatch, ask, ends):
+    """The answer is a profile, and a profile that is ready would be taken for what was asked for."""
+    path = write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
+    if ends == "failed":
+        path.write_text("{ this is no trace")
+    workspace = opened(path.parent)
+    payload_of = workspace_module._payload
+
+    def late(entry):
+        assert until(lambda: entry.state == ends)
+        return payload_of(entry)
+
+    monkeypatch.setattr(workspace_module, "_payload", late)
+    assert ask(workspace).state == "loading"
 
 
 def test_vanished_file_stops_its_parse(tmp_path, opened):
