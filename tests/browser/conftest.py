@@ -66,7 +66,7 @@ def open_tab(browser: Browser, serve: Callable[..., str], idle_tabs: list[harnes
     def start(
         logdir: Path = harness.SAMPLES, *options: str, size: tuple[int, int] = (1440, 900), refusals: bool = False
     ) -> harness.Tab:
-        tab = _take(idle_tabs, browser, serve(logdir, *options), size)
+        tab = _take(idle_tabs, browser, serve(logdir, *options), size, bare=harness.ROOT.parent not in logdir.parents)
         if not refusals:
             tab.refusals = tab.faults
         tabs.append(tab)
@@ -84,11 +84,15 @@ def open_tab(browser: Browser, serve: Callable[..., str], idle_tabs: list[harnes
     assert not faults, "\n".join(faults)
 
 
-def _take(idle: list[harness.Tab], browser: Browser, address: str, size: tuple[int, int]) -> harness.Tab:
-    """A tab for an address: one that waits, else a new one."""
+def _take(idle: list[harness.Tab], browser: Browser, address: str, size: tuple[int, int], bare: bool) -> harness.Tab:
+    """A tab for an address: one that waits, else a new one.
+
+    ``bare``: a directory that a test has made. TensorBoard's own page would take longer than the test, and stands around
+    the plugin where samples and recordings are shown.
+    """
     for tab in idle:
         if tab.address == address:
             idle.remove(tab)
             tab.page.set_viewport_size({"width": size[0], "height": size[1]})
             return tab
-    return harness.new_tab(browser, address, size)
+    return harness.new_tab(browser, address, size, bare)

@@ -47,6 +47,11 @@ _SETTLED = """
   look()
 })
 """
+_HOST = f"""<!doctype html><title>host</title><link rel="icon" href="data:,"><style>
+body {{ margin: 0; padding-top: 64px; box-sizing: border-box; height: 100vh }}
+iframe {{ border: 0; width: 100%; height: 100% }}
+</style><iframe src="{PAGE}"></iframe>"""
+"""What TensorBoard is to the plugin, without its megabytes: a page of the same origin that has the address, below a bar."""
 _REPORT_CSP = """
 document.addEventListener('securitypolicyviolation', (event) =>
   console.error(`CSP violation: ${event.violatedDirective} ${event.blockedURI}`))
@@ -113,10 +118,11 @@ def chromium(playwright: Playwright) -> Iterator[Browser]:
 
 
 class Tab:
-    """One page of TensorBoard. ``faults`` collects what must not happen."""
+    """One page of TensorBoard, or where it is ``bare`` of a host in its place. ``faults`` collects what must not happen."""
 
-    def __init__(self, context: BrowserContext, address: str) -> None:
+    def __init__(self, context: BrowserContext, address: str, bare: bool = False) -> None:
         self.address = address
+        self._bare = bare
         self.faults: list[str] = []
         self.refusals: list[str] = []
         """Answers of 4xx: a fault unless a test provokes them."""
@@ -162,16 +168,23 @@ class Tab:
         inner = self._inner()
         if inner is None:
             self.page.goto("about:blank")
+            if self._bare:
+                self.page.route(self._is_host, lambda route: route.fulfill(content_type="text/html", body=_HOST))
             self.page.goto(self.address + fragment(**state))
+            if self._bare:
+                self.page.unroute(self._is_host)
         else:
             inner.goto("about:blank")
             self.page.evaluate("(hash) => history.pushState(null, '', hash)", fragment(**state))
             inner.goto(self.address + PAGE)
         return self.frame()
 
+    def _is_host(self, url: str) -> bool:
+        return url.partition("#")[0] == self.address
+
     def _inner(self) -> Frame | None:
         """The plugin's frame where TensorBoard is loaded around it."""
-        if self.page.url.partition("#")[0] != self.address or len(self.page.frames) != 2:
+        if not self._is_host(self.page.url) or len(self.page.frames) != 2:
             return None
         return self.page.frames[1]
 
@@ -258,7 +271,7 @@ def tab(browser: Browser, address: str, size: Sequence[int] = (1440, 900)) -> It
         one.close()
 
 
-def new_tab(browser: Browser, address: str, size: Sequence[int]) -> Tab:
-    """Returns a tab in a browser profile of its own; the caller closes it."""
+def new_tab(browser: Browser, address: str, size: Sequence[int], bare: bool = False) -> Tab:
+    """Returns a tab in a browser profile of its own, ``bare`` of TensorBoard if so asked; the caller closes it."""
     viewport: ViewportSize = {"width": size[0], "height": size[1]}
-    return Tab(browser.new_context(viewport=viewport, reduced_motion="reduce"), address)
+    return Tab(browser.new_context(viewport=viewport, reduced_motion="reduce"), address, bare)

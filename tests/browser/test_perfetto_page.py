@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 from tests.browser import harness
+from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 
 RUN = "synthetic_gpu"
@@ -104,8 +106,13 @@ def test_the_trace_arrives_whole_or_as_the_window_in_sight(open_at: Any) -> None
         assert not tab.faults and not tab.refusals
 
 
-def test_an_address_that_is_none_opens_nothing(open_at: Any) -> None:
-    tab = open_at("javascript:alert(1)")
+def test_an_address_that_is_none_opens_nothing(open_tab: Open) -> None:
+    def refused(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"perfetto_url": ""})
+
+    tab = open_tab()
+    tab.page.route(re.compile("/torch_trace/runs$"), refused)
     frame = tab.open(run=RUN, view="timeline")
     frame.get_by_role("button", name="Open in Perfetto").click()
     dialog = frame.get_by_role("dialog")

@@ -21,7 +21,7 @@ def address(tmp_path_factory: pytest.TempPathFactory):
             yield address
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tab(browser: Browser, address: str):
     with harness.tab(browser, address) as tab:
         tab.refusals = tab.faults
