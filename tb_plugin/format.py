@@ -1,4 +1,4 @@
-"""Numbers to text for the terminal: three significant digits, one unit per column.
+"""Numbers to text for the terminal: three significant digits, one unit per family of columns.
 
 The page has its twin in frontend/src/lib/format.ts; both must pass tests/format_cases.json.
 """
@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
 
-from tb_plugin.payloads import Scalar, Unit
+from tb_plugin.payloads import Metric, Scalar, Unit
 
 DASH = "–"
 _TIME = ((1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"))
 _BYTES = ((1.0, "B"), (2.0**10, "KiB"), (2.0**20, "MiB"), (2.0**30, "GiB"), (2.0**40, "TiB"))
 _RATE = ((1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s"))
 _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {"ns": _TIME, "bytes": _BYTES, "bytes_per_second": _RATE}
+
+_ONE = re.compile(r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime)(_|$)")
+_MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment)_ns$")
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,33 @@ def scale_for(unit: Unit, largest: float) -> Scale:
 
 
 def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
-    """Returns the scale for all values of a column."""
-    numbers = (abs(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and isfinite(v))
-    return scale_for(unit, max(numbers, default=0))
+    """Returns the scale for all values of a column, which may span many units.
+
+    One step smaller where the smallest value would vanish and the largest stays short.
+    """
+    sizes = [abs(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and v and isfinite(v)]
+    scale = scale_for(unit, max(sizes, default=0))
+    smaller = [rung for rung in _LADDERS.get(unit, ()) if rung[0] < scale.factor]
+    longest = 10_000 if unit == "ns" else 100_000
+    if not smaller or min(sizes) / scale.factor >= 0.01 or max(sizes) / smaller[-1][0] >= longest:
+        return scale
+    return Scale(unit, *smaller[-1])
+
+
+def family_of(key: str, unit: Unit) -> str:
+    """Returns what counts in the same unit within a table: sums of a unit, what one event takes, and moments; by the key."""
+    if unit not in _LADDERS:
+        return key
+    return f"{unit} {'one' if _ONE.search(key) else 'moment' if _MOMENT.search(key) else 'sum'}"
+
+
+def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable[Scalar]]) -> list[Scale]:
+    """Returns the scale of each column: one for each family of them."""
+    families = [family_of(metric.key, metric.unit) for metric in metrics]
+    values: dict[str, list[Scalar]] = {}
+    for metric, family in zip(metrics, families, strict=True):
+        values.setdefault(family, []).extend(values_of(metric.key))
+    return [column_scale(metric.unit, values[family]) for metric, family in zip(metrics, families, strict=True)]
 
 
 def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> str:

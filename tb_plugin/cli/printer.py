@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from tb_plugin.cli.columns import Heading, fit
 from tb_plugin.cli.terminal import say, width
 from tb_plugin.findings import finding
-from tb_plugin.format import Scale, column_scale, format_number, format_value, printable, signed
+from tb_plugin.format import Scale, column_scale, family_scales, format_number, format_value, printable, signed
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Table, View, WindowInfo
 
 MORE = " Set COLUMNS, or --format markdown or json, to see all."
@@ -92,9 +92,7 @@ class Printer(ABC):
 
     def _table(self, table: Table) -> None:
         columns = [column for column in table.columns if not column.hidden]
-        scales = [
-            column_scale(c.metric.unit, [row.get(c.metric.key) for row in table.rows]) for c in columns
-        ]  # one unit per column
+        scales = family_scales([c.metric for c in columns], lambda key: [row.get(key) for row in table.rows])
         headings = [
             Heading(_titled(c.metric.title, s), "name" if c.metric.unit in ("text", "code") else "number")
             for c, s in zip(columns, scales, strict=True)

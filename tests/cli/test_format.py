@@ -8,9 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tb_plugin.format import column_scale, fill, format_number, format_time, format_value, printable, scale_for
+from tb_plugin.format import (
+    column_scale,
+    family_of,
+    family_scales,
+    fill,
+    format_number,
+    format_time,
+    format_value,
+    printable,
+    scale_for,
+)
+from tb_plugin.payloads import Metric
 
-CASES = json.loads((Path(__file__).resolve().parents[1] / "format_cases.json").read_text())
+EVERY = json.loads((Path(__file__).resolve().parents[1] / "format_cases.json").read_text())
+CASES = [case for case in EVERY if "key" not in case]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['unit']}-{case['value']}-{case.get('column_max', '')}")
@@ -20,8 +32,25 @@ def test_case(case):
 
 
 def test_a_column_has_one_unit():
-    scale = column_scale("ns", [1_500_000, None, 20, float("nan")])
-    assert [format_number(v, scale) for v in (1_500_000, None, 20, float("nan"))] == ["1.50", "–", "<0.001", "–"]
+    scale = column_scale("ns", [15_000_000, None, 20, float("nan")])
+    assert [format_number(v, scale) for v in (15_000_000, None, 20, float("nan"))] == ["15.0", "–", "<0.001", "–"]
+
+
+def test_a_column_has_the_smaller_unit_where_its_smallest_value_would_vanish():
+    assert column_scale("ns", [1_500_000, 20]).symbol == "µs"
+    assert column_scale("bytes_per_second", [3.53e12, 4e8]).symbol == "GB/s"
+    assert column_scale("ns", [98e6, 12]).symbol == column_scale("ns", [1.2e9, 4e3]).symbol == "ms"
+
+
+@pytest.mark.parametrize("case", [case for case in EVERY if "key" in case], ids=lambda case: case["key"])
+def test_a_column_counts_with_its_family(case):
+    assert family_of(case["key"], case["unit"]) == case["family"]
+
+
+def test_each_family_of_columns_has_one_unit():
+    values = {"total_ns": [2_000_000_000], "self_ns": [3_000_000], "mean_ns": [8_591_000], "calls": [3]}
+    metrics = [Metric(key, key, "count" if key == "calls" else "ns", "") for key in values]
+    assert [scale.symbol for scale in family_scales(metrics, values.__getitem__)] == ["ms", "ms", "ms", ""]
 
 
 def test_halves_go_up_as_in_the_browser():

@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import cases from '../../../tests/format_cases.json'
 import type { Scalar, Unit } from '../api/payloads'
-import { columnScale, exact, format, formatTime, isChange, precise, scaleFor, signed } from './format'
+import {
+  columnScale,
+  exact,
+  familyOf,
+  familyScales,
+  format,
+  formatTime,
+  isChange,
+  precise,
+  scaleFor,
+  signed,
+} from './format'
 
 interface Case {
   unit: string
@@ -12,7 +23,7 @@ interface Case {
 }
 
 describe('format', () => {
-  it.each(cases as Case[])(
+  it.each((cases as (Case & { key?: string })[]).filter(({ key }) => !key))(
     '$unit $value (column max $column_max) reads $text',
     ({ unit, value, column_max, zone, text }) => {
       const known = unit as Unit
@@ -55,5 +66,23 @@ it('shows a change with its sign', () => {
     true,
     false,
     false,
+  ])
+})
+
+it.each((cases as { key?: string; unit: string; family?: string }[]).filter(({ key }) => key))(
+  '$key counts with its family',
+  ({ key, unit, family }) => expect(familyOf(key ?? '', unit as Unit)).toBe(family),
+)
+
+it('gives each family of columns one unit', () => {
+  const columns = ['total_ns', 'self_ns', 'mean_ns', 'max_ns'].map((key) => ({ metric: { key, unit: 'ns' as Unit } }))
+  const values: Record<string, number[]> = { total_ns: [2e9], self_ns: [3e6], mean_ns: [8591e3], max_ns: [8.69e6] }
+  const scales = familyScales([...columns, { metric: { key: 'calls', unit: 'count' } }], (key) => values[key] ?? [])
+  expect([...scales].map(([key, scale]) => [key, scale.symbol])).toEqual([
+    ['total_ns', 'ms'],
+    ['self_ns', 'ms'],
+    ['mean_ns', 'ms'],
+    ['max_ns', 'ms'],
+    ['calls', ''],
   ])
 })

@@ -62,6 +62,35 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
   return { unit, factor: smaller[0], symbol: smaller[1] }
 }
 
+const ONE = /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime)(_|$)/
+const MOMENT = /(^|_)(at|time|start|end|hit|moment)_ns$/
+
+/**
+ * What counts in the same unit within a table: sums of a unit, what one event takes (mean, p50, max, ...), and moments. Told by
+ * the key, as tests/format_cases.json says for the page and the terminal.
+ */
+export function familyOf(key: string, unit: Unit): string {
+  if (!LADDERS[unit]) return key
+  return `${unit} ${ONE.test(key) ? 'one' : MOMENT.test(key) ? 'moment' : 'sum'}`
+}
+
+/** The scales of a table's columns, one for each family of them; `valuesOf` gives values, or the extremes, of a column. */
+export function familyScales(
+  columns: readonly { metric: { key: string; unit: Unit } }[],
+  valuesOf: (key: string) => readonly Scalar[],
+): Map<string, Scale> {
+  const families = new Map<string, { unit: Unit; values: Scalar[] }>()
+  for (const { metric } of columns) {
+    const family = familyOf(metric.key, metric.unit)
+    const values = families.get(family)?.values ?? []
+    families.set(family, { unit: metric.unit, values: values.concat(valuesOf(metric.key)) })
+  }
+  const scales = new Map([...families].map(([family, { unit, values }]) => [family, columnScale(unit, values)]))
+  return new Map(
+    columns.map(({ metric: { key, unit } }) => [key, scales.get(familyOf(key, unit)) ?? scaleFor(unit, 0)]),
+  )
+}
+
 const grouped = (decimals: number) =>
   new Intl.NumberFormat('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
 const GROUPED = [0, 1, 2, 3].map(grouped)

@@ -1,7 +1,7 @@
 // Any payload, by its kind: what a view without a page of its own is drawn with.
 import { useMemo, useState } from 'react'
 import type { Breakdown, Counters, Link, Payload, Table, TimelineTrack, Tree } from '../api/payloads'
-import { columnScale, isNumeric } from '../lib/format'
+import { familyScales, isNumeric } from '../lib/format'
 import { Card, MetricName, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
 import { Chart } from './chart'
@@ -93,19 +93,7 @@ function CountersText({ data }: { data: Counters }) {
 export function SmallTable({ table, limit = 100 }: { table: Table; limit?: number }) {
   const columns = table.columns.filter((column) => !column.hidden)
   const rows = table.rows.slice(0, limit)
-  const scales = useMemo(
-    () =>
-      new Map(
-        table.columns.map(({ metric }) => [
-          metric.key,
-          columnScale(
-            metric.unit,
-            table.rows.map((row) => row[metric.key] ?? null),
-          ),
-        ]),
-      ),
-    [table],
-  )
+  const scales = useMemo(() => familyScales(table.columns, (key) => table.rows.map((row) => row[key] ?? null)), [table])
   return (
     <div className={layoutCss.scroll} tabIndex={0}>
       <table className={plainTableCss.table}>

@@ -12,7 +12,7 @@ import {
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Column, Table } from '../api/payloads'
-import { columnScale, exact, isNumeric, type Scale, scaleFor } from '../lib/format'
+import { exact, familyScales, isNumeric, type Scale, scaleFor } from '../lib/format'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
 import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
@@ -47,18 +47,9 @@ export interface DataTableProps {
 export const isShown = (column: Column, shown: readonly string[] | null) =>
   shown ? shown.includes(column.metric.key) : !column.hidden
 
-/** One unit a column, from all its rows: it does not change while scrolling. */
+/** One unit a family of columns, from all their rows: it does not change while scrolling. */
 function useScales({ table }: Pages): Map<string, Scale> {
-  return useMemo(
-    () =>
-      new Map(
-        (table?.columns ?? []).map(({ metric }) => [
-          metric.key,
-          columnScale(metric.unit, table?.extremes[metric.key] ?? []),
-        ]),
-      ),
-    [table],
-  )
+  return useMemo(() => familyScales(table?.columns ?? [], (key) => table?.extremes[key] ?? []), [table])
 }
 
 function useWidth(ref: React.RefObject<HTMLElement | null>): number {

@@ -3,7 +3,7 @@ import { Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
 import type { Tree } from '../api/payloads'
-import { columnScale, isNumeric } from '../lib/format'
+import { familyScales, isNumeric } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
@@ -52,19 +52,7 @@ export function TreeTable(props: {
   const parents = useMemo(() => hasChildren(tree), [tree])
   const columns = tree.columns.filter((column) => !column.hidden && column.metric.key !== tree.label_column)
   const label = tree.columns.find((column) => column.metric.key === tree.label_column)
-  const scales = useMemo(
-    () =>
-      new Map(
-        tree.columns.map(({ metric }) => [
-          metric.key,
-          columnScale(
-            metric.unit,
-            tree.rows.map((row) => row[metric.key] ?? null),
-          ),
-        ]),
-      ),
-    [tree],
-  )
+  const scales = useMemo(() => familyScales(tree.columns, (key) => tree.rows.map((row) => row[key] ?? null)), [tree])
   const rows = useVirtualizer({
     count: nodes.length,
     getScrollElement: () => scroller.current,

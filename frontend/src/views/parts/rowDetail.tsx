@@ -3,7 +3,7 @@ import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Column, Payload, Table } from '../../api/payloads'
-import { columnScale, isNumeric } from '../../lib/format'
+import { familyScales, isNumeric } from '../../lib/format'
 import { type Row, rowId } from '../../lib/pages'
 import { useView } from '../../state/data'
 import { showHits, showInTimeline } from '../../state/links'
@@ -105,15 +105,7 @@ export function Instances({ table }: { table: Table }) {
   const columns = table.columns.filter(
     (column) => !column.hidden && column.metric.key !== 'event' && column.metric.key !== table.name_column,
   )
-  const scales = new Map(
-    columns.map(({ metric }) => [
-      metric.key,
-      columnScale(
-        metric.unit,
-        table.rows.map((row) => row[metric.key] ?? null),
-      ),
-    ]),
-  )
+  const scales = familyScales(columns, (key) => table.rows.map((row) => row[key] ?? null))
   const rows = table.rows.slice(0, MOST_INSTANCES)
   return (
     <div className={css.block}>
