@@ -41,5 +41,5 @@ class Notices(Struct, frozen=True, tag_field="kind", tag="notices"):
 
     name: str
     title: str
-    about: Literal["training", "data"]
+    about: Literal["answer", "training", "data"]
     notices: list[Notice]

@@ -42,4 +42,4 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
     sort: Sort | None
     totals: dict[str, Scalar] = {}
     extremes: dict[str, list[int | float]] = {}
-    """Smallest (other than 0) and largest magnitude of each numeric column over all rows: from them a table takes the unit of each family."""
+    """Smallest (other than 0) and largest magnitude of each numeric column over all rows: they choose the units."""

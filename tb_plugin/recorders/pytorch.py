@@ -74,6 +74,7 @@ RECORDING = {
     "stacks_missing": Advice("profile(with_stack=True) records them."),
     "memory_missing": Advice(_MEMORY),
     "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
+    "health.python": Advice("with_stack=False leaves them out."),
     "view.kernels": Advice(_DEVICE_ACTIVITY),
     "view.operators": Advice("Add ProfilerActivity.CPU to profile(activities=...)."),
     "view.stacks": Advice("Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls."),

@@ -256,10 +256,10 @@ def test_settings_beyond_a_hundred_are_counted(count: int, shown: int, more: int
 
 @pytest.mark.parametrize(
     ("builder", "says"),
-    [(trace().op("aten::mm", 0, 5), True), (trace().python("main", 0, 5), False)],
-    ids=["operator", "none"],
+    [(trace().annotation("enumerate(DataLoader)#X.__next__", 0, 5), True), (trace().op("aten::mm", 0, 5), False)],
+    ids=["loader", "none"],
 )
-def test_a_trace_that_cannot_tell_says_nothing_of_input(builder: TraceBuilder, says: bool) -> None:
+def test_a_trace_without_a_loader_says_nothing_of_input(builder: TraceBuilder, says: bool) -> None:
     headline = part(builder.table(), "overview").payloads["headline"]
     assert isinstance(headline, Figures)
     assert ("waiting_for_input" in {figure.metric.key for figure in headline.figures}) is says
@@ -276,7 +276,7 @@ def test_the_average_step_is_one_of_them() -> None:
     average = part(builder.table(), "overview").payloads["average_step"]
     assert isinstance(average, Breakdown)
     assert average.total == 75_000
-    assert {slice.category: slice.value for slice in average.parts} == {"dataloader": 0, "cpu": 40_000, "other": 35_000}
+    assert {slice.category: slice.value for slice in average.parts} == {"cpu": 40_000, "other": 35_000}
 
 
 @pytest.mark.parametrize(("steps", "has_it"), [(1, False), (2, True)])

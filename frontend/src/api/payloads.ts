@@ -328,7 +328,7 @@ export interface Tree {
  * A Notices lists findings, most important first; ``about`` tells those on the training from those on the data.
  */
 export interface Notices {
-  about: 'data' | 'training'
+  about: 'answer' | 'data' | 'training'
   kind: 'notices'
   name: string
   notices: Notice[]

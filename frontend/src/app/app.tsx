@@ -105,6 +105,9 @@ function Frame() {
             {trouble.what} {trouble.do}
           </Alert>
         ))}
+        {profile?.read && !profile.read.complete && (
+          <CutBanner events={profile.read.events_kept} onMore={() => setQuality(true)} />
+        )}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next })} />}
         <Boundary key={`${key} ${view}`}>
           {catalog === null ? (
@@ -135,6 +138,17 @@ function Frame() {
     </div>
   )
 }
+
+/** Above every view of a file that ends early: no number tells that by itself. */
+const CutBanner = ({ events, onMore }: { events: number; onMore: () => void }) => (
+  <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
+    <b>This file ends early.</b> {events.toLocaleString('en-US')} events were read, what follows is missing: often the
+    work of the devices, so that they seem idle. No rule speaks about what may be missing.{' '}
+    <button type="button" className={textCss.link} onClick={onMore}>
+      About this trace
+    </button>
+  </Alert>
+)
 
 function skip(event: React.MouseEvent): void {
   // The hash is TensorBoard's: focus moves, the address stays.

@@ -19,7 +19,17 @@ import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 
-const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', 'configuration', 'data_quality'])
+const KNOWN = new Set([
+  'headline',
+  'largest_costs',
+  'steps',
+  'average_step',
+  'outside_steps',
+  'recommendations',
+  'trace_health',
+  'configuration',
+  'data_quality',
+])
 
 const bones = (
   <div className={layoutCss.grid}>
@@ -46,10 +56,16 @@ export function Overview({ base }: ViewProps) {
 
 function Page({ view, whole }: { view: View; whole: View }) {
   const headline = pick(view, 'headline', 'figures')
-  const steps = pick(whole, 'steps', 'series')
+  const costs = pick(view, 'largest_costs', 'notices')
+  const every = pick(whole, 'steps', 'series')
+  // One bar says less than the table of its parts.
+  const steps = every && every.x.length > 1 ? every : null
   const average = pick(view, 'average_step', 'breakdown')
   const advice = pick(view, 'recommendations', 'notices')
-  const configuration = pick(view, 'configuration', 'figures')
+  const outside = pick(view, 'outside_steps', 'figures')
+  const about = [pick(view, 'trace_health', 'figures'), pick(view, 'configuration', 'figures')].flatMap(
+    (card) => card ?? [],
+  )
   const names = Object.keys(view.payloads)
   const times = names.flatMap((name) => (name.startsWith('device_time') ? (pick(view, name, 'breakdown') ?? []) : []))
   const devices = names.flatMap((name) =>
@@ -58,16 +74,20 @@ function Page({ view, whole }: { view: View; whole: View }) {
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
   return (
     <div className={layoutCss.grid}>
-      {headline && <Answer headline={headline} advice={advice} />}
+      {headline && <Answer headline={headline} costs={costs} advice={advice} />}
       {steps && <StepsCard series={steps} wide={!average} />}
-      {average && <AverageCard payload={average} wide={!steps} />}
+      {average && <AverageCard payload={average} outside={outside} recorded={every !== null} wide={!steps} />}
       <div className={`${layoutCss.span8} ${layoutCss.column}`}>
         {advice && (
           <Card title={advice.title} subtitle={advice.notices.length > 0 ? String(advice.notices.length) : undefined}>
             <NoticeList
               notices={advice.notices}
               onLink={followLink}
-              none="No rule found anything to improve in this trace."
+              none={
+                view.coverage.complete || view.coverage.window
+                  ? 'No rule applies to this trace.'
+                  : 'The file ends early: no rule speaks about what may be missing.'
+              }
             />
           </Card>
         )}
@@ -75,7 +95,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
           <TimeCard key={payload.name} payload={payload} />
         ))}
       </div>
-      <SideCards devices={devices} configuration={configuration} />
+      <SideCards cards={[...devices, ...about]} />
       {rest.map((name) => (
         <div key={name} className={layoutCss.span12}>
           <PayloadCard payload={view.payloads[name]} onLink={followLink} />
@@ -85,8 +105,8 @@ function Page({ view, whole }: { view: View; whole: View }) {
   )
 }
 
-function Answer({ headline, advice }: { headline: Figures; advice: Notices | null }) {
-  const first = advice?.notices[0]
+function Answer(props: { headline: Figures; costs: Notices | null; advice: Notices | null }) {
+  const { headline, costs, advice } = props
   const alarms = useMemo(() => {
     const out = new Map<string, Severity>()
     for (const notice of advice?.notices ?? []) {
@@ -95,14 +115,16 @@ function Answer({ headline, advice }: { headline: Figures; advice: Notices | nul
     }
     return out
   }, [advice])
+  const severity = advice?.notices[0]?.severity ?? 'info'
   return (
-    <HeadlineCard>
+    <HeadlineCard below>
       <Headline figures={headline.figures} alarms={alarms} />
-      {first && (
-        <Say severity={first.severity}>
-          <Sentence notice={first} text={first.text} /> {first.evidence && <LinkButton link={first.evidence} />}
+      {costs?.notices.map((notice, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
+        <Say key={i} severity={i === 0 ? severity : 'info'}>
+          <Sentence notice={notice} text={notice.text} /> {notice.evidence && <LinkButton link={notice.evidence} />}
         </Say>
-      )}
+      ))}
     </HeadlineCard>
   )
 }
@@ -149,28 +171,32 @@ function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
   )
 }
 
-function AverageCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
+function AverageCard(props: { payload: Breakdown; outside: Figures | null; recorded: boolean; wide: boolean }) {
+  const { payload, outside, recorded, wide } = props
   return (
     <Card className={wide ? layoutCss.span12 : layoutCss.span4} title={payload.title} subtitle={payload.subtitle}>
-      <BreakdownTable payload={payload} onLink={followLink} of={wide ? '% of recording' : '% of step'} />
+      <BreakdownTable payload={payload} onLink={followLink} of={recorded ? '% of step' : '% of recording'} />
+      {outside && (
+        <>
+          <h3>
+            {outside.title} <small className={textCss.mute}>{outside.subtitle}</small>
+          </h3>
+          <FigureList figures={outside.figures} />
+        </>
+      )}
     </Card>
   )
 }
 
-function SideCards({ devices, configuration }: { devices: Figures[]; configuration: Figures | null }) {
-  if (devices.length === 0 && !configuration) return null
+function SideCards({ cards }: { cards: Figures[] }) {
+  if (cards.length === 0) return null
   return (
     <div className={`${layoutCss.span4} ${layoutCss.column}`}>
-      {devices.map((device) => (
-        <Card key={device.name} title={device.title} subtitle={device.subtitle}>
-          <FigureList figures={device.figures} />
+      {cards.map((card) => (
+        <Card key={card.name} title={card.title} subtitle={card.subtitle}>
+          <FigureList figures={card.figures} />
         </Card>
       ))}
-      {configuration && (
-        <Card title={configuration.title} subtitle={configuration.subtitle}>
-          <FigureList figures={configuration.figures} />
-        </Card>
-      )}
     </div>
   )
 }

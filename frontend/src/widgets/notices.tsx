@@ -1,6 +1,7 @@
 // Findings: severity, a sentence with its figures, what to do, where to read on, and the evidence.
 import type { Link, Notice } from '../api/payloads'
 import { format, isChange, signed } from '../lib/format'
+import { shortenMiddle, shortKernel } from '../lib/names'
 import { pieces } from '../lib/template'
 import { MetricName, Value } from './basics'
 import badgeCss from './badge.module.css'
@@ -19,13 +20,27 @@ export function Sentence({ notice, text }: { notice: Notice; text: string }) {
         return (
           // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one sentence never move
           <b key={i}>
-            <Value value={figure.value} unit={unit} change={isChange(key)} />
+            {unit === 'code' ? (
+              <ShortName name={String(figure.value ?? '')} />
+            ) : (
+              <Value value={figure.value} unit={unit} change={isChange(key)} />
+            )}
           </b>
         )
       })}
     </>
   )
 }
+
+/** Characters of a name that a sentence has room for. */
+const LONGEST = 64
+
+/** Only names of C++ have a short form that says the same. */
+const ShortName = ({ name }: { name: string }) => (
+  <span className={textCss.mono} title={name}>
+    {shortenMiddle(/^void |<|::/.test(name) && !name.includes('#') ? shortKernel(name) : name, LONGEST)}
+  </span>
+)
 
 const BADGES = {
   high: `${badgeCss.badge} ${badgeCss.high}`,

@@ -13,9 +13,11 @@ from tb_plugin.analyses.driver_calls import driver_calls, step_time
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime, device_ratios, device_time
+from tb_plugin.analyses.overview.health import outside_steps, trace_health
+from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
-from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, break_down
+from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.payloads import (
     Breakdown,
@@ -78,11 +80,17 @@ class Overview:
         ratios = {d.id: device_ratios(trace, i, window, kernels) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
         driver = driver_calls(trace, step_time(steps))
-        advice = recommendations(Situation(trace, breakdown, with_kernels, driver, kernels))
+        # What a file that ends early lacks is unknown, and device work stands at its end: no rule speaks of it.
+        whole = trace.report.complete
+        advice = recommendations(Situation(trace, breakdown, with_kernels, driver, kernels)) if whole else []
+        outside = outside_steps(trace)
+        costs = cost_notices(trace, steps, breakdown)
         payloads: dict[str, Payload] = {
-            "headline": _headline(breakdown, steps.recorded, with_kernels, _tells_input(trace)),
+            "headline": _headline(trace, breakdown, with_kernels if whole else {}),
+            **({"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}),
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
-            "average_step": _average(breakdown, bool(times), "Average step" if steps.recorded else "Whole recording"),
+            "average_step": _average(breakdown, bool(times), _step_title(steps)),
+            **({"outside_steps": outside} if outside else {}),
             "recommendations": Notices("recommendations", "Recommendations", "training", advice),
             **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
             **{
@@ -90,6 +98,7 @@ class Overview:
                 for d in trace.devices
                 if d.id in times or (d.name and not times)
             },
+            "trace_health": trace_health(trace, breakdown),
             "configuration": configuration(trace),
             "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
         }
@@ -123,12 +132,15 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _tells_input(trace: TraceTable) -> bool:
-    """Whether a data loader would show: not in a trace without PyTorch's operators and annotations."""
-    return bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION).any())
+def _step_title(steps: Steps) -> str:
+    if not steps.recorded:
+        return "Whole recording"
+    return "Average step" if len(steps.label) != 1 else f"Step {steps.label[0]}"
 
 
-def _headline(breakdown: StepShares, recorded: bool, ratios: dict[str, DeviceRatios], tells_input: bool) -> Figures:
+def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios]) -> Figures:
+    """Figures that mean something for this trace: waiting for input where there is a loader, communication where any was."""
+    recorded = trace.steps.recorded
     total = float(breakdown.total.mean()) if len(breakdown.total) else None
     figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time")]
     if len(breakdown.total) > 1:
@@ -138,9 +150,9 @@ def _headline(breakdown: StepShares, recorded: bool, ratios: dict[str, DeviceRat
         figures.append(
             METRICS.figure("utilization", _mean([ratio.utilization for ratio in ratios.values()]), note=note)
         )
-    if tells_input:
+    if active_rows(trace, "dataloader").any():
         figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader")))
-    if ratios or breakdown.parts["communication"].any():
+    if trace.report.complete and trace.is_collective.any():
         figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication")))
     count = len(breakdown.label)
     subtitle = ("1 step" if count == 1 else f"{count} steps") if recorded else "no steps recorded"
@@ -153,13 +165,13 @@ def _share(breakdown: StepShares, category: str) -> float | None:
 
 
 def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
-    """Categories to show: device ones when there is a device, communication when there is any."""
+    """Categories to show: device ones when there is a device, communication and the data loader when there is any."""
     device = ("kernel", "memcpy", "memset", "runtime")
     return [
         c
         for c in CATEGORIES
         if (has_device or c not in device or breakdown.parts[c].any())
-        and (c != "communication" or breakdown.parts[c].any())
+        and (c not in ("communication", "dataloader") or breakdown.parts[c].any())
     ]
 
 

@@ -178,9 +178,9 @@ def _low_utilization(s: Situation) -> Notice | None:
     return Notice(
         rule="low_utilization",
         severity="medium",
-        text="{affected} of the devices run kernels less than half of the step window; device {device} only {utilization}."
+        text=f"{{affected}} of the devices run kernels less than half of {_window(s)}; device {{device}} only {{utilization}}."
         if len(low) > 1
-        else "Device {device} runs kernels only {utilization} of the step window.",
+        else f"Device {{device}} runs kernels only {{utilization}} of {_window(s)}.",
         todo=s.trace.recorder.todo("low_utilization"),
         figures=[
             METRICS.figure("utilization", low[worst]),
@@ -194,6 +194,10 @@ def _low_utilization(s: Situation) -> Notice | None:
     )
 
 
+def _window(s: Situation) -> str:
+    return "the steps" if s.trace.steps.recorded else "the recording"
+
+
 def _idle_device(s: Situation) -> Notice | None:
     """Where no rule knows a cause, yet a device idles: silence would read as praise."""
     known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
@@ -203,7 +207,7 @@ def _idle_device(s: Situation) -> Notice | None:
     return Notice(
         rule="idle_device",
         severity="low",
-        text="No rule found a cause, yet device {device} runs kernels only {utilization} of the step window.",
+        text=f"No rule found a cause, yet device {{device}} runs kernels only {{utilization}} of {_window(s)}.",
         todo="Look at the gaps of its streams on the timeline: they say what the host did meanwhile.",
         figures=[METRICS.figure("utilization", known[worst]), METRICS.figure("device", worst)],
         measure="utilization",

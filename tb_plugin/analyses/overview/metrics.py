@@ -32,6 +32,21 @@ METRICS = SHARED.adding(
             "no_operator_ns": ("Without operator", "Device time that no recorded operator launched."),
             "window_start_ns": ("Window from", "Where the window that was opened begins, from the start of the trace."),
             "window_end_ns": ("Window to", "Where the window that was opened ends, from the start of the trace."),
+            "outside_ns": ("Recorded time", "From the first event to the end of the last, less all steps."),
+            "outside_device_ns": (
+                "Device busy",
+                "Any device works there: kernels, copies and sets of all devices, united.",
+            ),
+            "device_lag_ns": (
+                "Device starts after host",
+                "From the start of the first operator or runtime call to that of the first device work; negative where work "
+                "runs that was launched before the recording.",
+            ),
+            "device_tail_ns": (
+                "Device ends after host",
+                "From the end of the last operator or runtime call to that of the last device work; negative where the host "
+                "went on.",
+            ),
             "trace_ns": (
                 "Length of the trace",
                 "From its first event to the end of its last, also outside the window.",
@@ -45,6 +60,12 @@ METRICS = SHARED.adding(
             "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
             "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
             "dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps."),
+            "largest_ns": ("Largest part", "Mean of the largest of the parts that a step is made of."),
+            "largest_name_ns": (
+                "Of this name",
+                "How much of the largest part rows of one name cover, a mean over the steps: each moment of a thread counts "
+                "for the innermost row, rows of several threads or streams count each.",
+            ),
         },
     ),
     define(
@@ -56,6 +77,11 @@ METRICS = SHARED.adding(
                 "Estimated occupancy of the kernels, weighted by their time in the window.",
             ),
             "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
+            "unexplained_ratio": (
+                "Unexplained",
+                "Share of the steps in which nothing runs on a device and no operator or call on the host.",
+            ),
+            "largest_share": ("Largest part", "The largest of the parts that a step is made of over the step."),
         },
     ),
     define(
@@ -78,6 +104,16 @@ METRICS = SHARED.adding(
                 "On matrix units",
                 "Share of all kernel time in kernels that are known (by name) to use matrix units.",
             ),
+            "linked_ratio": ("Linked to launches", "Share of the pieces of device work whose launch was recorded."),
+            "owned_ratio": (
+                "Linked to operators",
+                "Share of the device time (sum of durations) that an operator launched.",
+            ),
+            "outside_device_ratio": ("Of the device's busy time", "Device busy outside of the steps over all of it."),
+            "largest_group_ratio": (
+                "Most events are",
+                "Share of the events that the largest kind has, which makes the file big.",
+            ),
             "memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory."),
         },
     ),
@@ -94,6 +130,11 @@ METRICS = SHARED.adding(
         {
             "ordinal": ("Number", "Number of the device in the framework, which allocator events record."),
             "sm_count": ("Multiprocessors", "Multiprocessors of the device, which run blocks of threads."),
+            "lost_events": ("Lost events", "Events that were dropped, or set aside for their times: in no figure."),
+            "odd_times": (
+                "Odd times",
+                "Host events that overlap another of their thread in part, and device work whose end was not believed.",
+            ),
             "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
             "window_events": ("Events opened", "Events of the window that was opened."),
             "trace_events": ("Events of the trace", "Events of the window and outside it."),
@@ -106,6 +147,14 @@ METRICS = SHARED.adding(
         {
             "need_bytes": ("Memory needed", "Estimated from the size of the file: what opening all of it takes."),
             "budget_bytes": ("Memory allowed", "TORCH_TRACE_MEMORY_MB, by default half of the machine's memory."),
+        },
+    ),
+    define(
+        STEPS,
+        "code",
+        {
+            "largest_name": ("Name", "Name of the rows that cover most of the largest part."),
+            "largest_caller": ("Caller", "Operator that launched, or is open around, most of what has that name."),
         },
     ),
     define(

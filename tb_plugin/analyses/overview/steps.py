@@ -22,6 +22,7 @@ Bool = npt.NDArray[np.bool_]
 CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 """In order of priority: a moment belongs to the first category that is active in it."""
 
+_KINDS = {"memcpy": EventKind.MEMCPY, "memset": EventKind.MEMSET, "runtime": EventKind.RUNTIME}
 STEP = re.compile(r"ProfilerStep#")
 
 
@@ -51,18 +52,28 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
 def _active(trace: TraceTable) -> dict[str, Ranges]:
     """When each category is active."""
-    dataloader = trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name]
+    when = {category: _covered(trace, active_rows(trace, category)) for category in CATEGORIES[:-1]}
+    return when | {"communication": exposed(trace)}
+
+
+def active_rows(trace: TraceTable, category: str) -> Bool:
+    """Returns the rows that make a category active, one of ``CATEGORIES`` but ``other``.
+
+    Of communication those that may: which of them nothing hides, ``exposed`` says.
+    """
+    kernels = of_kind(trace.kind, EventKind.KERNEL)
+    if category == "kernel":
+        return kernels & ~trace.is_collective
+    if category == "communication":
+        on_device = kernels & trace.is_collective
+        return on_device if on_device.any() else trace.is_collective
+    if category in _KINDS:
+        return of_kind(trace.kind, _KINDS[category])
     step = trace.strings.where(lambda text: STEP.match(text) is not None)[trace.name]
+    dataloader = trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name]
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & ~step
-    return {
-        "kernel": _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective),
-        "memcpy": _covered(trace, trace.kind == EventKind.MEMCPY),
-        "memset": _covered(trace, trace.kind == EventKind.MEMSET),
-        "communication": exposed(trace),
-        "runtime": _covered(trace, trace.kind == EventKind.RUNTIME),
-        "dataloader": _covered(trace, host & dataloader),
-        "cpu": _covered(trace, host & ~dataloader),
-    }
+    chosen: Bool = host & (dataloader if category == "dataloader" else ~dataloader)
+    return chosen
 
 
 def _covered(trace: TraceTable, rows: Bool) -> Ranges:

@@ -5,10 +5,11 @@ import { Card } from '../../widgets/basics'
 import layoutCss from '../../widgets/layout.module.css'
 import css from './headline.module.css'
 
-export function HeadlineCard(props: { label?: string; className?: string; children: ReactNode }) {
-  const { label = 'Headline', className = '', children } = props
+/** `below`: sentences stand below the numbers, each over the whole width. */
+export function HeadlineCard(props: { label?: string; className?: string; below?: boolean; children: ReactNode }) {
+  const { label = 'Headline', className = '', below = false, children } = props
   return (
-    <Card className={`${layoutCss.span12} ${css.card} ${className}`} label={label}>
+    <Card className={`${layoutCss.span12} ${css.card} ${below ? css.below : ''} ${className}`} label={label}>
       {children}
     </Card>
   )

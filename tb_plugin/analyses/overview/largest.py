@@ -1,0 +1,146 @@
+"""The largest costs of the steps: their parts of the time, and the call, kernel or operator that most of each goes to.
+
+What is said first is the largest part in which no kernel computes, for that is what a person can win back; then what the
+kernels take. No rule: it says what the time went to, not what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.overview.metrics import METRICS
+from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, active_rows, shares
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.intervals import Ranges, intersect, measure_within, subtract, union
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.table import Steps, TraceTable
+from tb_plugin.trace.tree import nest
+
+Int64 = npt.NDArray[np.int64]
+
+_WITH_DEVICE = {
+    "kernel": "Kernels take {part_ns} of {whole_ns}",
+    "memcpy": "Copies that no kernel hides take {part_ns} of {whole_ns}",
+    "memset": "Memory sets that nothing hides take {part_ns} of {whole_ns}",
+    "communication": "Communication that nothing hides takes {part_ns} of {whole_ns}",
+    "runtime": "For {part_ns} of {whole_ns} the host is in runtime calls while the device does nothing",
+    "dataloader": "Waiting for input takes {part_ns} of {whole_ns}",
+    "cpu": "For {part_ns} of {whole_ns} only the host works and the device waits",
+    "other": "For {part_ns} of {whole_ns} nothing runs on the device and no operator or runtime call on the host",
+}
+_HOST_ONLY = {
+    "cpu": "Operators on the host take {part_ns} of {whole_ns}",
+    "other": "For {part_ns} of {whole_ns} no operator runs",
+}
+WORTH = 0.1
+"""Share of the steps below which a part is not spoken of, unless it is the largest of all."""
+_VIEWS = {"kernel": "kernels", "memcpy": "kernels", "memset": "kernels", "communication": "kernels", "cpu": "operators"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One of the categories that a step is made of; nanoseconds over all steps together."""
+
+    category: str
+    part_ns: int
+    name: int
+    """String of the name with the largest share of the part, each moment counted for the innermost row; MISSING: no row."""
+    name_ns: int
+    caller: int
+    """String of the operator that launched or made most of what has that name; MISSING where none is known."""
+
+
+def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares) -> list[Cost]:
+    """Returns the largest part without kernels and that of the kernels, each if it is worth it; the largest part at least.
+
+    Of equal ones the first in order of priority; none where the steps have no time.
+    """
+    sums = {category: int(breakdown.parts[category].sum()) for category in CATEGORIES}
+    total = int(breakdown.total.sum())
+    idle = max(CATEGORIES[1:], key=lambda each: sums[each])
+    chosen = [category for category in (idle, "kernel") if total and sums[category] >= WORTH * total]
+    chosen = chosen or [category for category in (max(CATEGORIES, key=lambda each: sums[each]),) if sums[category]]
+    return [_cost(trace, steps, category, sums[category]) for category in chosen]
+
+
+def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int) -> Cost:
+    within = union(steps.start_ns, steps.end_ns)
+    if category == "other":
+        for covered in shares(trace).values():
+            within = subtract(within, covered)
+        # A thread that only Python was seen in (a progress bar's, a watchdog) does not hold up the training.
+        works = np.unique(trace.track[of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)])
+        rows = np.flatnonzero((trace.kind == EventKind.PYTHON) & np.isin(trace.track, works))
+    else:
+        within = intersect(within, shares(trace)[category])
+        rows = np.flatnonzero(active_rows(trace, category))
+    own = _own_time(trace, rows, within)
+    name, name_ns = _most(trace.name[rows], own)
+    named = trace.name[rows] == name
+    caller, _ = _most(_operators(trace, rows[named]), own[named])
+    return Cost(category, part_ns, name, name_ns, caller)
+
+
+def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
+    """How much of ``within`` each row covers and none of the rows inside it; nanoseconds."""
+    covered = measure_within(within, trace.start_ns[rows], trace.end_ns[rows])
+    if of_kind(trace.kind[rows], *DEVICE_WORK).any():
+        return covered  # device rows do not nest
+    parent = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]).parent
+    own: Int64 = np.maximum(covered - sum_by(parent, covered, len(rows)), 0)
+    return own
+
+
+def _most(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
+    """The name with most time and that time; MISSING where no named row has any. Of equal ones the first string."""
+    known = names != MISSING
+    if not time[known].any():
+        return MISSING, 0
+    unique, inverse = np.unique(names[known], return_inverse=True)
+    total = sum_by(inverse, time[known], len(unique))
+    first = int(total.argmax())
+    return int(unique[first]), int(total[first])
+
+
+def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
+    """Names of the operators that launched or made the rows."""
+    operator = trace.operator[rows]
+    return np.where(operator != MISSING, trace.name[operator], MISSING)
+
+
+def cost_notices(trace: TraceTable, steps: Steps, breakdown: StepShares) -> list[Notice]:
+    """Returns the sentences that name the largest costs; none where the file ends early or the steps have no time.
+
+    What a file that ends early lacks is unknown (device rows stand last): its largest part says nothing.
+    """
+    if not trace.report.complete:
+        return []
+    return [_sentence(trace, cost, steps.recorded, breakdown) for cost in largest_costs(trace, steps, breakdown)]
+
+
+def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShares) -> Notice:
+    count, total = len(breakdown.total), int(breakdown.total.sum())
+    whole = "each {step_time_mean_ns} step" if recorded else "the recorded {step_time_mean_ns}"
+    texts = _WITH_DEVICE if of_kind(trace.kind, *DEVICE_WORK).any() else {**_WITH_DEVICE, **_HOST_ONLY}
+    text = texts[cost.category].replace("{part_ns}", "{largest_ns}").replace("{whole_ns}", whole)
+    figures = [
+        METRICS.figure("largest_ns", cost.part_ns / count),
+        METRICS.figure("step_time_mean_ns", total / count),
+        METRICS.figure("largest_share", cost.part_ns / total),
+    ]
+    link = Link(_VIEWS.get(cost.category, "timeline"), {}, "Show evidence")
+    if cost.name != MISSING:
+        name = trace.strings[cost.name]
+        text += ", the largest share in {largest_name} ({largest_name_ns})"
+        figures.append(METRICS.figure("largest_name", name))
+        figures.append(METRICS.figure("largest_name_ns", cost.name_ns / count))
+        link = Link(link.view, {"search": name}, link.text)
+    if cost.caller != MISSING:
+        on_device = cost.category in ("kernel", "memcpy", "memset", "communication")
+        text += f", {'launched' if on_device else 'called'} by {{largest_caller}}"
+        figures.append(METRICS.figure("largest_caller", trace.strings[cost.caller]))
+    return Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=link)
