@@ -262,7 +262,7 @@ def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
     data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(apart) - apart)
     above = above[nodes.first]
     parent = np.where(above == MISSING, MISSING, nodes.of[above])
-    order = preorder(parent, data["device_total_ns"] + data["backward_device_total_ns"], data["host_total_ns"])
+    order = preorder(parent, -calls.row[nodes.first].astype(np.int64))  # in order of execution
     order, above_of = _cut(order, parent)
     names = [
         module_label(trace.strings[int(name)]) + RECOMPUTED * repeats

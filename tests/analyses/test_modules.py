@@ -133,11 +133,11 @@ def checkpointed() -> TraceBuilder:
 def test_recomputed_modules_stand_under_their_module_and_are_labelled() -> None:
     table = checkpointed().table()
     assert tree(table) == [
-        ("Net_0", 1, 7), ("Net_0/Block_1", 1, 7), ("Net_0/Block_1/Block_1 (recomputed)", 1, 4),
-        ("Net_0/Block_1/Block_1 (recomputed)/Linear_2", 1, 4), ("Net_0/Block_1/Linear_2", 1, 3),
+        ("Net_0", 1, 7), ("Net_0/Block_1", 1, 7), ("Net_0/Block_1/Linear_2", 1, 3),
+        ("Net_0/Block_1/Block_1 (recomputed)", 1, 4), ("Net_0/Block_1/Block_1 (recomputed)/Linear_2", 1, 4),
     ]  # fmt: skip
     payload: Any = part(table, "modules").payloads["tree"]
-    assert [node["host_total_ns"] // 1000 for node in payload.rows] == [130, 110, 30, 20, 50]
+    assert [node["host_total_ns"] // 1000 for node in payload.rows] == [130, 110, 50, 30, 20]
     found = {r["module"]: (r["calls"], r["host_total_ns"], r["device_total_ns"]) for r in rows(table, "modules")}
     assert found == {"Net_0": (1, 100_000, 3_000), "Block_1": (2, 110_000, 7_000), "Linear_2": (2, 70_000, 7_000)}
 
@@ -146,7 +146,7 @@ def test_a_module_that_only_the_backward_pass_calls_is_no_repetition() -> None:
     builder = checkpointed().op("FooBackward", 400, 50, tid=2).module("Other", 410, 20, number=9, tid=2)
     builder.module("Block", 500, 20, number=1)  # after the backward pass: another forward call
     assert [(path, calls) for path, calls, _ in tree(builder.table()) if "/" not in path] == [
-        ("Net_0", 1), ("Block_1", 1), ("Other_9", 1)
+        ("Net_0", 1), ("Other_9", 1), ("Block_1", 1)
     ]  # fmt: skip
 
 

@@ -123,7 +123,8 @@ def test_down_the_tree_and_up(open_tab: Open) -> None:
 
 def test_a_leaf_says_that_nothing_is_below(open_tab: Open) -> None:
     tab = open_tab()
-    frame = tab.open(view="diff", run="synthetic_gpu", node="Forward")
+    sides = {"view": "diff", "run": "synthetic_gpu", "base_run": "resnet_cpu", "base_span": "1"}
+    frame = tab.open(**sides, node="Forward")
     for _ in range(12):
         if frame.locator("[data-testid=call-tree] table tbody button").count() == 0:
             break
@@ -131,7 +132,7 @@ def test_a_leaf_says_that_nothing_is_below(open_tab: Open) -> None:
         frame = tab.settle()
     leaf = _calls(frame)[0]
     node = unquote_plus(tab.state()["node"])
-    frame = tab.open(view="diff", run="synthetic_gpu", node=f"{node}\x1f{leaf}")
+    frame = tab.open(**sides, node=f"{node}\x1f{leaf}")
     assert "Nothing was recorded below it" in frame.inner_text("[data-testid=call-tree]")
 
 
@@ -258,6 +259,15 @@ def test_the_baseline_survives_other_views_and_another_experiment(open_tab: Open
     assert_healthy(frame)
     assert tab.state()["run"] == "transformer_cpu"
     assert tab.state()["base_run"] == "resnet_cpu"
+
+
+def test_a_profile_like_no_other_is_compared_with_what_the_person_chooses(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(view="diff", run="transformer_cpu")
+    assert "Compare with which profile?" in frame.inner_text("#main")
+    frame = _choose(tab, "Run", "resnet_cpu")
+    assert_healthy(frame)
+    assert _headline(frame) and tab.state()["base_run"] == "resnet_cpu"
 
 
 def test_one_profile_has_nothing_to_compare_with(open_tab: Open, tmp_path: Path) -> None:

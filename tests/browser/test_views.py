@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -194,8 +195,17 @@ def test_nothing_found_says_what_was_looked_at(open_tab: Open, tmp_path: Path) -
 
 def test_a_broken_file_says_so(open_tab: Open, tmp_path: Path) -> None:
     (tmp_path / "worker0.pt.trace.json").write_text('{"schemaVersion": 1, "deviceProperties": []}')
-    frame = open_tab(tmp_path, refusals=True).open_alone()
+    whole = gzip.decompress(next((SAMPLES / "synthetic_gpu").glob("*.gz")).read_bytes())
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "worker0.1.pt.trace.json").write_bytes(whole[: len(whole) * 6 // 10])
+    tab = open_tab(tmp_path, refusals=True)
+    frame = tab.open_alone(run=tmp_path.name)
     assert "worker0.pt.trace.json" in frame.inner_text("body")
+    for view in ("overview", "operators"):
+        frame = tab.open(run="cut", view=view)
+        assert "This file ends early." in frame.inner_text("[data-testid=cut]")
+        tab.set_dark()
+        assert not tab.axe()
 
 
 def test_an_unknown_run_says_so(open_tab: Open) -> None:

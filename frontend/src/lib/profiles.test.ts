@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Catalog, Profile } from '../api/payloads'
-import { defaultBaseline, openedView, resolveAddress, resolveBaseline } from './profiles'
+import { byTime, defaultBaseline, openedView, resolveAddress, resolveBaseline } from './profiles'
 
 /** `run: {worker: spans}` */
 function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
@@ -41,12 +41,25 @@ const RUNS = catalog({
 })
 
 it.each([
-  ['the run before it', at('b', 'w0', '1'), at('a', 'w0', '1')],
-  ['the run after it, being the first', at('a', 'w0', '1'), at('b', 'w0', '1')],
-  ['another span where no run has this one', at('b', 'w0', '2'), at('b', 'w0', '1')],
+  ['another span of the worker', at('b', 'w0', '2'), at('b', 'w0', '1')],
   ['another span after it', at('c', 'w9', '7'), at('c', 'w9', '8')],
-  ['any other profile', at('d', 'only', 'x'), at('c', 'w9', '8')],
+  ['another worker of the run', at('a', 'w0', '1'), at('a', 'w1', '1')],
+  ['nothing that is unrelated', at('d', 'only', 'x'), null],
 ])('compares with %s', (_, exp, base) => expect(defaultBaseline(RUNS, exp)).toEqual(base))
+
+it('compares with the run before it of the same series, and never with another training', () => {
+  const runs = catalog({ bert: { w0: ['1'] }, resnet_bs128: { w0: ['1'] }, resnet_bs32: { w0: ['1'] } })
+  expect(defaultBaseline(runs, at('resnet_bs32', 'w0', '1'))).toEqual(at('resnet_bs128', 'w0', '1'))
+  expect(defaultBaseline(runs, at('bert', 'w0', '1'))).toBeNull()
+})
+
+it('opens the newest run', () => {
+  const runs = catalog({ old: { w0: ['1'] }, young: { w0: ['1'] }, unknown: { w0: ['1'] } })
+  runs.runs[0].workers[0].spans[0].time_unix_ms = 5
+  runs.runs[1].workers[0].spans[0].time_unix_ms = 7
+  expect(resolveAddress(runs, {})).toEqual(at('young', 'w0', '1'))
+  expect(byTime(runs.runs).map((run) => run.name)).toEqual(['young', 'old', 'unknown'])
+})
 
 it('compares with another worker of the run', () => {
   const one = catalog({ a: { w0: ['1'], w1: ['1'] } })
@@ -58,7 +71,7 @@ it('has nothing to compare a single profile with', () => {
 })
 
 it.each([
-  ['nothing: the default', {}, at('a', 'w0', '1')],
+  ['nothing: the default', {}, at('b', 'w0', '2')],
   ['the run: worker and span of the experiment', { base_run: 'c' }, at('c', 'w0', '1')],
   ['a run that has neither: its first', { base_run: 'd' }, at('d', 'only', 'x')],
   ['only the span', { base_span: '2' }, at('b', 'w0', '2')],

@@ -1,5 +1,5 @@
 // Which profile a URL means: the one that is open, and the one it is compared with.
-import type { Catalog, Profile, SpanInfo } from '../api/payloads'
+import type { Catalog, Profile, RunInfo, SpanInfo } from '../api/payloads'
 
 export interface Address {
   run: string
@@ -9,9 +9,18 @@ export interface Address {
 
 type Named = Readonly<Record<string, string | undefined>>
 
-/** The profile the URL means: what it leaves out is the first there is. */
+/** When the newest profile of a run was recorded; 0 where nothing tells. */
+export const newest = (run: RunInfo) =>
+  Math.max(0, ...run.workers.flatMap((worker) => worker.spans.map((span) => span.time_unix_ms ?? 0)))
+
+/** Runs, the newest first; those without a time behind them, in their order. */
+export const byTime = (runs: readonly RunInfo[]) => [...runs].sort((one, other) => newest(other) - newest(one))
+
+/** The profile the URL means: what it leaves out is the first there is of the newest run. */
 export function resolveAddress(catalog: Catalog | null, route: Named): Address | null {
-  const run = catalog?.runs.find((item) => item.name === route.run) ?? (route.run ? undefined : catalog?.runs[0])
+  const run =
+    catalog?.runs.find((item) => item.name === route.run) ??
+    (route.run || !catalog ? undefined : byTime(catalog.runs)[0])
   const worker = run?.workers.find((item) => item.name === route.worker) ?? (route.worker ? undefined : run?.workers[0])
   const span = worker?.spans.find((item) => item.id === route.span) ?? (route.span ? undefined : worker?.spans[0])
   return run && worker && span ? { run: run.name, worker: worker.name, span: span.id } : null
@@ -36,19 +45,26 @@ function allProfiles(catalog: Catalog): Address[] {
   )
 }
 
+export const hasOther = (catalog: Catalog, one: Address) => allProfiles(catalog).some((item) => !sameAddress(item, one))
+
+/** What two names of runs share when numbers are left out: `resnet_bs32` and `resnet_bs64` are of one series. */
+const series = (run: string) => run.replace(/[0-9]+/g, '#')
+
 /**
- * What to compare with when nobody said: another run's profile of the same worker and span, else another span of the
- * worker, else another worker, else any other. Of several the closest before it in the list, else the closest after.
+ * What to compare with when nobody said: another span of the worker, else the same worker of a run whose name differs in
+ * numbers alone, else another worker of the run. Of several the closest before it in the list, else the closest after. An
+ * unrelated run says nothing: then nobody knows but the person.
  */
 export function defaultBaseline(catalog: Catalog, exp: Address): Address | null {
   const all = allProfiles(catalog)
   const at = all.findIndex((item) => sameAddress(item, exp))
   const nearest = [...all.slice(0, Math.max(at, 0)).reverse(), ...all.slice(at + 1)]
+  const related = (item: Address) => item.run !== exp.run && series(item.run) === series(exp.run)
   const wishes: ((item: Address) => boolean)[] = [
-    (item) => item.run !== exp.run && item.worker === exp.worker && item.span === exp.span,
     (item) => item.run === exp.run && item.worker === exp.worker,
+    (item) => related(item) && item.worker === exp.worker && item.span === exp.span,
     (item) => item.run === exp.run,
-    () => true,
+    related,
   ]
   for (const wish of wishes) {
     const found = nearest.find(wish)

@@ -4,7 +4,15 @@ import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Breakdown, Catalog, Profile, Tree, View } from '../api/payloads'
 import { format } from '../lib/format'
-import { type Address, addressText, defaultBaseline, resolveBaseline, sameAddress, spanOf } from '../lib/profiles'
+import {
+  type Address,
+  addressText,
+  defaultBaseline,
+  hasOther,
+  resolveBaseline,
+  sameAddress,
+  spanOf,
+} from '../lib/profiles'
 import { parseSteps } from '../lib/steps'
 import { useProfile, useView } from '../state/data'
 import { joinList, splitList, type Values } from '../state/hash'
@@ -69,7 +77,7 @@ export function Diff({ catalog, profile, base }: ViewProps) {
   useEffect(() => {
     if (baseline && !named) setRoute(baselineState(baseline, baseSteps, baseWindow))
   }, [baseline, named, baseSteps, baseWindow])
-  if (!baseline && !named) return <Alone profile={profile} exp={exp} catalog={catalog} />
+  if (!baseline && !named && !hasOther(catalog, exp)) return <Alone profile={profile} exp={exp} catalog={catalog} />
   return (
     <div className={css.diff}>
       <CompareBar
@@ -83,7 +91,9 @@ export function Diff({ catalog, profile, base }: ViewProps) {
       {baseline && ask.profile && (
         <WindowBar profile={ask.profile} side="Baseline" onWindow={(next) => setBaseline(baseline, '', next)} />
       )}
-      {!baseline ? (
+      {!baseline && !named ? (
+        <Question />
+      ) : !baseline ? (
         <Unknown catalog={catalog} route={route} exp={exp} />
       ) : ask.problem ? (
         <ProblemPanel problem={ask.problem} title={`Baseline: ${addressText(baseline)}`} />
@@ -123,6 +133,14 @@ function Alone({ profile, exp, catalog }: { profile: Profile; exp: Address; cata
     </div>
   )
 }
+
+/** No other profile is like this one: a comparison that nobody asked for would only puzzle. */
+const Question = () => (
+  <div className={basicsCss.panel}>
+    <h2>Compare with which profile?</h2>
+    <p>No other profile of this log directory is of the same worker or series of runs. Choose the baseline above.</p>
+  </div>
+)
 
 function Unknown({ catalog, route, exp }: { catalog: Catalog; route: Values; exp: Address }) {
   const wanted = [route.base_run, route.base_worker, route.base_span].filter(Boolean).join(' · ')

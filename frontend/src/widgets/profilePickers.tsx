@@ -1,8 +1,8 @@
 // Run, worker and span: the way to any profile of the log directory.
 import { useMemo } from 'react'
-import type { Catalog, SpanInfo } from '../api/payloads'
+import type { Catalog, RunInfo, SpanInfo } from '../api/payloads'
 import { format, formatTime } from '../lib/format'
-import type { Address } from '../lib/profiles'
+import { type Address, byTime, newest } from '../lib/profiles'
 import { type Choice, Picker } from './picker'
 
 function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
@@ -31,6 +31,16 @@ function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
   return { note: [format(span.size_bytes, 'bytes'), state.note].filter(Boolean).join(' · '), tone: state.tone }
 }
 
+/** When it was recorded, how large it is, and its state. */
+function runNote(run: RunInfo): Pick<Choice, 'note' | 'tone'> {
+  const spans = run.workers.flatMap((one) => one.spans)
+  const state = stateNote(spans)
+  const time = newest(run)
+  const bytes = spans.reduce((sum, span) => sum + span.size_bytes, 0)
+  const parts = [time ? formatTime(time).slice(0, 16) : '', format(bytes, 'bytes'), state.note]
+  return { note: parts.filter(Boolean).join(' · '), tone: state.tone }
+}
+
 /** A choice leaves open what it does not decide: `onChange` gets '' for it. */
 export function ProfilePickers(props: {
   catalog: Catalog | null
@@ -47,11 +57,11 @@ export function ProfilePickers(props: {
       <Picker
         label="Run"
         value={address?.run ?? ''}
-        choices={(catalog?.runs ?? []).map((item) => ({
+        choices={byTime(catalog?.runs ?? []).map((item) => ({
           value: item.name,
           label: item.name,
           about: item.grouped_by || undefined,
-          ...stateNote(item.workers.flatMap((one) => one.spans)),
+          ...runNote(item),
         }))}
         onChange={(next) => onChange({ run: next, worker: '', span: '' })}
       />
