@@ -174,13 +174,13 @@ def _low_utilization(s: Situation) -> Notice | None:
     }
     if not low:
         return None
-    worst = min(low, key=lambda device: low[device] or 0.0)
+    worst, window = min(low, key=lambda device: low[device] or 0.0), _window(s)
     return Notice(
         rule="low_utilization",
         severity="medium",
-        text=f"{{affected}} of the devices run kernels less than half of {_window(s)}; device {{device}} only {{utilization}}."
+        text=f"{{affected}} of the devices run kernels less than half of {window}; device {{device}} only {{utilization}}."
         if len(low) > 1
-        else f"Device {{device}} runs kernels only {{utilization}} of {_window(s)}.",
+        else f"Device {{device}} runs kernels only {{utilization}} of {window}.",
         todo=s.trace.recorder.todo("low_utilization"),
         figures=[
             METRICS.figure("utilization", low[worst]),
