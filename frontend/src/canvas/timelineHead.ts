@@ -33,7 +33,7 @@ function drawRuler(context: CanvasRenderingContext2D, scene: Scene, marks: numbe
   context.font = FONT
   context.fillStyle = theme.mute
   for (const mark of multiples(view.start, view.end, step / parts)) {
-    const isHalf = parts % 2 === 0 && Math.round((mark * 2) / step) * step === mark * 2
+    const isHalf = parts % 2 === 0 && (mark * 2) % step === 0
     context.fillRect(Math.round(toX(scene, mark)), AXIS - (isHalf ? 7 : 5), 1, isHalf ? 6 : 4)
   }
   // The mark before the window may have its label in it.

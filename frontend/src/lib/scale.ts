@@ -16,6 +16,25 @@ export function rulerStep(perPixel: number, room: (step: number) => number): num
     }
 }
 
+/** Into how many parts a ruler divides such a step: each is a whole number of nanoseconds. */
+export const divisions = (step: number): number => Math.min(step, 10)
+
+/** The multiples of a step from start to end. */
+export function multiples(start: number, end: number, step: number): number[] {
+  const out: number[] = []
+  for (let i = Math.ceil(start / step); i * step <= end; i++) out.push(i * step)
+  return out
+}
+
+/** The smallest step of 1, 2 or 5 times a power of ten that is at least `room(step)` pixels wide. */
+export function rulerStep(perPixel: number, room: (step: number) => number): number {
+  for (let power = 10 ** Math.floor(Math.log10(perPixel)); ; power *= 10)
+    for (const unit of [1, 2, 5]) {
+      const step = unit * power
+      if (step >= 1 && step / perPixel >= room(step)) return step
+    }
+}
+
 /** Into how many parts a ruler divides such a step: each is a round number of its own. */
 export function divisions(step: number): number {
   const unit = Math.round(step / 10 ** Math.floor(Math.log10(step) + 1e-9))
