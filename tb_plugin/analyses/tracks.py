@@ -112,7 +112,8 @@ def _host_titles(trace: TraceTable, main: int) -> tuple[list[str], list[tuple[in
     kinds = np.zeros((len(trace.tracks), len(EventKind)), np.bool_)
     kinds[trace.track, trace.kind] = True
     others = len(roles) + 1
-    titles, rank = [], []
+    titles: list[str] = []
+    rank: list[tuple[int, ...]] = []
     for i, track in enumerate(trace.tracks):
         own = recorded_name(track)
         is_tool = kinds[i, EventKind.WINDOW] and kinds[i].sum() == 1
