@@ -29,7 +29,7 @@ _LARGEST_ID = 10**8
 _LONGEST = 60
 _WORK = ("compute", "communication", "copies")
 _MINOR = 0.2
-"""Of a stream's work: less than this share does not name it."""
+"""A share of a stream's work that is less than this does not name it."""
 _KIND = np.full(len(EventKind), MISSING, np.int64)
 _KIND[EventKind.KERNEL] = 0
 _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = 2

@@ -36,14 +36,12 @@ function drawRuler(context: CanvasRenderingContext2D, scene: Scene, marks: numbe
     const isHalf = parts % 2 === 0 && (mark * 2) % step === 0
     context.fillRect(Math.round(toX(scene, mark)), AXIS - (isHalf ? 7 : 5), 1, isHalf ? 6 : 4)
   }
-  // The mark before the window may have its label in it.
-  for (const mark of [(marks[0] ?? Math.ceil(view.start / step) * step) - step, ...marks]) {
+  for (const mark of marks) {
     const x = Math.round(toX(scene, mark))
     context.fillStyle = theme.mute
     context.fillRect(x, STRIP, 1, AXIS - STRIP)
     const text = tickLabel(mark, step, view.end)
-    if (mark >= 0 && x + 4 + context.measureText(text).width < width)
-      context.fillText(text, x + 4, (STRIP + AXIS) / 2 - 2)
+    if (x + 4 + context.measureText(text).width < width) context.fillText(text, x + 4, (STRIP + AXIS) / 2 - 2)
   }
   context.restore()
 }

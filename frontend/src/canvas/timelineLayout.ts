@@ -3,7 +3,7 @@ import type { CounterSeries } from './timelineCounters'
 import type { Lane } from './timelineModel'
 
 /** Width of the column with the names of tracks, until somebody changes it. */
-export const GUTTER = 212
+export const GUTTER = 236
 export const GUTTERS = { narrowest: 110, widest: 520 }
 export const STRIP = 38
 export const AXIS = 62

@@ -164,10 +164,22 @@ function Page(props: {
           onAdd={() => bookmark(selected?.start ?? Math.round((view.start + view.end) / 2))}
         />
         <Button.Group>
-          <Button size="sm" variant="default" aria-label="Zoom in" onClick={() => handle.current?.zoom(0.5)}>
+          <Button
+            size="sm"
+            variant="default"
+            className={css.wide}
+            aria-label="Zoom in"
+            onClick={() => handle.current?.zoom(0.5)}
+          >
             +
           </Button>
-          <Button size="sm" variant="default" aria-label="Zoom out" onClick={() => handle.current?.zoom(2)}>
+          <Button
+            size="sm"
+            variant="default"
+            className={css.wide}
+            aria-label="Zoom out"
+            onClick={() => handle.current?.zoom(2)}
+          >
             −
           </Button>
           <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>

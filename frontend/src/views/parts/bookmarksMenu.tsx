@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'react'
 import { format } from '../../lib/format'
 import { type Bookmark, MOST, NOTE_LENGTH, writeBookmarks } from '../../state/bookmarks'
 import { setRoute } from '../../state/route'
-import { CloseIcon } from '../../widgets/icons'
+import { BookmarkIcon, CloseIcon } from '../../widgets/icons'
 import textCss from '../../widgets/text.module.css'
 import css from './bookmarksMenu.module.css'
 import toolbarCss from './toolbar.module.css'
@@ -32,8 +32,16 @@ export function BookmarksMenu(props: {
   return (
     <Popover position="bottom-end" withinPortal trapFocus opened={open !== null} onChange={(is) => !is && onOpen(null)}>
       <Popover.Target>
-        <Button size="sm" variant="default" onClick={() => onOpen(open === null ? Number.NaN : null)}>
-          Bookmarks{bookmarks.length > 0 ? ` (${bookmarks.length})` : ''}
+        <Button
+          size="sm"
+          variant="default"
+          px={10}
+          title="Bookmarks and notes on the time axis"
+          aria-label={`Bookmarks (${bookmarks.length})`}
+          leftSection={<BookmarkIcon />}
+          onClick={() => onOpen(open === null ? Number.NaN : null)}
+        >
+          {bookmarks.length}
         </Button>
       </Popover.Target>
       <Popover.Dropdown>
