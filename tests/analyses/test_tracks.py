@@ -42,7 +42,8 @@ def test_threads_are_called_by_what_runs_on_them() -> None:
     built.annotation("gloo:all_reduce", at=5, dur=5, tid=50)
     built.python("threading.py(1002): _bootstrap", at=0, dur=900, id=3, tid=60)
     built.python("tqdm/_monitor.py(60): run", at=1, dur=800, id=4, parent=3, tid=60)
-    built.op("aten::add", at=0, dur=5, tid=70).op("aten::add", at=0, dur=5, tid=140000000000000)
+    built.op("aten::add", at=0, dur=5, tid=70).op("aten::add", at=9, dur=5, tid=70)
+    built.op("aten::add", at=0, dur=5, tid=140000000000000)
     assert threads(built) == [
         "Main thread", "Autograd", "Data loader", "Pin memory", "NCCL watchdog", "Gloo",
         "tqdm/_monitor.py: run", "Runtime calls", "Thread 70", "Thread",

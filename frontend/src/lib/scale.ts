@@ -1,12 +1,5 @@
 // Axes: where ticks stand.
 
-/** The multiples of a step from start to end. */
-export function multiples(start: number, end: number, step: number): number[] {
-  const out: number[] = []
-  for (let i = Math.ceil(start / step); i * step <= end; i++) out.push(i * step)
-  return out
-}
-
 /** The smallest step of 1, 2 or 5 times a power of ten that is at least `room(step)` pixels wide. */
 export function rulerStep(perPixel: number, room: (step: number) => number): number {
   for (let power = 10 ** Math.floor(Math.log10(perPixel)); ; power *= 10)
@@ -24,21 +17,6 @@ export function multiples(start: number, end: number, step: number): number[] {
   const out: number[] = []
   for (let i = Math.ceil(start / step); i * step <= end; i++) out.push(i * step)
   return out
-}
-
-/** The smallest step of 1, 2 or 5 times a power of ten that is at least `room(step)` pixels wide. */
-export function rulerStep(perPixel: number, room: (step: number) => number): number {
-  for (let power = 10 ** Math.floor(Math.log10(perPixel)); ; power *= 10)
-    for (const unit of [1, 2, 5]) {
-      const step = unit * power
-      if (step >= 1 && step / perPixel >= room(step)) return step
-    }
-}
-
-/** Into how many parts a ruler divides such a step: each is a round number of its own. */
-export function divisions(step: number): number {
-  const unit = Math.round(step / 10 ** Math.floor(Math.log10(step) + 1e-9))
-  return step < 5 ? step : unit === 2 ? 4 : unit === 5 ? 5 : 10
 }
 
 export const clamp = (value: number, low: number, high: number) => Math.min(Math.max(value, low), Math.max(low, high))
