@@ -234,14 +234,15 @@ function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number,
 function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: readonly Placed[]): void {
   const tops = new Map<number, Placed>()
   for (const one of placed) if (one.track.kind === 'lane') tops.set(one.track.lane, one)
-  const outline = (spot: Spot, color: string, line: number) => {
+  const outline = (spot: Spot, color: string, line: number, away = 0) => {
     const one = tops.get(spot.lane)
     if (!one || spot.row >= one.rows || spot.end < scene.view.start || spot.start > scene.view.end) return
     const from = Math.max(scene.gutter - 3, toX(scene, spot.start))
     const to = Math.min(scene.width + 3, toX(scene, spot.end))
     context.strokeStyle = color
     context.lineWidth = line
-    context.strokeRect(from - line / 2, rowTop(one, spot.row) - line / 2, Math.max(2, to - from) + line - 1, BAR + line)
+    const [x, y, wide] = [from - line / 2 - away, rowTop(one, spot.row) - line / 2 - away, Math.max(2, to - from)]
+    context.strokeRect(x, y, wide + line - 1 + 2 * away, BAR + line + 2 * away)
   }
   context.save()
   context.beginPath()
@@ -250,7 +251,11 @@ function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: read
   for (const hit of scene.hits) outline(hit, scene.theme.mark, 1)
   const { hover, selected } = scene
   if (hover) outline({ ...hover, end: hover.start + hover.dur }, scene.theme.ink, 1)
-  if (selected) outline(selected, scene.theme.mark, 2)
+  if (selected) {
+    outline(selected, scene.theme.mark, 2)
+    // Among many hits it is the one with two frames.
+    outline(selected, scene.theme.ink, 1, 2)
+  }
   context.restore()
 }
 

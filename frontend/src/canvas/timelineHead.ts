@@ -43,7 +43,18 @@ function drawRuler(context: CanvasRenderingContext2D, scene: Scene, marks: numbe
     const text = tickLabel(mark, step, view.end)
     if (x + 4 + context.measureText(text).width < width) context.fillText(text, x + 4, (STRIP + AXIS) / 2 - 2)
   }
+  if (scene.selected) drawPointer(context, toX(scene, scene.selected.start), theme.mark)
   context.restore()
+}
+
+/** Where the selected event begins, which may be narrower than a pixel. */
+function drawPointer(context: CanvasRenderingContext2D, x: number, color: string): void {
+  context.fillStyle = color
+  context.beginPath()
+  context.moveTo(x - 5, AXIS - 8)
+  context.lineTo(x + 5, AXIS - 8)
+  context.lineTo(x, AXIS - 1)
+  context.fill()
 }
 
 /** One bar above everything: which step it is. */

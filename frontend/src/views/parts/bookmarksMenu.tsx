@@ -1,5 +1,5 @@
 // Bookmarks on the time axis: listed, noted, gone to, removed. They live in the URL.
-import { ActionIcon, Button, Popover, TextInput } from '@mantine/core'
+import { ActionIcon, Button, Popover, TextInput, VisuallyHidden } from '@mantine/core'
 import { useEffect, useRef } from 'react'
 import { format } from '../../lib/format'
 import { type Bookmark, MOST, NOTE_LENGTH, writeBookmarks } from '../../state/bookmarks'
@@ -37,11 +37,10 @@ export function BookmarksMenu(props: {
           variant="default"
           px={10}
           title="Bookmarks and notes on the time axis"
-          aria-label={`Bookmarks (${bookmarks.length})`}
           leftSection={<BookmarkIcon />}
           onClick={() => onOpen(open === null ? Number.NaN : null)}
         >
-          {bookmarks.length}
+          <VisuallyHidden>Bookmarks</VisuallyHidden>&nbsp;{bookmarks.length}
         </Button>
       </Popover.Target>
       <Popover.Dropdown>
