@@ -31,7 +31,7 @@ def span(picture: Picture) -> int:
 def last_event_of_the_lowest_lane(tab: Tab) -> dict[str, int]:
     """An event that stands far below what a small window shows."""
     rows = ask(tab.address, "table/find/hits", run=RUN, search="AccumulateGrad", limit="1000")["rows"]
-    found: dict[str, int] = max(rows, key=lambda row: (row["lane"], row["row"]))
+    found: dict[str, int] = max(rows, key=lambda row: (row["lane"], row["row"], row["start_ns"]))
     return found
 
 
@@ -85,11 +85,11 @@ def test_enter_walks_the_hits_and_typing_moves_nothing(open_tab: Open) -> None:
     frame = tab.open(run=RUN, view="timeline", start_ns="0", end_ns="100000000")
     places = {name: box_of(frame, name) for name in ("[data-testid=timeline] canvas", "[data-testid=toolbar]")}
     field = frame.get_by_placeholder("Search names")
-    for part in ("/(", "Pro", "filerStep"):
+    for part in ("/(/", "Pro", "filerStep"):
         field.press_sequentially(part)
         frame = tab.settle()
         assert {name: box_of(frame, name) for name in places} == places, part
-        if part == "/(":
+        if part == "/(/":
             assert "regular expression" in frame.inner_text("[data-testid=toolbar]")
             field.fill("")
     for key, place in (
@@ -130,8 +130,9 @@ def test_keys_work_wherever_no_text_is_written(open_tab: Open) -> None:
     right = picture.window()
     assert right[0] > closer[0]
     frame.get_by_placeholder("Search names").press_sequentially("wasdzb0m")
+    tab.page.wait_for_function(IN_URL, arg="p.torch_trace.search=wasdzb0m")
     frame = tab.settle()
-    assert picture.window() == right and tab.state()["search"] == "wasdzb0m" and "bookmarks" not in tab.state()
+    assert picture.window() == right and "bookmarks" not in tab.state()
 
 
 def test_zooms_and_jumps_are_undone_by_back_and_by_z(open_tab: Open) -> None:
@@ -190,11 +191,11 @@ def test_what_is_merged_opens_in_two_steps_and_the_tip_follows(open_tab: Open) -
     assert swatch != "rgb(0, 0, 0)"
     tab.page.mouse.click(*picture.on_page(spot))
     frame = picture.moved_from(before)
-    closer = (before[1] - before[0]) / span(picture)
-    assert 1 < closer < 300
+    closer = picture.window()
+    assert 1 < (before[1] - before[0]) / span(picture) < 300
     assert not tip.count() or tip.inner_text() != told
     tab.page.keyboard.press("z")
-    frame = picture.moved_from(picture.window())
+    frame = picture.moved_from(closer)
     assert picture.window() == before
     assert frame.locator("[data-testid=timeline-key]").inner_text() != ""
     assert_healthy(frame)
@@ -210,7 +211,6 @@ def test_bookmarks_live_in_the_link(open_tab: Open) -> None:
     tab.page.keyboard.press("b")
     note = frame.get_by_label("Note at")
     note.wait_for()
-    tab.page.wait_for_function("() => true")
     note.fill("<b>late</b>: why?")
     assert not tab.axe()
     tab.page.keyboard.press("Enter")
@@ -226,6 +226,7 @@ def test_bookmarks_live_in_the_link(open_tab: Open) -> None:
     assert picture.digest() == with_flag
     # Its flag on the axis opens the note; the list leads there from elsewhere.
     tab.page.mouse.click(*picture.on_page(Point(picture.x(int(time)) + 2, 48)))
+    note = frame.get_by_label("Note at")
     note.wait_for()
     assert note.input_value() == "<b>late</b>: why?"
     tab.page.keyboard.press("Escape")

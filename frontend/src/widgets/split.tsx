@@ -22,9 +22,11 @@ export function Split(props: {
   const [moving, setMoving] = useState<number | null>(null)
   const now = moving ?? share
   const bounded = (wanted: number) => clamp(wanted, limits.least, limits.most)
+  /** How far the pointer took hold of the bar from its lower edge, as a share. */
+  const grip = useRef(0)
   const at = (event: PointerEvent) => {
     const box = whole.current?.getBoundingClientRect()
-    return box ? bounded((box.bottom - event.clientY) / box.height) : now
+    return box ? (box.bottom - event.clientY) / box.height : now
   }
   const onKey = (event: KeyboardEvent) => {
     const to: Record<string, number> = {
@@ -58,9 +60,10 @@ export function Split(props: {
             onDoubleClick={() => onShare(limits.usual)}
             onPointerDown={(event) => {
               event.currentTarget.setPointerCapture(event.pointerId)
+              grip.current = at(event) - now
               setMoving(now)
             }}
-            onPointerMove={(event) => moving !== null && setMoving(at(event))}
+            onPointerMove={(event) => moving !== null && setMoving(bounded(at(event) - grip.current))}
             onPointerUp={() => {
               if (moving !== null) onShare(moving)
               setMoving(null)

@@ -71,7 +71,7 @@ export function SearchBox({
       aria-label={placeholder}
       value={text}
       error={search.kind === 'bad' ? search.reason : error}
-      classNames={{ error: toolbarCss.error }}
+      classNames={{ wrapper: toolbarCss.field, error: toolbarCss.error }}
       rightSection={found?.content}
       rightSectionWidth={found?.width}
       onChange={(event) => change(event.currentTarget.value)}
