@@ -161,6 +161,7 @@ function Page(props: {
           open={note}
           onOpen={setNote}
           onGo={(time) => handle.current?.reveal({ start: time, end: time })}
+          isSelected={selected !== null}
           onAdd={() => bookmark(selected?.start ?? Math.round((view.start + view.end) / 2))}
         />
         <Button.Group>

@@ -1,7 +1,7 @@
 // Bookmarks on the time axis: listed, noted, gone to, removed. They live in the URL.
 import { ActionIcon, Button, Popover, TextInput, VisuallyHidden } from '@mantine/core'
 import { useEffect, useRef } from 'react'
-import { format } from '../../lib/format'
+import { precise } from '../../lib/format'
 import { type Bookmark, MOST, NOTE_LENGTH, writeBookmarks } from '../../state/bookmarks'
 import { setRoute } from '../../state/route'
 import { BookmarkIcon, CloseIcon } from '../../widgets/icons'
@@ -23,10 +23,11 @@ export function BookmarksMenu(props: {
   open: number | null
   onOpen: (time: number | null) => void
   onGo: (time: number) => void
-  /** Sets one where the person looks. */
+  isSelected: boolean
+  /** Sets one at the selected event, else in the middle of the window. */
   onAdd: () => void
 }) {
-  const { bookmarks, open, onOpen, onGo, onAdd } = props
+  const { bookmarks, open, onOpen, onGo, isSelected, onAdd } = props
   const change = (time: number, note: string) =>
     store(bookmarks.map((one) => (one.time === time ? { time, note } : one)))
   return (
@@ -54,26 +55,27 @@ export function BookmarksMenu(props: {
                 title="Go there"
                 onClick={() => onGo(time)}
               >
-                {format(time, 'ns')}
+                {precise(time, 'ns')}
               </Button>
               <Note time={time} note={note} isOpen={time === open} onChange={change} onDone={() => onOpen(null)} />
               <ActionIcon
                 size="sm"
                 variant="subtle"
                 color="gray"
-                aria-label={`Remove the bookmark at ${format(time, 'ns')}`}
+                aria-label={`Remove the bookmark at ${precise(time, 'ns')}`}
                 onClick={() => store(bookmarks.filter((one) => one.time !== time))}
               >
                 <CloseIcon />
               </ActionIcon>
             </div>
           ))}
-          {bookmarks.length === 0 && (
-            <span className={textCss.mute}>None yet. They stand in the link of this page.</span>
-          )}
-          <Button size="compact-sm" variant="default" disabled={bookmarks.length >= MOST} onClick={onAdd}>
-            Bookmark the selected event, else the middle (B: under the pointer)
-          </Button>
+          <div className={css.row}>
+            <Button size="compact-sm" variant="default" disabled={bookmarks.length >= MOST} onClick={onAdd}>
+              {isSelected ? 'Bookmark the selected event' : 'Bookmark the middle'}
+            </Button>
+            <span className={textCss.mute}>B: the time under the pointer</span>
+          </div>
+          <span className={textCss.mute}>Bookmarks are part of the link of this page.</span>
         </div>
       </Popover.Dropdown>
     </Popover>
@@ -99,7 +101,7 @@ function Note(props: {
       ref={field}
       size="xs"
       className={css.note}
-      aria-label={`Note at ${format(time, 'ns')}`}
+      aria-label={`Note at ${precise(time, 'ns')}`}
       placeholder="Note"
       maxLength={NOTE_LENGTH}
       value={note}

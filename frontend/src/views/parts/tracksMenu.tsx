@@ -85,7 +85,7 @@ export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tra
               As at first
             </Button>
           </Button.Group>
-          <div className={css.row}>
+          <div className={css.slider}>
             <span>Width of the names</span>
             <Slider
               className={css.width}
