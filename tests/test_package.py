@@ -35,6 +35,7 @@ SHARED = {
         "grouping",
         "donuts",
         "filters",
+        "tracks",
         "driver_calls",
         "wording",
     },

@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of
-from tb_plugin.analyses.filters import EVENT, event_of, matching, thread_label
+from tb_plugin.analyses.filters import EVENT, event_of, matching
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.tracks import track_names
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -80,7 +81,7 @@ class Events(Detail):
 def _instances(trace: TraceTable, rows: Int64) -> Frame:
     longest = rows[np.argsort(-trace.dur_ns[rows], kind="stable")[:INSTANCES]]
     operator = trace.operator[longest]
-    threads = [thread_label(track) for track in trace.tracks]
+    threads = [name.label for name in track_names(trace)]
     data = {
         "name": trace.strings.take(trace.name[longest]),
         "dur_ns": pa.array(trace.dur_ns[longest]),
@@ -187,7 +188,7 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         METRICS.figure("start_ns", int(trace.start_ns[row])),
         METRICS.figure("dur_ns", int(trace.dur_ns[row])),
         *(METRICS.figure("recorded_dur_ns", int(ns)) for ns in trace.clipped.recorded_ns[trace.clipped.row == row]),
-        METRICS.figure("thread", thread_label(trace.tracks[int(trace.track[row])])),
+        METRICS.figure("thread", track_names(trace)[int(trace.track[row])].label),
         Figure(EVENT, row),
     ]
     if trace.launch[row] != MISSING:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
-from tb_plugin.trace.table import TraceTable, Track
+from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
 
@@ -83,11 +83,3 @@ def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...]) 
             raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(FILTERS)}.")
         chosen &= FILTERS[key](trace, text)
     return chosen
-
-
-def thread_label(track: Track) -> str:
-    """Returns how lists of events call the thread or stream of an event."""
-    if track.is_device:
-        stream = track.tid if track.tid.startswith("stream") else f"stream {track.tid}"
-        return f"device {track.pid}, {stream}"
-    return track.thread.strip() or f"thread {track.tid}"

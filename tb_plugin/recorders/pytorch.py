@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.trace.recorder import Advice, Recorder
+from tb_plugin.trace.recorder import Advice, Recorder, ThreadRole
 
 _DOCS = "https://docs.pytorch.org/docs/stable"
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
@@ -85,4 +85,17 @@ RECORDING = {
 }
 """How to have more, or better, recorded."""
 
-PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING})
+_DATA = r"torch/utils/data/_utils"
+THREADS = (
+    ThreadRole("Autograd", r"^pt_autograd", r"^autograd::engine::|^torch::autograd::"),
+    ThreadRole("Data loader", r"^pt_data_worker", _DATA + r"/worker\.py\("),
+    ThreadRole("Pin memory", r"^pt_data_pin", _DATA + r"/pin_memory\.py\("),
+    ThreadRole("NCCL watchdog", r"^pt_nccl_watch", r"EventQuery$", only=True),
+    ThreadRole("NCCL heartbeat", r"^pt_nccl_heart"),
+    ThreadRole("Gloo", r"^pt_gloo", r"^gloo:"),
+    ThreadRole("TCP store", r"^pt_tcpstore"),
+    ThreadRole("Thread pool", r"^pt_thread_pool"),
+)
+"""What PyTorch's threads do, by the names that PyTorch 2.6 and newer give them, and by what older ones are seen to do."""
+
+PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS)

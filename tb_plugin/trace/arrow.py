@@ -16,7 +16,7 @@ import pyarrow as pa
 from tb_plugin.errors import KeptLost
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
-from tb_plugin.trace.recorder import Advice, Recorder
+from tb_plugin.trace.recorder import Advice, Recorder, ThreadRole
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
@@ -195,7 +195,7 @@ def _recorder(header: dict[str, Any]) -> Recorder:
         key: Advice(each["todo"], tuple((title, url) for title, url in each["references"]))
         for key, each in header["advice"].items()
     }
-    return Recorder(header["id"], header["name"], advice)
+    return Recorder(header["id"], header["name"], advice, tuple(ThreadRole(**role) for role in header["threads"]))
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:

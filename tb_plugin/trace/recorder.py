@@ -15,6 +15,22 @@ class Advice:
 
 
 @dataclass(frozen=True)
+class ThreadRole:
+    """What a thread of the framework does, known by the name that it gave itself, or by what ran on it.
+
+    Patterns are regular expressions of RE2, searched; "" matches nothing.
+    """
+
+    title: str
+    threads: str = ""
+    """Of names of threads."""
+    events: str = ""
+    """Of names of events: one of them on the thread is enough."""
+    only: bool = False
+    """All events of the thread have to be such."""
+
+
+@dataclass(frozen=True)
 class Recorder:
     """One tool's words. Analyses name a finding; what a person does about it depends on the tool."""
 
@@ -23,6 +39,8 @@ class Recorder:
     """What the tool is called, "" when nobody knows."""
     advice: Mapping[str, Advice] = field(default_factory=dict)
     """By the id of a rule, of a view that is missing (``view.kernels``), or of a rule and what it depends on."""
+    threads: tuple[ThreadRole, ...] = ()
+    """What the framework's threads do; the first that fits counts, and in this order they are shown."""
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

@@ -315,7 +315,7 @@ def test_lanes_are_those_of_the_timeline() -> None:
     timeline: Any = part(table, "timeline", extra=(("start_ns", "0"), ("end_ns", str(table.coverage.end_ns)))).payloads
     for gap in rows(table):
         track = timeline["timeline"].tracks[gap["lane"]]
-        assert track.title == f"Device {gap['device']} · stream {gap['stream']}" and track.is_device
+        assert track.id == f"{gap['device']}/{gap['stream']}/work" and track.is_device
     for of in ("device", "stream"):
         lengths = [gap["dur_ns"] for gap in rows(table) if gap["gap_of"] == of]
         assert lengths == sorted(lengths, reverse=True)

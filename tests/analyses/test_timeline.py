@@ -278,8 +278,8 @@ def test_devices_come_first_and_kinds_stand_on_rows_of_their_own() -> None:
     head = head_of(build(table))
     kinds = [(track.is_device, track.subtitle) for track in head.tracks]
     assert kinds == [
-        (True, ""), (True, "annotations"), (True, "waits"), (False, "operators, runtime"), (False, "Python"),
-        (False, "profiler, other"),
+        (True, "Device 0"), (True, "annotations · Device 0"), (True, "waits · Device 0"),
+        (False, "operators, runtime · 1"), (False, "Python · 1"), (False, "profiler, other · 1"),
     ]  # fmt: skip
     assert len({track.id for track in head.tracks}) == len(head.tracks)
     categories = {row["name"]: CATEGORIES[row["category"]] for row in drawn_of(table)}
@@ -290,13 +290,13 @@ def test_devices_come_first_and_kinds_stand_on_rows_of_their_own() -> None:
 def test_busy_threads_stand_before_others() -> None:
     builder = trace()
     for at in (0, 10, 20):
-        builder.op("few", at, 5, tid=1)
+        builder.op("few", at, 5, tid=2)
     for at in range(30, 60):
-        builder.op("many", at, 1, tid=2)
-    builder.op("outer", 70, 20, tid=2).op("inner", 75, 5, tid=2).launches(kernel("k", 5, 80))
+        builder.op("many", at, 1, tid=3)
+    builder.op("outer", 70, 20, tid=3).op("inner", 75, 5, tid=3).launches(kernel("k", 5, 80))
     tracks = head_of(build(builder.table())).tracks
     assert [track.is_device for track in tracks] == [True, False, False]
-    assert "2" in tracks[1].title and tracks[1].rows > 1, "busier, and with nested calls"
+    assert tracks[1].title == "Thread 3" and tracks[1].rows > 1, "busier, and with nested calls"
 
 
 def test_groups_are_whole_lanes() -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import Frame, Locator
 from tests.browser.expect import ask
 from tests.browser.harness import Tab
 
-GUTTER, HEAD = 212, 80
+GUTTER, HEAD = 236, 80
 MARK = (0xE1, 0x1D, 0x74)
 _ROW, _BAR, _PAD, _SMALL, _CHART, _TITLED = 17, 15, 6, 24, 40, 42
 _PIXEL = """

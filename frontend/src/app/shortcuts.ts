@@ -1,10 +1,8 @@
 // Keys that work everywhere; never while a person types.
 import { useEffect, useRef } from 'react'
 import type { Profile } from '../api/payloads'
+import { typing } from '../canvas/typing'
 import { openView, readRoute, setRoute } from '../state/route'
-
-const typing = (target: EventTarget | null) =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
 function stepBy(profile: Profile, by: number): void {
   const labels = profile.steps.map((step) => step.label)

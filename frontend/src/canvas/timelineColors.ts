@@ -3,6 +3,7 @@
 
 import { paint, type Theme } from './surface'
 import type { Tile, TileStore } from './tileStore'
+import type { Item } from './timelineModel'
 
 export type ColorBy = 'kind' | 'name' | 'module'
 
@@ -43,6 +44,17 @@ export class Colors {
       this.slots[number] = slot
     }
     return slot
+  }
+
+  /** The full colour of an item, whatever the mode. */
+  of(item: Item): string {
+    if (this.by !== 'kind') return this.ofText(this.by === 'name' ? item.name : item.module)
+    return this.paint(this.kinds.indexOf(item.category), 1).fill
+  }
+
+  /** The full colour of a name or module. */
+  ofText(text: string): string {
+    return this.paint(this.slotOf(text), 1).fill
   }
 
   /** `strength` from 0 to 1: how much of the panel does not show through. */

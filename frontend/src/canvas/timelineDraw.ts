@@ -1,25 +1,29 @@
 // Draws a timeline: pinned tracks, tracks, what lies over them. No events, no state but what it is given.
 import { format } from '../lib/format'
 import { shortKernel } from '../lib/names'
-import { niceStep, ticks } from '../lib/scale'
+import { multiples, rulerStep, tickLabel } from '../lib/scale'
 import { box, cut, FONT, FONT_TITLE, paint, type Theme } from './surface'
 import type { Tile } from './tileStore'
 import { drawCounter, sliceAt } from './timelineCounters'
-import { drawCursor, drawHead, drawRange } from './timelineHead'
-import { BAR, GUTTER, HEAD, type Placed, rowTop } from './timelineLayout'
+import { drawBookmarks, drawCursor, drawHead, drawRange } from './timelineHead'
+import { BAR, HEAD, type Placed, rowTop } from './timelineLayout'
 import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './timelineModel'
 import { inSight, rowY, type Scene, toX } from './timelineScene'
 
 const NARROW = 3
+/** Pixels between the labels of the ruler. */
+const LABEL_PAD = 20
 
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   const { width, height, theme, layout } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, height)
   context.textBaseline = 'middle'
-  const span = scene.view.end - scene.view.start
-  const count = Math.max(2, Math.floor((width - GUTTER) / 110))
-  const marks = ticks(scene.view.start, scene.view.end, count)
+  const { start, end } = scene.view
+  context.font = FONT
+  const wide = (step: number) => context.measureText(tickLabel(end, step, end)).width + LABEL_PAD
+  const step = rulerStep((end - start) / Math.max(1, width - scene.gutter), wide)
+  const marks = multiples(start, end, step)
   context.fillStyle = theme.line
   for (const mark of marks) context.fillRect(Math.round(toX(scene, mark)), HEAD, 1, height)
   const pieces = new Map<number, Piece[]>()
@@ -30,8 +34,9 @@ export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
     context.fillRect(0, HEAD + layout.fixed - 1, width, 1)
   }
   drawOver(context, scene)
-  drawHead(context, scene, marks, niceStep(span, count))
+  drawHead(context, scene, marks, step)
   if (scene.range) drawRange(context, scene, scene.range)
+  drawBookmarks(context, scene)
   if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 
@@ -45,7 +50,7 @@ function drawRegion(
   pieces: Map<number, Piece[]>,
 ): void {
   const { width, strip } = scene
-  const wide = width - GUTTER
+  const wide = width - scene.gutter
   context.save()
   context.beginPath()
   context.rect(0, top, width, bottom - top)
@@ -63,7 +68,7 @@ function drawRegion(
     placed.reduce((sum, one) => sum + one.rows, 0),
   )
   for (const one of placed) drawTrack(context, scene, one, pixels, pieces)
-  strip.draw(context, GUTTER, wide, BAR)
+  strip.draw(context, scene.gutter, wide, BAR)
   drawMarks(context, scene, placed)
   for (const one of placed) drawTitle(context, scene, one)
   context.restore()
@@ -80,13 +85,13 @@ function drawTrack(
   const { track } = placed
   context.save()
   context.beginPath()
-  context.rect(GUTTER, placed.top, width - GUTTER, placed.height)
+  context.rect(scene.gutter, placed.top, width - scene.gutter, placed.height)
   context.clip()
   context.font = FONT
   if (track.kind === 'counter') {
     const series = scene.counters?.series[track.counter]
     if (scene.counters && series) {
-      const box = { left: GUTTER, right: width, top: placed.top + 4, bottom: placed.top + placed.height - 3 }
+      const box = { left: scene.gutter, right: width, top: placed.top + 4, bottom: placed.top + placed.height - 3 }
       drawCounter(context, scene.counters, series, (time) => toX(scene, time), box, theme)
     }
   } else {
@@ -121,7 +126,7 @@ function drawLine(
   if (!tile) return
   const { view, match, colors, width, model } = scene
   const { start, dur, idle, count } = tile
-  const wide = width - GUTTER
+  const wide = width - scene.gutter
   const perNs = wide / (view.end - view.start)
   const fine = pixels / (view.end - view.start)
   const low = Math.max(piece.start, view.start)
@@ -141,10 +146,10 @@ function drawLine(
       scene.strip.put(strip, Math.floor(from), Math.round(from + dur[i] * fine), look.pixel)
       continue
     }
-    const x = GUTTER + (start[i] - view.start) * perNs
-    const left = Math.max(x, GUTTER - 4)
+    const x = scene.gutter + (start[i] - view.start) * perNs
+    const left = Math.max(x, scene.gutter - 4)
     const visible = Math.min(x + w - 1, width + 4) - left
-    box(context, left, y, visible, BAR, look, w < 24 ? '' : labelOf(model, tile, i, isDevice), GUTTER)
+    box(context, left, y, visible, BAR, look, w < 24 ? '' : labelOf(model, tile, i, isDevice), scene.gutter)
     if (tile.matrix[i] === 1 && !merged && w > 12) badge(context, scene.theme, Math.min(x + w - 1, width), y)
   }
 }
@@ -178,7 +183,7 @@ function badge(context: CanvasRenderingContext2D, theme: Theme, right: number, y
 function drawMissing(context: CanvasRenderingContext2D, scene: Scene, placed: Placed, pieces: readonly Piece[]): void {
   for (const piece of pieces) {
     if (piece.tile) continue
-    const from = Math.max(GUTTER, toX(scene, piece.start))
+    const from = Math.max(scene.gutter, toX(scene, piece.start))
     const to = Math.min(scene.width, toX(scene, piece.end))
     hatch(context, from, to, placed.top, placed.height, scene.theme.line)
   }
@@ -211,7 +216,7 @@ function hatch(
 function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number, y: number): void {
   for (const gap of scene.gaps) {
     if (gap.lane !== lane || gap.end < scene.view.start || gap.start > scene.view.end) continue
-    const from = Math.max(GUTTER, toX(scene, gap.start))
+    const from = Math.max(scene.gutter, toX(scene, gap.start))
     const to = Math.min(scene.width, toX(scene, gap.end))
     if (to - from < 2) continue
     hatch(context, from, to, y, BAR, paint('wait', 0.55, scene.theme).fill)
@@ -229,23 +234,28 @@ function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number,
 function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: readonly Placed[]): void {
   const tops = new Map<number, Placed>()
   for (const one of placed) if (one.track.kind === 'lane') tops.set(one.track.lane, one)
-  const outline = (spot: Spot, color: string, line: number) => {
+  const outline = (spot: Spot, color: string, line: number, away = 0) => {
     const one = tops.get(spot.lane)
     if (!one || spot.row >= one.rows || spot.end < scene.view.start || spot.start > scene.view.end) return
-    const from = Math.max(GUTTER - 3, toX(scene, spot.start))
+    const from = Math.max(scene.gutter - 3, toX(scene, spot.start))
     const to = Math.min(scene.width + 3, toX(scene, spot.end))
     context.strokeStyle = color
     context.lineWidth = line
-    context.strokeRect(from - line / 2, rowTop(one, spot.row) - line / 2, Math.max(2, to - from) + line - 1, BAR + line)
+    const [x, y, wide] = [from - line / 2 - away, rowTop(one, spot.row) - line / 2 - away, Math.max(2, to - from)]
+    context.strokeRect(x, y, wide + line - 1 + 2 * away, BAR + line + 2 * away)
   }
   context.save()
   context.beginPath()
-  context.rect(GUTTER, -1e6, scene.width - GUTTER, 2e6)
+  context.rect(scene.gutter, -1e6, scene.width - scene.gutter, 2e6)
   context.clip()
   for (const hit of scene.hits) outline(hit, scene.theme.mark, 1)
   const { hover, selected } = scene
   if (hover) outline({ ...hover, end: hover.start + hover.dur }, scene.theme.ink, 1)
-  if (selected) outline(selected, scene.theme.mark, 2)
+  if (selected) {
+    outline(selected, scene.theme.mark, 2)
+    // Among many hits it is the one with two frames.
+    outline(selected, scene.theme.ink, 1, 2)
+  }
   context.restore()
 }
 
@@ -253,10 +263,10 @@ function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   const { theme, width } = scene
   const { track, small, top, height } = placed
   context.fillStyle = theme.panel
-  context.fillRect(0, top, GUTTER, height)
+  context.fillRect(0, top, scene.gutter, height)
   context.fillStyle = theme.line
   context.fillRect(0, top + height - 1, width, 1)
-  context.fillRect(GUTTER - 1, top, 1, height)
+  context.fillRect(scene.gutter - 1, top, 1, height)
   const middle = small ? top + height / 2 : top + 14
   context.fillStyle = theme.mute
   context.beginPath()
@@ -265,12 +275,12 @@ function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   context.fill()
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
-  context.fillText(cut(context, track.title, GUTTER - 32), 22, middle)
+  context.fillText(cut(context, track.title, scene.gutter - 32), 22, middle)
   const subtitle = track.kind === 'counter' ? counterText(scene, track.counter) || track.subtitle : track.subtitle
   if (!small && subtitle) {
     context.font = FONT
     context.fillStyle = theme.mute
-    context.fillText(cut(context, subtitle, GUTTER - 32), 22, middle + 16)
+    context.fillText(cut(context, subtitle, scene.gutter - 32), 22, middle + 16)
   }
 }
 
@@ -306,14 +316,14 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {
   if (scene.arrows.length === 0) return
   context.save()
   context.beginPath()
-  context.rect(GUTTER, HEAD, scene.width - GUTTER, scene.height - HEAD)
+  context.rect(scene.gutter, HEAD, scene.width - scene.gutter, scene.height - HEAD)
   context.clip()
   context.lineWidth = 1.5
   for (const { from, to, kind } of scene.arrows) {
     const [y0, y1] = [rowY(scene, from.lane, from.row), rowY(scene, to.lane, to.row)]
     if (y0 === null || y1 === null) continue
     const [x0, x1] = [toX(scene, from.start), toX(scene, to.start)]
-    if (Math.max(x0, x1) < GUTTER || Math.min(x0, x1) > scene.width) continue
+    if (Math.max(x0, x1) < scene.gutter || Math.min(x0, x1) > scene.width) continue
     const [a, b] = [y0 + BAR / 2, y1 + BAR / 2]
     const bend = Math.min(80, Math.max(12, Math.abs(x1 - x0) / 2))
     context.strokeStyle = paint(ARROW[kind] ?? 'other', 1, scene.theme).fill

@@ -6,10 +6,12 @@ import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
 import type { Counters } from './timelineCounters'
 import { draw } from './timelineDraw'
-import { type TimelineEvents, TimelineHands } from './timelineHands'
-import { GUTTER, HEAD, layout, type Placed, rowAt, rowTop, tracksOf } from './timelineLayout'
+import { type Move, type TimelineEvents, TimelineHands } from './timelineHands'
+import { TimelineKeys } from './timelineKeys'
+import { GUTTER, GUTTERS, HEAD, layout, type Placed, rowAt, rowTop, tracksOf } from './timelineLayout'
+import { type LegendEntry, legendOf } from './timelineLegend'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
-import { type Arrow, type Gap, inSight, type Scene, type Step, toTime } from './timelineScene'
+import { type Arrow, type Bookmark, type Gap, inSight, type Scene, type Step, toTime } from './timelineScene'
 
 /** What is shown besides the items. */
 export interface Extras {
@@ -19,14 +21,17 @@ export interface Extras {
   marks: readonly number[]
   counters: Counters | null
   steps: readonly Step[]
+  bookmarks: readonly Bookmark[]
 }
 
-export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], counters: null, steps: [] }
+export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], counters: null, steps: [], bookmarks: [] }
 
 /** When the first complete picture stood: read by `make bench-timeline`. */
 const DRAWN = 'torch-trace-timeline-drawn'
 /** Nanoseconds of the closest zoom. */
-export const NARROWEST = 200
+const NARROWEST = 200
+/** A merged block this many times shorter than the window is opened in two steps, so that nobody loses their place. */
+const TWO_STEPS = 32
 /** Pinned tracks take so much of the height at the most. */
 const PINNED = 0.75
 /** Tiles asked for ahead at the most. */
@@ -37,13 +42,21 @@ export class TimelineEngine {
   readonly model: TimelineModel
   private readonly events: TimelineEvents
   private readonly hands: TimelineHands
+  private readonly keys: TimelineKeys
   private readonly observer: ResizeObserver
   readonly scene: Scene
   private arrangement: Arrangement = { pinned: [], moved: [], filter: '' }
   private collapsed: ReadonlySet<string> = new Set()
   private frame = 0
 
-  constructor(canvas: HTMLCanvasElement, model: TimelineModel, theme: Theme, view: Range, events: TimelineEvents) {
+  constructor(
+    canvas: HTMLCanvasElement,
+    model: TimelineModel,
+    theme: Theme,
+    view: Range,
+    events: TimelineEvents,
+    keysFrom: readonly Window[],
+  ) {
     this.canvas = canvas
     this.model = model
     this.events = events
@@ -53,6 +66,7 @@ export class TimelineEngine {
       level: 0,
       layout: layout([], [], 0, this.collapsed, 0),
       scroll: 0,
+      gutter: GUTTER,
       width: 0,
       height: 0,
       theme,
@@ -69,17 +83,31 @@ export class TimelineEngine {
     this.observer = new ResizeObserver(() => this.place())
     this.observer.observe(canvas)
     this.hands = new TimelineHands(canvas, this, events)
+    this.keys = new TimelineKeys(canvas, this, events, keysFrom)
   }
 
   destroy(): void {
     this.hands.destroy()
+    this.keys.destroy()
     this.observer.disconnect()
     cancelAnimationFrame(this.frame)
   }
 
   /** Pixels that show time. */
   get plotWidth(): number {
-    return Math.max(100, this.canvas.clientWidth - GUTTER)
+    return Math.max(100, this.canvas.clientWidth - this.gutter)
+  }
+
+  get gutter(): number {
+    return this.scene.gutter
+  }
+
+  setGutter(width: number): void {
+    const { narrowest, widest } = GUTTERS
+    const wide = clamp(Math.round(width), narrowest, widest)
+    if (wide === this.gutter) return
+    this.scene.gutter = wide
+    this.redraw()
   }
 
   setTheme(theme: Theme): void {
@@ -104,8 +132,12 @@ export class TimelineEngine {
     this.redraw()
   }
 
+  /** What is chosen anew comes into sight, at the time that is shown. */
   setSelected(spot: Spot | null): void {
+    const before = this.scene.selected
     this.scene.selected = spot
+    const stays = before?.lane === spot?.lane && before?.row === spot?.row && before?.start === spot?.start
+    if (spot && !stays) this.scrollTo(spot.lane, spot.row)
     this.redraw()
   }
 
@@ -137,12 +169,12 @@ export class TimelineEngine {
     const { view } = this.scene
     const span = view.end - view.start
     const pivot = view.start + span * at
-    this.move(pivot - span * factor * at, span * factor)
+    this.move(pivot - span * factor * at, span * factor, 'zoom')
   }
 
   pan(fraction: number): void {
     const { start, end } = this.scene.view
-    this.move(start + (end - start) * fraction, end - start)
+    this.move(start + (end - start) * fraction, end - start, 'pan')
   }
 
   reset(): void {
@@ -153,47 +185,95 @@ export class TimelineEngine {
     this.move(range.start, range.end - range.start)
   }
 
+  /** Shows a time with a little around it. */
+  focus({ start, end }: Range): void {
+    const span = Math.max(end - start, 100)
+    this.move(start - span * 0.1, span * 1.2)
+  }
+
+  /** Goes closer to what stands for several events, half of the way when it is far; false when no zoom takes them apart. */
+  open(item: Item): boolean {
+    const { view } = this.scene
+    const [span, wanted] = [view.end - view.start, Math.max(item.dur * 1.2, NARROWEST)]
+    if (wanted >= span) return false
+    if (span / wanted <= TWO_STEPS) {
+      this.focus({ start: item.start, end: item.start + item.dur })
+      return true
+    }
+    // It stays where it was on the screen.
+    const middle = item.start + item.dur / 2
+    const closer = Math.sqrt(span * wanted)
+    this.move(middle - ((middle - view.start) / span) * closer, closer)
+    return true
+  }
+
+  legend(most: number): LegendEntry[] {
+    return legendOf(this.scene, most)
+  }
+
+  /** The time under the pointer, else where the selected event begins, else the middle of the window. */
+  pointed(): number {
+    const { cursor, selected, view } = this.scene
+    return cursor ?? selected?.start ?? (view.start + view.end) / 2
+  }
+
   /** Moves the window, at the zoom it has, and scrolls so far that the spot is in sight. */
-  reveal(spot: Range & Partial<Spot>): void {
+  reveal(spot: Range & Partial<Spot>, how: Move = 'jump'): void {
     const { view } = this.scene
     if (spot.lane !== undefined) this.scrollTo(spot.lane, spot.row ?? 0)
     if (spot.end >= view.start && spot.start <= view.end) return
     const span = view.end - view.start
-    this.move((spot.start + spot.end - span) / 2, span)
+    this.move((spot.start + spot.end - span) / 2, span, how)
   }
 
   private scrollTo(lane: number, row: number): void {
-    const { layout, scroll } = this.scene
-    const found = layout.lanes.get(lane)
-    if (!found || found.pinned) return
-    const top = rowTop(found.placed, row)
-    const room = this.canvas.clientHeight - HEAD - layout.fixed
-    if (top < scroll || top + 20 > scroll + room) this.scrollBy(top - room / 3 - scroll)
+    const top = this.topOf(lane, row)
+    const room = this.roomOf(this.canvas.clientHeight)
+    if (top !== null && !this.isWithin(top, room)) this.scrollBy(top - room / 3 - this.scene.scroll)
   }
 
-  move(start: number, span: number): void {
+  /** Where a row stands among what scrolls; null when it does not. */
+  private topOf(lane: number, row: number): number | null {
+    const found = this.scene.layout.lanes.get(lane)
+    return found && !found.pinned ? rowTop(found.placed, Math.min(row, found.placed.rows - 1)) : null
+  }
+
+  private roomOf(height: number): number {
+    return height - HEAD - this.scene.layout.fixed
+  }
+
+  private isWithin(top: number, room: number): boolean {
+    return top >= this.scene.scroll && top + 20 <= this.scene.scroll + room
+  }
+
+  move(start: number, span: number, how: Move = 'jump'): void {
     const { model } = this
     const whole = model.end - model.start
     const wide = clamp(span, Math.min(whole, NARROWEST), whole)
     const from = clamp(start, model.start, model.end - wide)
     const view = { start: Math.round(from), end: Math.round(from + wide) }
     this.setView(view)
-    this.events.onView(view)
+    this.events.onView(view, how)
   }
 
   scrollBy(pixels: number): void {
     const { layout } = this.scene
-    const most = Math.max(0, layout.content - (this.canvas.clientHeight - HEAD - layout.fixed))
+    const most = Math.max(0, layout.content - this.roomOf(this.canvas.clientHeight))
     this.scene.scroll = clamp(this.scene.scroll + pixels, 0, most)
     this.redraw()
   }
 
+  /** Tracks or height are others. A selected event that was in sight stays there. */
   private place(): void {
+    const { selected, height } = this.scene
+    const top = selected && this.topOf(selected.lane, selected.row)
+    const stays = top !== null && this.isWithin(top, this.roomOf(height))
     const tracks = tracksOf(this.model.lanes, this.scene.counters?.series ?? [])
     const { order, pinned } = arrange(tracks, this.arrangement)
     const room = (this.canvas.clientHeight - HEAD) * PINNED
     this.scene.layout = layout(tracks, order, pinned, this.collapsed, room)
     this.scrollBy(0)
+    if (selected && stays) this.scrollTo(selected.lane, selected.row)
   }
 
   redraw(): void {
@@ -203,8 +283,9 @@ export class TimelineEngine {
       const { scene } = this
       scene.width = this.canvas.clientWidth
       scene.height = this.canvas.clientHeight
-      if (scene.width < GUTTER + 20 || scene.height < HEAD) return
+      if (scene.width < this.gutter + 20 || scene.height < HEAD) return
       scene.level = this.model.levelFor((scene.view.end - scene.view.start) / this.plotWidth)
+      this.hands.look()
       const context = sharpen(this.canvas, scene.width, scene.height)
       if (context) draw(context, scene)
       this.want()
@@ -249,13 +330,13 @@ export class TimelineEngine {
 
   hit(x: number, y: number): Item | null {
     const { scene } = this
-    if (x < GUTTER || y < HEAD) return null
+    if (x < this.gutter || y < HEAD) return null
     const found = this.placedAt(y)
     if (found?.placed.track.kind !== 'lane') return null
     const row = rowAt(found.placed, found.inside)
     const off = found.inside - rowTop(found.placed, row)
     if (off < -1 || off > 16) return null
-    const slack = ((scene.view.end - scene.view.start) / (scene.width - GUTTER)) * 3
+    const slack = ((scene.view.end - scene.view.start) / (scene.width - this.gutter)) * 3
     return scene.model.itemAt(scene.level, found.placed.track.lane, row, toTime(scene, x), slack)
   }
 }

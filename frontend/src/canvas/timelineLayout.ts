@@ -2,7 +2,9 @@
 import type { CounterSeries } from './timelineCounters'
 import type { Lane } from './timelineModel'
 
-export const GUTTER = 212
+/** Width of the column with the names of tracks, until somebody changes it. */
+export const GUTTER = 236
+export const GUTTERS = { narrowest: 110, widest: 520 }
 export const STRIP = 38
 export const AXIS = 62
 /** Below the axis stand the steps. */

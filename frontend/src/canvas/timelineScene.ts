@@ -2,7 +2,7 @@
 import type { Theme } from './surface'
 import type { Colors, Strip } from './timelineColors'
 import type { Counters } from './timelineCounters'
-import { GUTTER, HEAD, type Layout, type Placed, rowTop } from './timelineLayout'
+import { HEAD, type Layout, type Placed, rowTop } from './timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
 
 /** One end of an arrow. */
@@ -21,6 +21,12 @@ export interface Arrow {
 /** A recorded step. */
 export interface Step extends Range {
   label: string
+}
+
+/** A time that somebody wants to find again, and why. */
+export interface Bookmark {
+  time: number
+  note: string
 }
 
 /** A time in which nothing ran on a lane, and what the host did then. */
@@ -46,6 +52,8 @@ export interface Scene {
   level: number
   layout: Layout
   scroll: number
+  /** Width of the names of tracks. */
+  gutter: number
   width: number
   height: number
   theme: Theme
@@ -58,6 +66,7 @@ export interface Scene {
   /** The pointer's time. */
   cursor: number | null
   range: Range | null
+  bookmarks: readonly Bookmark[]
   arrows: readonly Arrow[]
   gaps: readonly Gap[]
   hits: readonly Spot[]
@@ -68,10 +77,10 @@ export interface Scene {
 }
 
 export const toX = (scene: Scene, time: number) =>
-  GUTTER + ((time - scene.view.start) / (scene.view.end - scene.view.start)) * (scene.width - GUTTER)
+  scene.gutter + ((time - scene.view.start) / (scene.view.end - scene.view.start)) * (scene.width - scene.gutter)
 
 export const toTime = (scene: Scene, x: number) =>
-  scene.view.start + ((x - GUTTER) / (scene.width - GUTTER)) * (scene.view.end - scene.view.start)
+  scene.view.start + ((x - scene.gutter) / (scene.width - scene.gutter)) * (scene.view.end - scene.view.start)
 
 /** Top of a row on the canvas; null when its lane is not shown. */
 export function rowY(scene: Scene, lane: number, row: number): number | null {

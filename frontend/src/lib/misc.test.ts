@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { niceStep, tickLabel, ticks } from './scale'
+import { divisions, multiples, rulerStep, tickLabel } from './scale'
 import { matcher, parseSearch } from './search'
 import { pieces } from './template'
 
@@ -21,9 +21,14 @@ it('searches', () => {
   expect(matcher('/(/')).toBeNull()
 })
 
-it('places ticks', () => {
-  expect(niceStep(1000, 10)).toBe(100)
-  expect(ticks(0, 10, 5)).toEqual([0, 2, 4, 6, 8, 10])
+it('places the marks of a ruler as close as their labels allow, with round divisions between them', () => {
+  expect(rulerStep(1, () => 70)).toBe(100)
+  expect(rulerStep(1, () => 40)).toBe(50)
+  expect(rulerStep(0.001, () => 70)).toBe(1)
+  expect(rulerStep(3e6, () => 60)).toBe(2e8)
+  expect([1, 2, 5, 10, 20, 5000, 1e9].map(divisions)).toEqual([1, 2, 5, 10, 10, 10, 10])
+  expect(multiples(1, 10, 2)).toEqual([2, 4, 6, 8, 10])
+  expect(multiples(3, 4, 5)).toEqual([])
   expect(tickLabel(2_300_000, 100_000, 900_000)).toBe('2,300 µs')
   expect(tickLabel(2_300_000, 100_000, 9_000_000)).toBe('2.3 ms')
 })

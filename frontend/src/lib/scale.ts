@@ -1,16 +1,19 @@
 // Axes: where ticks stand.
 
-/** A step of 1, 2 or 5 times a power of ten that gives about `count` ticks. */
-export function niceStep(span: number, count: number): number {
-  const rough = span / Math.max(1, count)
-  const power = 10 ** Math.floor(Math.log10(rough))
-  const unit = rough / power
-  return (unit <= 1 ? 1 : unit <= 2 ? 2 : unit <= 5 ? 5 : 10) * power
+/** The smallest step of 1, 2 or 5 times a power of ten that is at least `room(step)` pixels wide. */
+export function rulerStep(perPixel: number, room: (step: number) => number): number {
+  for (let power = 10 ** Math.floor(Math.log10(perPixel)); ; power *= 10)
+    for (const unit of [1, 2, 5]) {
+      const step = unit * power
+      if (step >= 1 && step / perPixel >= room(step)) return step
+    }
 }
 
-export function ticks(start: number, end: number, count: number): number[] {
-  if (!(end > start)) return []
-  const step = niceStep(end - start, count)
+/** Into how many parts a ruler divides such a step: each is a whole number of nanoseconds. */
+export const divisions = (step: number): number => Math.min(step, 10)
+
+/** The multiples of a step from start to end. */
+export function multiples(start: number, end: number, step: number): number[] {
   const out: number[] = []
   for (let i = Math.ceil(start / step); i * step <= end; i++) out.push(i * step)
   return out

@@ -2,11 +2,16 @@
 import { useSyncExternalStore } from 'react'
 import { isOtherTab, mergeHash, readHash, type Values } from './hash'
 
-const PROFILE = ['run', 'worker', 'span', 'window', 'steps']
+const PLACE = ['run', 'worker', 'span', 'window']
+const PROFILE = [...PLACE, 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
 const SHARED = new Set(['view', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
 const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight']
+/** What a person wrote: the Back button undoes where they look, not what they noted. */
+const NOTED = ['bookmarks']
+/** In the state of each of our entries in the history: how many steps back stay in the same view of the same profile. */
+const BEHIND = 'torch_trace_behind'
 /** The view of the open profile that a URL without a view means; empty before any profile is known. */
 let home = ''
 
@@ -35,9 +40,30 @@ const listeners = new Set<() => void>()
 /** What each view had in the URL when it was left. */
 const remembered = new Map<string, Values>()
 
+/** The window whose address is the state. */
+export const hostWindow = host
+
+const behind = (): number => {
+  const state: unknown = host.history.state
+  const count = typeof state === 'object' && state !== null ? (state as Values)[BEHIND] : undefined
+  return typeof count === 'number' ? count : -1
+}
+
+const stateWith = (count: number): unknown => {
+  const state: unknown = host.history.state
+  return { ...(typeof state === 'object' ? state : {}), [BEHIND]: count }
+}
+
+const samePlace = (one: Values, other: Values) =>
+  (one.view ?? home) === (other.view ?? home) && PLACE.every((key) => (one[key] ?? '') === (other[key] ?? ''))
+
 function reread(): void {
   if (isOtherTab(host.location.hash)) return
-  const next = readHash(host.location.hash)
+  let next = readHash(host.location.hash)
+  if (behind() >= 0 && samePlace(next, current) && NOTED.some((key) => next[key] !== current[key])) {
+    next = cleaned({ ...next, ...Object.fromEntries(NOTED.map((key) => [key, current[key] ?? ''])) })
+    host.history.replaceState(host.history.state, '', mergeHash(host.location.hash, next))
+  }
   if (JSON.stringify(next) === JSON.stringify(current)) return
   current = next
   for (const listener of listeners) listener()
@@ -49,15 +75,22 @@ window.addEventListener('pagehide', () => {
   host.removeEventListener('hashchange', reread)
 })
 
-function write(next: Values, push: boolean): void {
-  const cleaned = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== ''))
-  if (JSON.stringify(cleaned) === JSON.stringify(current)) return
-  current = cleaned
+const cleaned = (values: Values): Values =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''))
+
+function write(values: Values, push: boolean): void {
+  const next = cleaned(values)
+  if (JSON.stringify(next) === JSON.stringify(current)) return
+  const before = current
+  current = next
   if (!isOtherTab(host.location.hash)) {
-    const hash = mergeHash(host.location.hash, cleaned)
+    const hash = mergeHash(host.location.hash, next)
     if (hash !== host.location.hash) {
-      if (push) host.history.pushState(host.history.state, '', hash)
-      else host.history.replaceState(host.history.state, '', hash)
+      if (push) {
+        const count = Math.max(0, behind())
+        host.history.replaceState(stateWith(count), '')
+        host.history.pushState(stateWith(samePlace(before, next) ? count + 1 : 0), '', hash)
+      } else host.history.replaceState(host.history.state, '', hash)
     }
   }
   for (const listener of listeners) listener()
@@ -72,6 +105,11 @@ export const leftAs = (view: string): Values | undefined => remembered.get(view)
 /** Changes keys of the URL ('' removes one). `push` makes a step for the Back button. */
 export function setRoute(change: Values, push = false): void {
   write({ ...current, ...change }, push)
+}
+
+/** Does what the Back button does, but never leaves the view. */
+export function stepBack(): void {
+  if (behind() > 0) host.history.back()
 }
 
 /** Opens a view: with the given state, or as it was left. */

@@ -3,19 +3,19 @@ import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Problem, Profile } from '../api/payloads'
-import { NARROWEST } from '../canvas/timelineEngine'
 import { tracksOf } from '../canvas/timelineLayout'
-import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
+import type { LegendEntry } from '../canvas/timelineLegend'
+import type { Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import { arrange } from '../lib/arrange'
-import { categoryColor } from '../lib/color'
-import { format } from '../lib/format'
 import { matcher } from '../lib/search'
-import { setCurrent } from '../state/current'
-import { setRoute, useRoute } from '../state/route'
-import { Bones, Swatch } from '../widgets/basics'
+import { PANEL, setPrefs, usePrefs } from '../state/prefs'
+import { hostWindow, setRoute, useRoute } from '../state/route'
+import { Bones } from '../widgets/basics'
 import { DownIcon, UpIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
+import { Split } from '../widgets/split'
 import { TimelineCanvas, type TimelineHandle } from '../widgets/timeline'
+import { addBookmark, BookmarksMenu } from './parts/bookmarksMenu'
 import { EventPanel } from './parts/eventPanel'
 import { HitChip } from './parts/hitChip'
 import { OpenInPerfetto } from './parts/perfetto'
@@ -23,9 +23,11 @@ import { RangePanel } from './parts/rangePanel'
 import { ShowMenu, useColors } from './parts/showMenu'
 import { SearchBox } from './parts/tableSection'
 import { type TimelineExtras, useExtras } from './parts/timelineExtras'
+import { count, TimelineFoot } from './parts/timelineFoot'
 import { TimelineText } from './parts/timelineText'
 import { TracksMenu, useTracks } from './parts/tracksMenu'
 import { firstView, useTimeline } from './parts/useTimeline'
+import { rangeOf, useWindow } from './parts/useWindow'
 import type { ViewProps } from './view'
 import basicsCss from '../widgets/basics.module.css'
 import textCss from '../widgets/text.module.css'
@@ -33,7 +35,12 @@ import frameCss from './parts/frame.module.css'
 import toolbarCss from './parts/toolbar.module.css'
 import css from './timeline.module.css'
 
-const DEBOUNCE_MS = 160
+/** Names or modules in the key of colours, as far as there is room. */
+const KEY = 8
+/** Pixels that what is found takes in the search field. */
+const FOUND_WIDTH = 190
+/** The keys of the page around ours are for the timeline as well: it has the focus until somebody clicks. */
+const KEYS_FROM = [...new Set([window, hostWindow])]
 
 export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
   const { steps, ...rest } = base
@@ -68,34 +75,6 @@ export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
   )
 }
 
-/** Whole nanoseconds: the server takes nothing else. */
-function rangeOf(start: string | undefined, end: string | undefined): Range | null {
-  const range = { start: Math.round(Number(start)), end: Math.round(Number(end)) }
-  const exact = Number.isSafeInteger(range.start) && Number.isSafeInteger(range.end)
-  return start !== undefined && end !== undefined && exact && range.end > range.start ? range : null
-}
-
-/** The window of the URL, else the first one. While it moves the URL follows a little later. */
-function useWindow(first: Range): { view: Range; told: React.RefObject<Range | null>; onView: (view: Range) => void } {
-  const { start_ns, end_ns } = useRoute()
-  const timer = useRef(0)
-  const told = useRef<Range | null>(null)
-  const view = useMemo(() => rangeOf(start_ns, end_ns) ?? first, [start_ns, end_ns, first])
-  const onView = useCallback((next: Range) => {
-    window.clearTimeout(timer.current)
-    timer.current = window.setTimeout(() => {
-      told.current = next
-      setRoute({ start_ns: String(next.start), end_ns: String(next.end) })
-    }, DEBOUNCE_MS)
-  }, [])
-  useEffect(() => () => window.clearTimeout(timer.current), [])
-  useEffect(() => {
-    setCurrent({ window: view })
-    return () => setCurrent({ window: null })
-  }, [view])
-  return { view, told, onView }
-}
-
 function Page(props: {
   model: TimelineModel
   first: Range
@@ -111,7 +90,7 @@ function Page(props: {
 }) {
   const { all, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
-  const { view, told, onView } = useWindow(first)
+  const { view, told, onView, undo } = useWindow(first)
   const steps = useMemo(
     () =>
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
@@ -129,14 +108,41 @@ function Page(props: {
   const ready = drawn || arrange(model.lanes, tracks.arrangement).order.length === 0
   const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, ready, steps)
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
-  const pick = (item: Item | null) => {
-    // What no zoom takes apart is opened as the longest of them.
-    if (item && item.count > 1 && Math.max(item.dur * 1.2, NARROWEST) < view.end - view.start) {
-      handle.current?.show({ start: item.start - item.dur * 0.1, end: item.start + item.dur * 1.1 })
-      return
-    }
-    setRoute({ event: item ? String(item.event) : '' })
+  const prefs = usePrefs()
+  const [note, setNote] = useState<number | null>(null)
+  const [legend, setLegend] = useState<readonly LegendEntry[]>([])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
+  useEffect(() => setLegend(handle.current?.legend(KEY) ?? []), [view, colors, busy, tracks, text])
+  // A link may name an event and no window.
+  const anywhere = route.start_ns === undefined
+  useEffect(() => {
+    if (selected && anywhere) handle.current?.reveal(selected, 'pan')
+  }, [selected, anywhere, handle])
+  const bookmark = (time: number) => {
+    addBookmark(extras.bookmarks, time)
+    setNote(time)
   }
+  const goTo = (next: number, at: Range & Partial<Spot>) => {
+    handle.current?.reveal(at)
+    setRoute({ event: String(next) })
+  }
+  const panels =
+    range === null && event === null ? null : (
+      <div className={css.panels}>
+        {event !== null && (
+          <EventPanel event={event} base={profile} onGo={goTo} onClose={() => setRoute({ event: '' })} />
+        )}
+        {range && (
+          <RangePanel
+            range={range}
+            base={profile}
+            search={search}
+            onShow={(next) => handle.current?.show(next)}
+            onClose={() => setRoute({ from_ns: '', to_ns: '' })}
+          />
+        )}
+      </div>
+    )
   return (
     <div className={`${frameCss.page} ${css.page}`}>
       <div data-testid="toolbar" className={toolbarCss.toolbar}>
@@ -144,15 +150,37 @@ function Page(props: {
           value={search}
           onChange={(next) => setRoute({ search: next })}
           placeholder="Search names, text or /regex/"
+          onStep={go}
+          error={found?.problem}
+          found={{ width: found ? FOUND_WIDTH : 0, content: found && <Hits found={found} go={go} /> }}
         />
-        {found && <Hits found={found} go={go} />}
         <ShowMenu hasModules={model.head.has_modules} hasDevices={model.head.busy_is_device} />
         <TracksMenu all={named} tracks={tracks} />
+        <BookmarksMenu
+          bookmarks={extras.bookmarks}
+          open={note}
+          onOpen={setNote}
+          onGo={(time) => handle.current?.reveal({ start: time, end: time })}
+          isSelected={selected !== null}
+          onAdd={() => bookmark(selected?.start ?? Math.round((view.start + view.end) / 2))}
+        />
         <Button.Group>
-          <Button size="sm" variant="default" aria-label="Zoom in" onClick={() => handle.current?.zoom(0.5)}>
+          <Button
+            size="sm"
+            variant="default"
+            className={css.wide}
+            aria-label="Zoom in"
+            onClick={() => handle.current?.zoom(0.5)}
+          >
             +
           </Button>
-          <Button size="sm" variant="default" aria-label="Zoom out" onClick={() => handle.current?.zoom(2)}>
+          <Button
+            size="sm"
+            variant="default"
+            className={css.wide}
+            aria-label="Zoom out"
+            onClick={() => handle.current?.zoom(2)}
+          >
             −
           </Button>
           <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>
@@ -166,112 +194,63 @@ function Page(props: {
         {perfetto(view)}
       </div>
       {problem && <ProblemPanel problem={problem} />}
-      <section className={`${basicsCss.card} ${css.card}`} aria-busy={busy} aria-label="Timeline">
-        {text ? (
-          <TimelineText profile={profile} view={view} search={search} onOpen={(next) => setRoute({ event: next })} />
-        ) : (
-          <TimelineCanvas
-            model={model}
-            view={view}
-            told={told}
-            matches={matches}
-            colors={colors}
-            selected={selected}
-            range={range}
-            arrangement={tracks.arrangement}
-            collapsed={tracks.collapsed}
-            extras={extras}
-            onView={onView}
-            onPick={pick}
-            onFollow={(next, at) => {
-              setRoute({ event: String(next) })
-              handle.current?.reveal(at)
-            }}
-            onRange={(next) =>
-              setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
-            }
-            onToggle={tracks.toggle}
-            handle={handle}
-          />
-        )}
-        <footer data-testid="timeline-foot" className={css.foot}>
-          <span>
-            {format(view.end - view.start, 'ns')} in sight
-            {busy && ' · loading…'}
-            {notes.map((note) => ` · ${note}`)}
-          </span>
-          {colors === 'kind' && <Legend />}
-          <span className={css.hint}>
-            wheel or W S zoom · drag or A D move · shift + drag marks a range · F fits · arrows walk from event to event
-          </span>
-        </footer>
-      </section>
-      {range && (
-        <RangePanel
-          range={range}
-          base={profile}
-          search={search}
-          onShow={(next) => handle.current?.show(next)}
-          onClose={() => setRoute({ from_ns: '', to_ns: '' })}
-        />
-      )}
-      {event !== null && (
-        <EventPanel
-          event={event}
-          base={profile}
-          onGo={(next, at) => {
-            setRoute({ event: String(next) })
-            handle.current?.reveal(at)
-          }}
-          onClose={() => setRoute({ event: '' })}
-        />
-      )}
+      <Split
+        label="Height of the panel"
+        share={prefs.panel}
+        limits={PANEL}
+        onShare={(panel) => setPrefs({ panel })}
+        below={panels}
+      >
+        <section className={`${basicsCss.card} ${css.card}`} aria-busy={busy} aria-label="Timeline">
+          {text ? (
+            <TimelineText profile={profile} view={view} search={search} onOpen={(next) => setRoute({ event: next })} />
+          ) : (
+            <TimelineCanvas
+              model={model}
+              view={view}
+              told={told}
+              matches={matches}
+              colors={colors}
+              selected={selected}
+              range={range}
+              arrangement={tracks.arrangement}
+              collapsed={tracks.collapsed}
+              extras={extras}
+              gutter={prefs.gutter}
+              keysFrom={KEYS_FROM}
+              onView={onView}
+              onUndo={undo}
+              onPick={(item) => setRoute({ event: item ? String(item.event) : '' })}
+              onFollow={goTo}
+              onRange={(next) =>
+                setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
+              }
+              onToggle={tracks.toggle}
+              onBookmark={bookmark}
+              onGutter={(gutter) => setPrefs({ gutter })}
+              handle={handle}
+            />
+          )}
+          <TimelineFoot view={view} busy={busy} notes={notes} found={found} colors={colors} legend={legend} />
+        </section>
+      </Split>
     </div>
   )
 }
 
-const KINDS: [string, string][] = [
-  ['kernel', 'kernel'],
-  ['communication', 'communication'],
-  ['memcpy', 'copy'],
-  ['operator', 'operator'],
-  ['runtime', 'runtime'],
-  ['python', 'Python'],
-  ['module', 'module'],
-  ['annotation', 'annotation'],
-]
-
-function Legend() {
-  return (
-    <span className={css.kinds}>
-      {KINDS.map(([kind, label]) => (
-        <span key={kind}>
-          <Swatch color={categoryColor(kind)} /> {label}
-        </span>
-      ))}
-      <span title="The corner of kernels that use matrix units (Tensor Cores, Matrix Cores, XMX), by their name">
-        ◥ matrix units
-      </span>
-    </span>
-  )
-}
-
-/** How much was found, and the way from hit to hit. */
+/** Which hit is the chosen one, and the way from hit to hit. */
 function Hits({ found, go }: { found: NonNullable<TimelineExtras['found']>; go: TimelineExtras['go'] }) {
-  const { total, inSight, totalNs, position, problem } = found
-  const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
-  const mean = total ? ` · mean ${format(totalNs / total, 'ns')}` : ''
-  const place = position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`
-  const text = `${place} · ${count(inSight)} in sight · ${format(totalNs, 'ns')}${mean}`
+  const { total, position } = found
+  const text = position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`
   return (
-    <span data-testid="hits" className={textCss.row} role="status">
-      <ActionIcon variant="default" size="md" aria-label="Previous hit" disabled={!total} onClick={() => go(-1)}>
+    <span data-testid="hits" className={css.hits} role="status">
+      <span className={textCss.num}>{found.problem ? '' : text}</span>
+      <ActionIcon variant="subtle" size="sm" aria-label="Previous hit" disabled={!total} onClick={() => go(-1)}>
         <UpIcon />
       </ActionIcon>
-      <ActionIcon variant="default" size="md" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
+      <ActionIcon variant="subtle" size="sm" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
         <DownIcon />
       </ActionIcon>
-      <span className={`${toolbarCss.count} ${textCss.mute}`}>{problem ?? text}</span>
     </span>
   )
 }

@@ -2,9 +2,11 @@
 import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import type { ColorBy } from '../canvas/timelineColors'
 import { type Extras, TimelineEngine } from '../canvas/timelineEngine'
+import type { Move, TimelineEvents } from '../canvas/timelineHands'
+import { GUTTER } from '../canvas/timelineLayout'
+import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import type { Arrangement } from '../lib/arrange'
-import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import { Swatch, useTheme } from './basics'
 import textCss from './text.module.css'
@@ -16,7 +18,9 @@ export interface TimelineHandle {
   reset(): void
   show(range: Range): void
   /** Moves the window, at the zoom it has, so far that the range is in sight. */
-  reveal(spot: Range & Partial<Spot>): void
+  reveal(spot: Range & Partial<Spot>, move?: Move): void
+  /** What the colours stand for, where they stand for names or modules. */
+  legend(most: number): LegendEntry[]
   /** Draws anew: tiles have come. */
   redraw(): void
 }
@@ -33,7 +37,14 @@ export interface TimelineProps {
   arrangement: Arrangement
   collapsed: ReadonlySet<string>
   extras: Extras
-  onView: (view: Range) => void
+  /** Pixels of the names of tracks; 0 = as at first. */
+  gutter: number
+  /** Windows whose keys are heard. */
+  keysFrom: readonly Window[]
+  onView: (view: Range, move: Move) => void
+  onUndo: () => void
+  onBookmark: (time: number) => void
+  onGutter: (width: number) => void
   onPick: (item: Item | null) => void
   onFollow: (event: number, spot: Spot) => void
   onRange: (range: Range | null) => void
@@ -43,12 +54,13 @@ export interface TimelineProps {
 
 interface Hover {
   item: Item
+  color: string
   x: number
   y: number
 }
 
 export function TimelineCanvas(props: TimelineProps) {
-  const { model, view, told, matches, colors, selected, range, arrangement, collapsed, extras, handle } = props
+  const { model, view, told, matches, colors, selected, range, arrangement, collapsed, extras, gutter, handle } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const engine = useRef<TimelineEngine | null>(null)
@@ -59,14 +71,18 @@ export function TimelineCanvas(props: TimelineProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the engine lives as long as its canvas and its model
   useEffect(() => {
     if (!canvas.current) return
-    const made = new TimelineEngine(canvas.current, model, theme, latest.current.view, {
-      onView: (next) => latest.current.onView(next),
+    const events: TimelineEvents = {
+      onView: (next, move) => latest.current.onView(next, move),
+      onUndo: () => latest.current.onUndo(),
+      onBookmark: (time) => latest.current.onBookmark(time),
+      onGutter: (width) => latest.current.onGutter(width),
       onPick: (item) => latest.current.onPick(item),
       onFollow: (event, spot) => latest.current.onFollow(event, spot),
-      onHover: (item, x, y) => setHover(item && { item, x, y }),
+      onHover: (item, x, y) => setHover(item && { item, color: made.scene.colors.of(item), x, y }),
       onRange: (next) => latest.current.onRange(next),
       onToggle: (id) => latest.current.onToggle(id),
-    })
+    }
+    const made = new TimelineEngine(canvas.current, model, theme, latest.current.view, events, latest.current.keysFrom)
     engine.current = made
     return () => made.destroy()
   }, [model])
@@ -74,6 +90,7 @@ export function TimelineCanvas(props: TimelineProps) {
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => engine.current?.setTheme(theme), [theme, model])
   useEffect(() => engine.current?.setColors(colors), [colors, model])
+  useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter, model])
   useEffect(() => engine.current?.setSearch(matches), [matches, model])
   useEffect(() => engine.current?.setSelected(selected), [selected, model])
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
@@ -91,7 +108,8 @@ export function TimelineCanvas(props: TimelineProps) {
       zoom: (factor) => engine.current?.zoom(factor),
       reset: () => engine.current?.reset(),
       show: (target) => engine.current?.show(target),
-      reveal: (target) => engine.current?.reveal(target),
+      reveal: (target, move) => engine.current?.reveal(target, move),
+      legend: (most) => engine.current?.legend(most) ?? [],
       redraw: () => engine.current?.redraw(),
     }),
     [],
@@ -102,7 +120,7 @@ export function TimelineCanvas(props: TimelineProps) {
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timeline. W and S zoom, A and D or the arrow keys move, 0 shows the whole trace. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time. The button As text lists the same events."
+        aria-label="Timeline. W and S zoom, A and D or the arrow keys move, 0 shows the whole trace, Z goes back to the window before, B sets a bookmark. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time. The button As text lists the same events."
       />
       {hover && (
         <HoverTip
@@ -138,7 +156,7 @@ function HoverTip({ hover, width, height }: { hover: Hover; width: number; heigh
   return (
     <div data-testid="tip" className={`${tipCss.tip} ${tipCss.float}`} style={style}>
       <div className={`${tipCss.head} ${textCss.mono}`}>
-        <Swatch color={categoryColor(item.category)} />
+        <Swatch color={hover.color} />
         {merged ? `${item.name} and others` : item.name}
       </div>
       {lines.map(([title, value]) => (

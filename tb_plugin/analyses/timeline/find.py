@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, holding, whole_number
-from tb_plugin.analyses.filters import EVENT, matching, thread_label
+from tb_plugin.analyses.filters import EVENT, matching
 from tb_plugin.analyses.grouping import ratio, sum_by
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
+from tb_plugin.analyses.tracks import track_names
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
@@ -241,7 +242,7 @@ def _kinds() -> pa.Array:
 
 def _in_time(trace: TraceTable, hits: _Hits) -> Frame:
     """All hits in order of time."""
-    labels = [thread_label(track) for track in trace.tracks]
+    labels = [name.label for name in track_names(trace)]
     threads = sorted(set(labels))
     number = {label: i for i, label in enumerate(threads)}
     thread = np.array([number[label] for label in labels], np.int32)

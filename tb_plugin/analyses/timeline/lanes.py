@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.tracks import track_names
 from tb_plugin.payloads import TimelineTrack
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 
 Int32 = npt.NDArray[np.int32]
@@ -41,9 +41,6 @@ _SUBTITLE = {
 }
 _ID = {HOST: "calls", PYTHON: "python", DEVICE: "work", DEVICE_NOTE: "notes", SYNC: "waits", OTHER: "other"}
 
-THREAD_NAME = re.compile(r"thread -?\d+ \((.+)\)$")
-"""How Kineto names host threads: the number is known, what matters stands in the parentheses."""
-
 
 def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(None)) -> Int32:
     """Returns the number of the lane of rows (by default all): its track and what stands on it."""
@@ -53,13 +50,11 @@ def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(Non
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """All lanes of a trace, in the order in which they are drawn: devices first, then busy threads."""
+    """All lanes of a trace, in the order in which they are drawn: devices first, then the main thread, then busy ones."""
 
     number: Int64
     """Numbers of the lanes, as ``lane_of`` has them."""
     events: Int64
-    main: int
-    """The track on which the steps were annotated, -1 when there are none."""
 
     def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
         """Returns the place of the lane of each of these rows."""
@@ -74,45 +69,33 @@ def lanes_of(trace: TraceTable) -> Lanes:
     """Returns the lanes of a trace."""
     events = np.bincount(lane_of(trace), minlength=len(trace.tracks) * _LANES)
     per_thread = events.reshape(-1, _LANES).sum(axis=1)
-    main = _main_thread(trace)
+    names = track_names(trace)
 
-    def rank(number: int) -> tuple[bool, bool, str, bool, int, int]:
+    def rank(number: int) -> tuple[bool, bool, int, str, tuple[int, ...], int, int]:
         track, kind = divmod(number, _LANES)
         on_device = trace.tracks[track].is_device
         pid = trace.tracks[track].pid if on_device else ""
-        return (kind == OTHER, not on_device, pid, track != main, 0 if on_device else -per_thread[track], number)
+        # What the tool records of itself stands last, whatever thread it is on; device 10 stands behind device 9.
+        is_own = kind == OTHER
+        busy = 0 if on_device else int(per_thread[track])
+        return (is_own, not on_device, len(pid), pid, names[track].order, -busy, number)
 
     number = np.array(sorted(np.flatnonzero(events).tolist(), key=rank), np.int64)
-    return Lanes(number, events[number], main)
+    return Lanes(number, events[number])
 
 
 def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
     """Returns what is said of each lane; ``rows`` are their heights."""
     return [
-        _track(trace, int(number), int(height), int(events), lanes.main)
+        _track(trace, int(number), int(height), int(events))
         for number, events, height in zip(lanes.number, lanes.events, rows, strict=True)
     ]
 
 
-def _main_thread(trace: TraceTable) -> int:
-    """The track on which the steps were annotated, -1 when there are none."""
-    if not trace.steps.recorded or not len(trace.steps.host_start_ns):
-        return MISSING
-    is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
-    rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
-    return int(trace.track[rows[0]]) if len(rows) else MISSING
-
-
-def _track(trace: TraceTable, number: int, rows: int, events: int, main: int) -> TimelineTrack:
+def _track(trace: TraceTable, number: int, rows: int, events: int) -> TimelineTrack:
     track, kind = divmod(number, _LANES)
-    about = trace.tracks[track]
+    about, name = trace.tracks[track], track_names(trace)[track]
     id_ = f"{about.pid}/{about.tid}/{_ID[kind]}"
-    if about.is_device:
-        name = next((d.name or "" for d in trace.devices if d.id == about.pid), "")
-        stream = about.tid if about.tid.startswith("stream") else f"stream {about.tid}"
-        return TimelineTrack(id_, f"Device {about.pid} · {stream}", _SUBTITLE[kind] or name, True, rows, events)
-    named = THREAD_NAME.match(about.thread.strip())
-    name = named.group(1) if named else about.thread.strip() or "thread"
-    title = "Main thread" if track == main else f"{name} {about.tid}" if about.tid not in name else name
-    place = f" · {name} {about.tid}" if track == main else ""
-    return TimelineTrack(id_, title, _SUBTITLE[kind] + place, False, rows, events)
+    # The tool's own lane takes as little room as can be.
+    said = () if kind == OTHER and name.title == about.tid else (_SUBTITLE[kind], name.recorded)
+    return TimelineTrack(id_, name.title, " · ".join(filter(None, said)), about.is_device, rows, events)

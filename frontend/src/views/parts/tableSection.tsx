@@ -35,10 +35,19 @@ export function SearchBox({
   value,
   onChange,
   placeholder,
+  onStep,
+  error,
+  found,
 }: {
   value: string
   onChange: (value: string) => void
   placeholder: string
+  /** Enter: to the next hit, with Shift to the one before. */
+  onStep?: (by: -1 | 1) => void
+  /** Why nothing can be found. */
+  error?: string | null
+  /** Stands at the end of the field, in so many pixels: what is found takes no room from anything else. */
+  found?: { width: number; content: ReactNode }
 }) {
   const [text, setText] = useState(value)
   const timer = useRef(0)
@@ -61,11 +70,17 @@ export function SearchBox({
       placeholder={placeholder}
       aria-label={placeholder}
       value={text}
-      error={search.kind === 'bad' ? search.reason : null}
+      error={search.kind === 'bad' ? search.reason : error}
+      classNames={{ wrapper: toolbarCss.field, error: toolbarCss.error }}
+      rightSection={found?.content}
+      rightSectionWidth={found?.width}
       onChange={(event) => change(event.currentTarget.value)}
       onKeyDown={(event) => {
         if (event.key === 'Escape') change('')
-        if (event.key === 'Enter' && search.kind !== 'bad') onChange(text)
+        if (event.key !== 'Enter' || search.kind === 'bad') return
+        window.clearTimeout(timer.current)
+        onChange(text)
+        onStep?.(event.shiftKey ? -1 : 1)
       }}
     />
   )

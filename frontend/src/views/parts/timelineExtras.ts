@@ -7,9 +7,10 @@ import type { Range, Spot } from '../../canvas/timelineModel'
 import { type Arrow, type Gap, outermost, type Point } from '../../canvas/timelineScene'
 import { format } from '../../lib/format'
 import { parseSearch } from '../../lib/search'
+import { readBookmarks } from '../../state/bookmarks'
 import { useView } from '../../state/data'
 import { decodeHit } from '../../state/hit'
-import { setRoute, useRoute } from '../../state/route'
+import { readRoute, setRoute, useRoute } from '../../state/route'
 
 const HITS = 1000
 const GAPS = 500
@@ -64,9 +65,10 @@ export function useExtras(
   const counters = useCounters(profile, view, route.charts ?? '', drawn)
   const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
   const arrows = useMemo(() => [...arrowsOf(chain), ...arrowsOf(inView)], [chain, inView])
+  const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
   const extras = useMemo(
-    () => ({ arrows, gaps, hits, marks, counters, steps }),
-    [arrows, gaps, hits, marks, counters, steps],
+    () => ({ arrows, gaps, hits, marks, counters, steps, bookmarks }),
+    [arrows, gaps, hits, marks, counters, steps, bookmarks],
   )
   const selected = useMemo(() => spotOf(chain, event), [chain, event])
   const notes =
@@ -171,43 +173,52 @@ function seriesOf(payload: Counters, all: boolean): NonNullable<Extras['counters
   }
 }
 
-/** Hits of the search, else of the row that somebody came from. */
-function useHits(profile: Query, window: Query, view: Range, event: number | null, reveal: (spot: Spot) => void) {
-  const { search = '', hit = '' } = useRoute()
-  const where = useMemo(() => (search === '' ? decodeHit(hit) : []), [search, hit])
+/** What is looked for: the search, else the row that somebody came from. Read when it is needed: keys are faster than React. */
+function soughtOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Query | null {
+  const where = search === '' ? decodeHit(hit) : []
   const wanted = (search !== '' && parseSearch(search).kind !== 'bad') || where.length > 0
-  const what: Query = useMemo(() => ({ search, where }), [search, where])
+  return wanted ? { search, where } : null
+}
+
+/** Hits of what is looked for. */
+function useHits(profile: Query, window: Query, view: Range, event: number | null, reveal: (spot: Spot) => void) {
+  const { search, hit } = useRoute()
+  const what = useMemo(() => soughtOf({ search: search ?? '', hit: hit ?? '' }), [search, hit])
+  const wanted = what !== null
   const { data: everywhere, problem } = useView('find', { ...profile, ...what, limit: 1 }, wanted)
   const inSight = useView('find', { ...window, ...what, limit: HITS }, wanted).data
-  const [position, setPosition] = useState<{ what: Query; at: number } | null>(null)
+  const [position, setPosition] = useState<{ asked: string; at: number } | null>(null)
   const latest = useRef({ view, event })
   latest.current = { view, event }
-  const at = position?.what === what ? position.at : null
+  const at = position?.asked === JSON.stringify({ ...profile, ...what }) ? position.at : null
   // Clicks that come faster than answers each go one hit on.
-  const place = useRef<typeof position>(null)
+  const place = useRef<{ asked: string; at: number; total: number } | null>(null)
   const turn = useRef(Promise.resolve())
   const step = useCallback(
     async (by: -1 | 1) => {
-      const asked = { ...profile, ...what }
-      let next = place.current?.what === what ? place.current.at + by : null
-      if (next === null) {
-        const near = await getView('find', { ...asked, near_ns: latest.current.view.start, limit: 1 })
+      const sought = soughtOf(readRoute())
+      if (sought === null) return
+      const query = { ...profile, ...sought }
+      const asked = JSON.stringify(query)
+      let here = place.current?.asked === asked ? { ...place.current, at: place.current.at + by } : null
+      if (here === null) {
+        const near = await getView('find', { ...query, near_ns: latest.current.view.start, limit: 1 })
         if (near.state === 'loading') return
-        next = (numberOf(near.data, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0)
+        const total = numberOf(near.data, 'summary', 'events') ?? 0
+        here = { asked, total, at: (numberOf(near.data, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0) }
       }
-      const total = numberOf(everywhere, 'summary', 'events') ?? 0
-      if (total === 0) return
+      if (here.total === 0) return
       // After the last one comes the first.
-      next = ((next % total) + total) % total
-      const answer = await getTable('find', 'hits', { ...asked, offset: next, limit: 1 })
+      here.at = ((here.at % here.total) + here.total) % here.total
+      const answer = await getTable('find', 'hits', { ...query, offset: here.at, limit: 1 })
       if (answer.state === 'loading' || answer.data.rows.length === 0) return
       const [row] = answer.data.rows
-      place.current = { what, at: next }
-      setPosition(place.current)
-      setRoute({ event: String(row.event) })
+      place.current = here
+      setPosition(here)
       reveal(spotOfRow(row))
+      setRoute({ event: String(row.event) })
     },
-    [profile, what, everywhere, reveal],
+    [profile, reveal],
   )
   const go = useCallback(
     (by: -1 | 1) => {

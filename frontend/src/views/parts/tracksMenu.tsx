@@ -1,7 +1,9 @@
 // Which tracks the timeline shows: pinned, moved, closed, filtered. All of it stands in the URL.
-import { ActionIcon, Button, Checkbox, Popover, TextInput } from '@mantine/core'
+import { ActionIcon, Button, Checkbox, Popover, Slider, TextInput } from '@mantine/core'
 import { useMemo } from 'react'
+import { GUTTER, GUTTERS } from '../../canvas/timelineLayout'
 import { type Arrangement, arrange, joinIds, move, type Named, splitIds } from '../../lib/arrange'
+import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute, useRoute } from '../../state/route'
 import { DownIcon, PinIcon, UpIcon } from '../../widgets/icons'
 import textCss from '../../widgets/text.module.css'
@@ -36,7 +38,9 @@ const LISTED = 200
 export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tracks }) {
   const { arrangement, collapsed, toggle } = tracks
   const { order, pinned } = arrange(all, arrangement)
-  const changed = arrangement.pinned.length + arrangement.moved.length + collapsed.size > 0 || arrangement.filter !== ''
+  const { gutter } = usePrefs()
+  const changed =
+    arrangement.pinned.length + arrangement.moved.length + collapsed.size + gutter > 0 || arrangement.filter !== ''
   const pin = (id: string) => {
     const next = new Set(arrangement.pinned)
     if (!next.delete(id)) next.add(id)
@@ -73,11 +77,28 @@ export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tra
               size="compact-xs"
               variant="default"
               disabled={!changed}
-              onClick={() => setRoute({ shut: '', pin: '', lanes: '', tracks: '' })}
+              onClick={() => {
+                setRoute({ shut: '', pin: '', lanes: '', tracks: '' })
+                setPrefs({ gutter: 0 })
+              }}
             >
               As at first
             </Button>
           </Button.Group>
+          <div className={css.slider}>
+            <span>Width of the names</span>
+            <Slider
+              className={css.width}
+              size="sm"
+              thumbLabel="Width of the names"
+              min={GUTTERS.narrowest}
+              max={GUTTERS.widest}
+              step={10}
+              label={null}
+              value={gutter || GUTTER}
+              onChange={(width) => setPrefs({ gutter: width })}
+            />
+          </div>
           {order.slice(0, LISTED).map((i, at) => {
             const track = all[i]
             const name = track.subtitle ? `${track.title} · ${track.subtitle}` : track.title

@@ -1,0 +1,241 @@
+"""Names of threads and streams, from what ran on them: the one place that says what a track is called (docs/metrics.md)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.recorder import ThreadRole
+from tb_plugin.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.trace.table import TraceTable, Track
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+_RECORDED = re.compile(r"thread -?[0-9]+ \((.*)\)$", re.DOTALL)
+"""How names of threads stand in traces: the number is known, what matters stands in the parentheses."""
+_PLACE = re.compile(r"\([0-9]+\): ")
+_ENTRIES = r"^threading\.py\(|^<built-in "
+"""Python frames with which every thread begins."""
+_LARGEST_ID = 10**8
+"""Numbers of threads that a system gives are smaller; others are addresses, which tell nobody anything."""
+_LONGEST = 60
+_WORK = ("compute", "communication", "copies")
+_MINOR = 0.2
+"""A share of a stream's work that is less than this does not name it."""
+_KIND = np.full(len(EventKind), MISSING, np.int64)
+_KIND[EventKind.KERNEL] = 0
+_KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = 2
+
+
+@dataclass(frozen=True)
+class TrackName:
+    """What a track is called."""
+
+    title: str
+    """Different from that of every other thread of the trace, and every other stream of its device."""
+    recorded: str
+    """What the trace says of it: name and number of a thread, the device of a stream."""
+    label: str
+    """One text for both, for lists of events."""
+    order: tuple[int, ...]
+    """By what it is: the main thread, then what the framework runs, then all others; streams by their numbers."""
+
+
+@remembered
+def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
+    """Returns the name of each track of a trace."""
+    main = main_thread(trace)
+    titles, rank = _host_titles(trace, main)
+    distinct = _apart(trace, titles)
+    work = _work_of(trace)
+    return tuple(
+        _of_device(trace, track, work[i]) if track.is_device else _of_host(track, distinct[i], rank[i])
+        for i, track in enumerate(trace.tracks)
+    )
+
+
+def main_thread(trace: TraceTable) -> int:
+    """Returns the track of the main thread, -1 when nobody knows.
+
+    It is the one on which steps were annotated; without steps the one that has the number of its process.
+    """
+    if trace.steps.recorded and len(trace.steps.host_start_ns):
+        is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
+        rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
+        if len(rows):
+            return int(trace.track[rows[0]])
+    first = [i for i, track in enumerate(trace.tracks) if not track.is_device and track.tid == track.pid]
+    events = np.bincount(trace.track, minlength=len(trace.tracks))
+    return max(first, key=lambda i: (int(events[i]), -i), default=MISSING)
+
+
+def recorded_name(track: Track) -> str:
+    """Returns the name that a thread has in the trace, "" where it has none."""
+    name = track.thread.strip()
+    found = _RECORDED.match(name)
+    return found.group(1).strip() if found else name
+
+
+def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
+    tid = track.tid if _is_plausible(track.tid) else ""
+    recorded = " ".join(filter(None, (recorded_name(track), tid)))
+    label = title if tid in title else f"{title} ({tid})"
+    return TrackName(title, recorded, label, rank)
+
+
+def _of_device(trace: TraceTable, track: Track, work: str) -> TrackName:
+    stream = track.tid.removeprefix("stream").strip()
+    name = next((device.name or "" for device in trace.devices if device.id == track.pid), "")
+    number = int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
+    # Waits for all streams stand on a row of their own, which has the number -1.
+    plain = f"Stream {stream}" if stream != "-1" else "All streams"
+    title = f"{plain} · {work}" if work else plain
+    recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
+    label = f"device {track.pid}, {plain[0].lower()}{plain[1:]}"
+    return TrackName(title, recorded, f"{label} ({work})" if work else label, (number < 0, number))
+
+
+def _host_titles(trace: TraceTable, main: int) -> tuple[list[str], list[tuple[int, ...]]]:
+    """What threads are, and where they belong in the order; of what nothing is known: their kinds of events."""
+    roles = trace.recorder.threads
+    found = _roles_of(trace, roles)
+    of_main = recorded_name(trace.tracks[main]) if main != MISSING else ""
+    frames = _outermost_frames(trace)
+    kinds = np.zeros((len(trace.tracks), len(EventKind)), np.bool_)
+    kinds[trace.track, trace.kind] = True
+    others = len(roles) + 1
+    titles: list[str] = []
+    rank: list[tuple[int, ...]] = []
+    for i, track in enumerate(trace.tracks):
+        own = recorded_name(track)
+        is_tool = kinds[i, EventKind.WINDOW] and kinds[i].sum() == 1
+        if i == main:
+            title, place = "Main thread", 0
+        elif is_tool:
+            title, place = track.tid if _number(track.tid) is None else own or "Recorder", others + 1
+        elif found[i] != MISSING:
+            title, place = roles[found[i]].title, 1 + int(found[i])
+        # Threads take over the name of the one that starts them, which is that of the program: it says nothing.
+        elif own and own != of_main and not re.match(r"(?i)python[0-9.]*$", own):
+            title, place = own, others
+        elif i in frames:
+            title, place = _PLACE.sub(": ", frames[i], count=1), others
+        elif kinds[i, EventKind.RUNTIME] and kinds[i].sum() == 1:
+            title, place = "Runtime calls", others
+        else:
+            title, place = f"Thread {track.tid}" if _is_plausible(track.tid) else "Thread", others
+        titles.append(title[:_LONGEST])
+        # Those of one kind by their numbers; of the others the order says nothing.
+        rank.append((place, (_number(track.tid) or 0) if 0 < place < others else 0))
+    return titles, rank
+
+
+def _apart(trace: TraceTable, titles: list[str]) -> list[str]:
+    """The titles of threads, those that several have with their number, or one of ours where theirs is none."""
+    hosts = [i for i, track in enumerate(trace.tracks) if not track.is_device]
+    count = Counter(titles[i] for i in hosts)
+    seen: Counter[str] = Counter()
+    apart = list(titles)
+    tids = Counter((titles[i], trace.tracks[i].tid) for i in hosts)
+    for i in hosts:
+        title, tid = titles[i], trace.tracks[i].tid
+        seen[title] += 1
+        if count[title] > 1:
+            unique = _is_plausible(tid) and tids[title, tid] == 1
+            apart[i] = f"{title} {tid}" if unique else f"{title} #{seen[title]}"
+    return apart
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else None
+
+
+def _is_plausible(tid: str) -> bool:
+    """Whether a number is one that a person finds in other tools as well; a text always is."""
+    number = _number(tid)
+    return number is None or 0 <= number < _LARGEST_ID
+
+
+def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
+    """The first role that fits each track, by its number; -1 = none. A thread's own name counts before what it does."""
+    found = np.full(len(trace.tracks), MISSING, np.int64)
+    if not roles:
+        return found
+    own = pa.array([recorded_name(track) for track in trace.tracks], pa.string())
+    total = np.bincount(trace.track, minlength=len(trace.tracks))
+    fits = np.zeros((len(roles), 2, len(trace.tracks)), np.bool_)
+    for number, role in enumerate(roles):
+        if role.threads:
+            fits[number, 0] = pc.match_substring_regex(own, role.threads).to_numpy(zero_copy_only=False)
+        if role.events:
+            on = np.bincount(trace.track[_named(trace, role.events)[trace.name]], minlength=len(trace.tracks))
+            fits[number, 1] = (on > 0) & ((on == total) | (not role.only))
+    for by in (1, 0):
+        for number in reversed(range(len(roles))):
+            found[fits[number, by]] = number
+    return found
+
+
+def _named(trace: TraceTable, pattern: str) -> Bool:
+    """By string id, and one more for none: whether the text matches. All texts of a trace are looked at once."""
+    hits = pc.match_substring_regex(trace.strings.array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
+    return np.append(hits, False)
+
+
+def _outermost_frames(trace: TraceTable) -> dict[int, str]:
+    """The first Python call on each track that is not how every thread begins: what it was started for."""
+    rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
+    if not len(rows):
+        return {}
+    rows = rows[~_named(trace, _ENTRIES)[trace.name[rows]]]
+    tracks, first = np.unique(trace.track[rows], return_index=True)
+    names = trace.strings.take(trace.name[rows[first]]).to_pylist()
+    return dict(zip(tracks.tolist(), names, strict=True))
+
+
+def _work_of(trace: TraceTable) -> list[str]:
+    """What most of the time on each stream went into, "" where there was no work."""
+    rows = np.flatnonzero(of_kind(trace.kind, EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET))
+    kind = _KIND[trace.kind[rows]]
+    kind[(kind == 0) & trace.is_collective[rows]] = 1
+    time = np.zeros((len(trace.tracks), len(_WORK)), np.int64)
+    np.add.at(time, (trace.track[rows], kind), np.maximum(trace.dur_ns[rows], 1))
+    groups = _groups_of(trace)
+    said = []
+    for i, track in enumerate(trace.tracks):
+        share = time[i] / max(int(time[i].sum()), 1)
+        named = [int(k) for k in np.argsort(-time[i], kind="stable") if share[k] >= _MINOR]
+        backend = next((d.collective_backend for d in trace.devices if d.id == track.pid), "").upper()
+        texts = [_communication(backend, groups.get(i, ())) if k == 1 else _WORK[k] for k in named]
+        said.append(" and ".join(texts))
+    return said
+
+
+def _communication(backend: str, groups: tuple[str, ...]) -> str:
+    """Of which group, in the backend's word where it is known."""
+    what = backend or _WORK[1]
+    return f"{what} {groups[0]}" if len(groups) == 1 else f"{what}, {len(groups)} groups" if groups else what
+
+
+def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
+    """The groups whose collectives ran on each track, by what the program calls them, else by their number."""
+    args = trace.collectives
+    on_device = trace.kind[args.row] == EventKind.KERNEL
+    said = np.where(
+        args.group_description[on_device] != MISSING, args.group_description[on_device], args.group_name[on_device]
+    )
+    pairs = np.unique(np.stack([trace.track[args.row[on_device]].astype(np.int64), said.astype(np.int64)]), axis=1)
+    found: dict[int, tuple[str, ...]] = {}
+    for track, text in pairs.T.tolist():
+        name = trace.strings[text] if text != MISSING else ""
+        if name:
+            found[track] = (*found.get(track, ()), name[:_LONGEST])
+    return found
