@@ -43,5 +43,5 @@ it('gives the rows of what is around a zoomed node to what is beneath it', () =>
   expect([-1, 0, 1, 2, 4].map((zoom) => linesOf(MODEL, zoom))).toEqual([3, 3, 3, 2, 1])
   expect([0, 1, 2, 3, 4].map((node) => lineOf(MODEL, 1, node))).toEqual([-1, 1, 2, -1, -1])
   expect([0, 1, 2, 3, 4].map((node) => lineOf(MODEL, -1, node))).toEqual([0, 1, 2, 1, 0])
-  expect(aroundOf(MODEL, 2)).toBe('\u25b2 2 around it: a \u2039 model')
+  expect(aroundOf(MODEL, 2)).toBe('\u25b2 2 frames around it: a \u2039 model')
 })

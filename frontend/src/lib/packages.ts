@@ -2,22 +2,27 @@
 import type { Row } from './pages'
 
 const PLAIN = new Set(['standard library', 'built-in', 'generated code', ''])
-const OWN = ['slice0', 'slice5', 'slice4', 'slice7', 'slice2']
+/** One's own packages, and those of others but torch: each is unlike the colours of modules, operators and runtime calls. */
+const OWN = ['slice0', 'slice2', 'slice5']
+const OTHERS = ['slice8', 'slice9']
 
-const hash = (text: string) => {
-  let value = 0
-  for (const char of text) value = (value * 31 + char.charCodeAt(0)) | 0
-  return Math.abs(value)
-}
-
-/** The category that colours a frame. */
-export function packageCategory(row: Row): string {
-  const kind = String(row.node_kind)
-  const name = String(row.package ?? '')
-  if (kind !== 'python') return kind
-  if (PLAIN.has(name)) return 'other'
-  if (row.framework === true) return name === 'torch' ? 'slice3' : `package ${name}`
-  return OWN[hash(name) % OWN.length]
+/** The category that colours each frame of a tree; packages take their colours in the order in which they come. */
+export function packageColors(rows: readonly Row[]): (row: Row) => string {
+  const found = new Map<string, string>()
+  let own = 0
+  let others = 0
+  for (const row of rows) {
+    const name = String(row.package ?? '')
+    if (row.node_kind !== 'python' || found.has(name)) continue
+    if (PLAIN.has(name)) found.set(name, 'overhead')
+    else if (name === 'torch') found.set(name, 'slice3')
+    else if (row.framework === true) found.set(name, OTHERS[others++ % OTHERS.length])
+    else found.set(name, OWN[own++ % OWN.length])
+  }
+  return (row) => {
+    if (row.node_kind === 'annotation') return 'memset'
+    return row.node_kind === 'python' ? (found.get(String(row.package ?? '')) ?? 'other') : String(row.node_kind)
+  }
 }
 
 /** What the colour of a frame is called in the key. */

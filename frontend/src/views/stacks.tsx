@@ -4,7 +4,7 @@ import { useMemo } from 'react'
 import { type Query, stacksUrl } from '../api/client'
 import type { Table, Tree, View } from '../api/payloads'
 import { format } from '../lib/format'
-import { KINDS, packageCategory, packageLabel } from '../lib/packages'
+import { KINDS, packageColors, packageLabel } from '../lib/packages'
 import { canBeShown, type Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { setRoute, useRoute } from '../state/route'
@@ -75,19 +75,15 @@ const chooseForm = (form: string) =>
 
 const whereOf = (row: Row) => (canBeShown(row) ? [`name:${row.name}`, `kind:${row.node_kind}`] : [])
 
-const COLOURED = {
-  package: { categoryOf: packageCategory, labelOf: packageLabel },
-  kind: {
-    categoryOf: (row: Row) => String(row.node_kind),
-    labelOf: (row: Row) => KINDS[String(row.node_kind)] ?? String(row.node_kind),
-  },
-}
+const kindOf = (row: Row) => String(row.node_kind)
+const kindLabel = (row: Row) => KINDS[kindOf(row)] ?? kindOf(row)
 
 function Page({ view, query }: { view: View; query: Query }) {
   const { of = '', weight = '', thread = '', order = '', fold = '', form = '', colour = '' } = useRoute()
   const tree = view.payloads.stacks as Tree
   const threads = view.payloads.threads as Table
   const hasDevice = tree.columns.some(({ metric }) => metric.key === 'device_ns')
+  const byPackage = useMemo(() => packageColors(tree.rows), [tree])
   const byFunction = form === 'functions'
   const selects = [
     { key: 'of', label: 'Frames of the stacks', value: of, data: FRAMES },
@@ -164,7 +160,8 @@ function Page({ view, query }: { view: View; query: Query }) {
       whereOf={whereOf}
       tall
       about={(row) => <SourceLink name={String(row.name)} />}
-      {...COLOURED[colour === 'kind' ? 'kind' : 'package']}
+      categoryOf={colour === 'kind' ? kindOf : byPackage}
+      labelOf={colour === 'kind' ? kindLabel : packageLabel}
     />
   )
 }

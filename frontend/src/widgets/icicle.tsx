@@ -73,7 +73,7 @@ export function Icicle(props: {
     event.preventDefault()
   }
   const text = (node: number) => {
-    const metrics = tree.columns.filter((column) => column.metric.key !== tree.label_column)
+    const metrics = tree.columns.filter(({ metric }) => metric.key !== tree.label_column && metric.unit !== 'bool')
     return metrics.map(({ metric }) => ({
       title: metric.title,
       value: format(tree.rows[node][metric.key] ?? null, metric.unit),

@@ -195,7 +195,8 @@ def _callers(places: Laid, paths: _Paths, choice: Choice, has_device: bool) -> T
         data["caller_device_ns"] = paths.device_ns[order]
     found = int((weight > 0).sum())
     parent = places_of(order, len(weight))[paths.parent[order]]
-    return tree_of("callers", "Callers", names, paths.kind[order], parent, data, f"caller_{choice.weight}_ns", found)
+    value = f"caller_{choice.weight}_ns"
+    return tree_of("callers", "Callers", names, paths.kind[order], parent, data, value, found, ("node_kind",))
 
 
 def _callees(places: Places, choice: Choice, has_device: bool) -> Tree:
@@ -206,7 +207,9 @@ def _callees(places: Places, choice: Choice, has_device: bool) -> Tree:
     data = numbers_of(places, has_device)
     found = int((weight > 0).sum())
     data = {key: values[order] for key, values in data.items()}
-    return tree_of("callees", "Callees", names, places.kind[order], parent, data, f"{choice.weight}_ns", found)
+    # Beside the callers there is room for the chosen time alone.
+    hidden = ("node_kind", *(key for key in data if key.startswith("host" if choice.weight == "device" else "device")))
+    return tree_of("callees", "Callees", names, places.kind[order], parent, data, f"{choice.weight}_ns", found, hidden)
 
 
 def numbers_of(places: Places, has_device: bool) -> dict[str, Int64]:
@@ -226,8 +229,9 @@ def tree_of(
     data: dict[str, Int64],
     value: str,
     found: int,
+    hidden: tuple[str, ...] = (),
 ) -> Tree:
-    """Returns a tree whose width is one of the numbers."""
+    """Returns a tree whose width is one of the numbers; ``hidden`` columns are sent and not shown."""
     numbers = {key: values.tolist() for key, values in data.items()}
     kinds = kind.tolist()
     packages = packages_of(names, kinds)
@@ -241,5 +245,7 @@ def tree_of(
         }
         for i, text in enumerate(names)
     ]
-    columns = METRICS.columns("name", "node_kind", "package", "framework", *data, hidden=("package", "framework"))
+    columns = METRICS.columns(
+        "name", "node_kind", "package", "framework", *data, hidden=("package", "framework", *hidden)
+    )
     return Tree(name, title, columns, parent.tolist(), rows, "name", [value], found)

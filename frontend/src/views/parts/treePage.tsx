@@ -115,6 +115,7 @@ export function TreePage(props: {
   const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
   return (
     <div className={frameCss.page}>
+      {note}
       <div data-testid="toolbar" className={toolbarCss.toolbar}>
         {lead}
         {tree.value_columns.length > 1 && (
@@ -184,7 +185,6 @@ export function TreePage(props: {
         )}
         {trail}
       </div>
-      {note}
       {value && (
         <Card
           title="Icicle"
