@@ -6,7 +6,7 @@ const PROFILE = ['run', 'worker', 'span', 'window', 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
 const SHARED = new Set(['view', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
-const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight']
+const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight', 'fold', 'colour']
 /** The view of the open profile that a URL without a view means; empty before any profile is known. */
 let home = ''
 

@@ -182,7 +182,7 @@ function IdleThreads({ rows }: { rows: readonly Row[] }) {
         {`, ${ns(waited)} of waiting. `}
       </span>
       <span className={textCss.mute}>
-        Idle: no operator, module, range or runtime call, and in waits beneath which nothing runs for 95 % of its time.{' '}
+        Idle: in waits beneath which nothing runs for 95 % of its time, without an operator, module or range.{' '}
       </span>
       <button type="button" className={textCss.link} onClick={() => choose({ thread: 'all' })}>
         Count {idle.length === 1 ? 'it' : 'them'} as well

@@ -30,7 +30,7 @@ Bool = npt.NDArray[np.bool_]
 
 NODES_SENT = 2_000
 """So many callers and so many callees, those with most time."""
-_STEPS = 20_000_000
+_STEPS = 2_000_000
 """Callers are followed outwards until so many were looked at: thousands of places may lie thousands deep."""
 
 

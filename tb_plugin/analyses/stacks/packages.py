@@ -11,12 +11,14 @@ import sys
 
 BUILT_IN, STANDARD, GENERATED = "built-in", "standard library", "generated code"
 KNOWN = frozenset((
-    "PIL", "accelerate", "apex", "cv2", "datasets", "deepspeed", "diffusers", "einops", "fastai", "flash_attn", "fsspec",
-    "functorch", "huggingface_hub", "hydra", "ignite", "lightning", "lightning_fabric", "megatron", "mlflow", "numpy",
-    "omegaconf", "pandas", "peft", "pyarrow", "pydantic", "pytorch_lightning", "ray", "requests", "scipy", "sglang",
-    "sklearn", "tensorboard", "timm", "tokenizers", "torch", "torch_xla", "torchao", "torchaudio", "torchdata", "torchrec",
-    "torchtext", "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl", "urllib3", "vllm", "wandb",
-    "xformers",
+    "PIL", "_distutils_hack", "accelerate", "apex", "cloudpickle", "cupy", "cv2", "datasets", "deepspeed",
+    "diffusers", "einops", "fastai", "filelock", "flash_attn", "fsspec", "functorch", "huggingface_hub", "hydra",
+    "ignite", "jinja2", "lightning", "lightning_fabric", "matplotlib", "megatron", "mlflow", "mpmath", "networkx",
+    "numpy", "omegaconf", "onnx", "onnxruntime", "packaging", "pandas", "peft", "pkg_resources", "psutil", "pyarrow",
+    "pydantic", "pytorch_lightning", "ray", "requests", "safetensors", "scipy", "setuptools", "sglang", "sklearn",
+    "sympy", "tensorboard", "timm", "tokenizers", "torch", "torch_xla", "torchao", "torchaudio", "torchdata",
+    "torchgen", "torchrec", "torchtext", "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl",
+    "typing_extensions", "urllib3", "vllm", "wandb", "xformers", "yaml",
 ))  # fmt: skip
 """Packages that are somebody else's, where a path does not say."""
 _FRAME = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
