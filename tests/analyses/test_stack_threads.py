@@ -182,3 +182,14 @@ def test_functions_sum_to_the_time_in_which_a_thread_is_in_calls(name: str) -> N
         assert recount.get(thread.number, 0) <= own <= recount.get(thread.number, 0) + ranges
     whole = part(table, "stacks", extra=(("of", "operators"), ("thread", "all"))).frames["functions"].data
     assert sum(whole["function_host_self_ns"].to_pylist()) <= sum(recount.values())
+
+
+def test_threads_are_judged_by_the_chosen_steps() -> None:
+    builder = progress_bar(training()).step(1, 5, 60).step(2, 70, 20).op("aten::add", 75, 5).launches(kernel("k", 2))
+    table = builder.python("queue.py(154): get", 71, 10, tid=3).op("aten::add", 20, 5, tid=3).table()
+    found = part(table, "stacks", ("2",)).frames["threads"].data.to_pylist()
+    assert [(row["thread_key"], row["thread_host_ns"], row["thread_idle"]) for row in found] == [
+        ("1:1", 5_000, False), ("1:3", 10_000, True),
+    ], "what began before them has no time in them"  # fmt: skip
+    assert folded(places(table, ("2",))) == [("aten::add", 5)]
+    assert not any(row["thread_idle"] for row in part(table, "stacks", ("1",)).frames["threads"].data.to_pylist())

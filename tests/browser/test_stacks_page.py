@@ -23,8 +23,14 @@ def test_a_click_zooms_and_the_way_back_is_offered(open_tab: Open) -> None:
     assert_healthy(frame)
     assert (tab.state()["zoom"], tab.state()["row"]) == (str(child), str(child))
     frame.get_by_role("button", name="Zoom out of").click()
-    tab.settle()
+    frame = tab.settle()
     assert "zoom" not in tab.state()
+    frame.get_by_role("button", name="Callers and callees").click()
+    frame = tab.settle()
+    assert frame.get_by_test_id("sandwich").inner_text().startswith(tree["rows"][child]["name"])
+    frame.get_by_role("button", name="Find in flame graph").click()
+    frame = tab.settle()
+    assert " match" in frame.inner_text("[data-testid=count]") and "form" not in tab.state()
 
 
 def test_a_search_lets_the_rest_fade(open_tab: Open) -> None:

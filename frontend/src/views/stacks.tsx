@@ -10,7 +10,7 @@ import { useView } from '../state/data'
 import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
 import { ViewFrame } from './parts/frame'
-import { Functions, SourceLink } from './parts/functions'
+import { AboutPlace, Functions } from './parts/functions'
 import { TreePage } from './parts/treePage'
 import type { ViewProps } from './view'
 import textCss from '../widgets/text.module.css'
@@ -159,7 +159,7 @@ function Page({ view, query }: { view: View; query: Query }) {
       noun="places"
       whereOf={whereOf}
       tall
-      about={(row) => <SourceLink name={String(row.name)} />}
+      about={(row) => <AboutPlace name={String(row.name)} />}
       categoryOf={colour === 'kind' ? kindOf : byPackage}
       labelOf={colour === 'kind' ? kindLabel : packageLabel}
     />

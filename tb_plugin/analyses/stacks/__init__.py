@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
@@ -25,6 +26,8 @@ from tb_plugin.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.trace.table import TraceTable
 
 __all__ = ["FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread", "choice_of", "merged", "threads_of"]
+
+Int64 = npt.NDArray[np.int64]
 
 NODES_SENT = 10_000
 """A page gets the places with most time; ``Tree.total_nodes`` counts all. Exports hold every one."""
@@ -86,11 +89,12 @@ def _tree(places: Places, choice: Choice, has_device: bool) -> Tree:
 
 
 def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
-    """The threads, whichever was chosen: those with most time in calls first, idle ones last."""
-    threads = sorted(threads_of(trace), key=lambda thread: (thread.idle, -thread.host_ns))
-    every = stack_frames(trace, choice.of, choice.fold)
+    """The threads with calls in the chosen steps, whichever was chosen: those with most time first, idle ones last."""
+    threads = threads_of(trace, selection.steps)
     count = 1 + max((thread.number for thread in threads), default=0)
-    events = np.bincount(every.thread[selection.rows[every.row]], minlength=count)
+    any_calls, events = (_events(trace, selection, of, choice.fold, count) for of in ("both", choice.of))
+    threads = tuple(thread for thread in threads if any_calls[thread.number])
+    threads = tuple(sorted(threads, key=lambda thread: (thread.idle, -thread.host_ns)))
     data = {
         "thread": pa.array([thread.name for thread in threads], pa.string()),
         "thread_key": pa.array([thread.key for thread in threads], pa.string()),
@@ -108,3 +112,9 @@ def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
         "thread",
         Sort("thread_host_ns", True),
     )
+
+
+def _events(trace: TraceTable, selection: Selection, of: str, fold: str, count: int) -> Int64:
+    """How many chosen frames each thread has."""
+    frames = stack_frames(trace, of, fold)
+    return np.bincount(frames.thread[selection.rows[frames.row]], minlength=count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analyses.metrics import CHOSEN, SHARED, WHOLE, define
+from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 
 METRICS = SHARED.adding(
     define(
@@ -20,7 +20,7 @@ METRICS = SHARED.adding(
         "",
         "bool",
         {
-            "framework": ("Framework", "Code of PyTorch, the standard library or an installed package."),
+            "framework": ("Framework", "Code of the standard library or of an installed package, not of the person."),
             "thread_idle": (
                 "Idle",
                 "The thread calls no operator, runtime or module, opens no named range, and waits 95 % of its time or more.",
@@ -28,7 +28,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        WHOLE,
+        CHOSEN,
         "ns",
         {
             "thread_host_ns": ("In calls", "Time in which the thread is in any call."),
@@ -36,12 +36,6 @@ METRICS = SHARED.adding(
                 "Waiting",
                 "Of it in a wait (a lock, a queue, a clock, a socket) in which nothing else runs.",
             ),
-        },
-    ),
-    define(
-        CHOSEN,
-        "ns",
-        {
             "host_own_ns": ("Host own", "Host time of the place without what stands beneath it."),
             "device_own_ns": ("Device own", "Device time launched from the place itself, not from beneath it."),
             "function_host_self_ns": ("Host self", "Host time in the function itself: in no call that it made."),

@@ -173,7 +173,7 @@ def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
 
 def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     frames = stack_frames(trace, choice.of, choice.fold)
-    threads = chosen_threads(trace, choice.thread)
+    threads = chosen_threads(trace, selection.steps, choice.thread)
     row, parent, thread, own = frames.row, frames.parent, frames.thread, frames.own_ns
     work = selection.of(trace, *DEVICE_WORK)
     launcher = _launcher(trace, work, choice)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.stacks.choice import ALL_THREADS
 from tb_plugin.analyses.stacks.frames import stack_frames, thread_starts
 from tb_plugin.errors import BadRequest
@@ -54,7 +55,7 @@ class Thread:
     key: str
     name: str
     host_ns: int
-    """Time in which it is in any call, over the whole trace."""
+    """Time in which it is in calls that began in the chosen steps."""
     wait_ns: int
     """Of it in waits in which nothing else runs."""
     idle: bool
@@ -66,24 +67,26 @@ def thread_key(track: Track) -> str:
 
 
 @remembered
-def threads_of(trace: TraceTable) -> tuple[Thread, ...]:
-    """Returns the threads that have frames.
+def threads_of(trace: TraceTable, steps: tuple[str, ...] | None = None) -> tuple[Thread, ...]:
+    """Returns the threads that have frames, with their time in the chosen steps.
 
-    One is idle that calls no operator, runtime or module, opens no named range, and waits nearly all of its time. Where all
-    are, none is.
+    One is idle that calls no operator, runtime or module there, opens no named range, and waits nearly all of its time.
+    Where all are, none is.
     """
     frames = stack_frames(trace, "both", "none")
     if not len(frames.row):
         return ()
     count = int(frames.thread.max()) + 1
+    chosen = select_rows(trace, steps).rows[frames.row]
+    own = np.where(chosen, frames.own_ns, 0)
     waits = trace.strings.where(lambda text: WAITS.fullmatch(text) is not None)[trace.name[frames.row]]
-    host = np.bincount(frames.thread, weights=frames.own_ns, minlength=count).astype(np.int64)
-    wait = np.bincount(frames.thread[waits], weights=frames.own_ns[waits], minlength=count).astype(np.int64)
+    host = np.bincount(frames.thread, weights=own, minlength=count).astype(np.int64)
+    wait = np.bincount(frames.thread[waits], weights=own[waits], minlength=count).astype(np.int64)
     works = np.zeros(count, np.bool_)
-    works[frames.thread[of_kind(trace.kind[frames.row], *_WORK)]] = True
+    works[frames.thread[chosen & of_kind(trace.kind[frames.row], *_WORK)]] = True
     idle = ~works & (host > 0) & (wait >= MOSTLY * host)
     found = np.unique(frames.thread)
-    idle &= not idle[found].all()
+    idle &= bool((~idle & (host > 0)).any())
     numbers = found.tolist()
     order = stable_order(frames.thread)
     first = np.searchsorted(frames.thread[order], found)
@@ -117,9 +120,9 @@ def _runs(trace: TraceTable, rows: Int64) -> str:
     return ""
 
 
-def chosen_threads(trace: TraceTable, text: str) -> Bool | None:
+def chosen_threads(trace: TraceTable, steps: tuple[str, ...] | None, text: str) -> Bool | None:
     """Returns by number which threads a choice means; None for all. Raises BadRequest for one that there is not."""
-    threads = threads_of(trace)
+    threads = threads_of(trace, steps)
     if text == ALL_THREADS or (not text and not any(thread.idle for thread in threads)):
         return None
     found = [thread for thread in threads if not thread.idle] if not text else _meant(trace, threads, text)

@@ -34,8 +34,24 @@ export function Functions({ base, lead }: { base: Query; lead: ReactNode }) {
   )
 }
 
+/** About a place of the flame graph: its source, and the way to its function. */
+export function AboutPlace({ name }: { name: string }) {
+  return (
+    <div className={css.about}>
+      <SourceLink name={name} />
+      <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>
+        Callers and callees
+      </Button>
+    </div>
+  )
+}
+
+/** A function alone in the table, and open. */
+const openFunction = (name: string) =>
+  setRoute({ form: 'functions', row: name, search: name, zoom: '', sort: '', desc: '', cols: '' }, true)
+
 /** The way from a frame into its source. */
-export function SourceLink({ name }: { name: string }) {
+function SourceLink({ name }: { name: string }) {
   const prefs = usePrefs()
   if (!canOpen(parseFrame(name))) return null
   return (
@@ -69,6 +85,13 @@ function Sandwich({ row, base }: { row: Row; base: Query }) {
               Show in timeline
             </Button>
           )}
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={() => setRoute({ form: '', row: '', search: name, sort: '', desc: '', cols: '' }, true)}
+          >
+            Find in flame graph
+          </Button>
           <Button size="compact-xs" variant="default" onClick={() => copy(name)}>
             {copied ? 'Copied' : 'Copy name'}
           </Button>
@@ -102,7 +125,7 @@ function SideTree({ tree, title, says }: { tree: Tree; title: string; says: stri
           {cut > 0 && `, without the ${cut.toLocaleString('en-US')} with least time`}
         </small>
         {name && (
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ row: name, search: name }, true)}>
+          <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>
             Open this function
           </Button>
         )}
