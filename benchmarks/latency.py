@@ -34,7 +34,7 @@ TABLES = {
     "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices"),
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
     "range": ("range", "range_devices"),
-    "stacks": ("threads",),
+    "stacks": ("functions", "threads"),
     "find": ("hits", "names"),
     "flows": (),
     "counters": (),

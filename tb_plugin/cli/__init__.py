@@ -21,8 +21,9 @@ from tb_plugin.cli.terminal import Parser, complain, complain_of_bug, logged
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.lean import leave_out_pandas
 
-FRAMES, WEIGHTS, FORMATS = ("both", "python", "operators"), ("host", "device"), ("folded", "speedscope")
-"""What ``torch-trace stacks`` offers: ``FRAMES`` and ``WEIGHTS`` of analyses/stacks.py, ``SUFFIXES`` of
+FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("none", "framework")
+FORMATS = ("folded", "speedscope")
+"""What ``torch-trace stacks`` offers: ``FRAMES``, ``WEIGHTS`` and ``FOLDS`` of analyses/stacks/choice.py, ``SUFFIXES`` of
 service/stack_files.py."""
 
 
@@ -114,7 +115,12 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
     parser.add_argument("--of", choices=FRAMES, default="both", help="what the frames are (both)")
     parser.add_argument("--weight", choices=WEIGHTS, default="host", help="which time they are given (host)")
-    parser.add_argument("--thread", default="", help="only this thread: pid:tid, its id or its name")
+    parser.add_argument(
+        "--thread", default="", help="only this thread: pid:tid, its id or its name; all: idle ones as well"
+    )
+    parser.add_argument(
+        "--fold", choices=FOLDS, default="none", help="framework: its own calls are part of the first (none)"
+    )
     parser.add_argument("--format", choices=FORMATS, default="folded")
     parser.add_argument("--output", default="", metavar="FILE", help="write there instead of to stdout")
     parser.set_defaults(command="stacks")

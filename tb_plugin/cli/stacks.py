@@ -27,7 +27,7 @@ def stacks(arguments: argparse.Namespace) -> int:
     try:
         with progress_bar.shown(entry.found.names[0]):
             workspace.load(place_of(entry), progress_bar.update)
-        chosen = (("of", arguments.of), ("weight", arguments.weight), ("thread", arguments.thread))
+        chosen = tuple((key, str(getattr(arguments, key))) for key in ("of", "weight", "thread", "fold"))
         answer = workspace.stacks(place_of(entry), Params(extra=chosen), arguments.format, arguments.steps)
         if isinstance(answer, Profile):
             raise StorageError("The file changed while it was read.", entry.found.url, "Try again.")

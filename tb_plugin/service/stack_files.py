@@ -17,7 +17,7 @@ import msgspec
 from tb_plugin import __version__
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.analyses.stacks import Places, choice_of, merged, thread_key
+from tb_plugin.analyses.stacks import Places, choice_of, merged, threads_of
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -69,9 +69,9 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
     frames: dict[str, int] = {}
     frame = [frames.setdefault(name, len(frames)) for name in places.name]
     threads: dict[int, list[int]] = defaultdict(list)
-    for place, track in enumerate(places.track.tolist()):
+    for place, thread in enumerate(places.thread.tolist()):
         if own[place]:
-            threads[track].append(place)
+            threads[thread].append(place)
     yield b'{"$schema":%b,"exporter":%b,"activeProfileIndex":0,"shared":{"frames":[' % (
         msgspec.json.encode(_SCHEMA),
         msgspec.json.encode(f"torch-trace {__version__}"),
@@ -79,8 +79,9 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
     yield from _joined(msgspec.json.encode({"name": name}) for name in frames)
     yield b']},"profiles":['
     ordered = sorted(threads.items(), key=lambda item: -sum(own[place] for place in item[1]))
-    for number, (track, members) in enumerate(ordered):
-        title = places.name[members[0]] if track == MISSING else _thread(trace, track)
+    titles = {thread.number: f"{thread.name} {thread.key}" for thread in threads_of(trace)}
+    for number, (thread, members) in enumerate(ordered):
+        title = places.name[members[0]] if thread == MISSING else titles[thread]
         weights = [own[place] for place in members]
         yield b',\n{"type":"sampled"' if number else b'\n{"type":"sampled"'
         yield b',"name":%b,"unit":"nanoseconds"' % msgspec.json.encode(title)
@@ -99,11 +100,6 @@ def _stacks(places: Places, frame: list[int], members: list[int]) -> Iterator[li
             stack.append(frame[place])
             place = parent[place]
         yield stack[::-1]
-
-
-def _thread(trace: TraceTable, track: int) -> str:
-    found = trace.tracks[track]
-    return f"{found.thread.strip() or 'thread'} {thread_key(found)}"
 
 
 def _joined(items: Iterator[bytes]) -> Iterator[bytes]:

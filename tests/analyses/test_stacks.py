@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.builders import TraceBuilder, analysis, kernel, part, rows, trace
 from tests.conftest import SAMPLE_FILES, sample
 
 OPERATOR, RUNTIME, PYTHON, MODULE = EventKind.OPERATOR, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE
+ANNOTATION = EventKind.ANNOTATION
 
 
 def places(table: TraceTable, steps: tuple[str, ...] | None = None, by_thread: bool = False, **choice: str) -> Places:
@@ -126,10 +128,10 @@ def test_recursion_is_as_deep_as_it_was() -> None:
     assert folded(places(builder.table())) == [("f", 10), ("f;f", 15), ("f;f;f", 5)]
 
 
-def test_calls_that_overlap_in_part_lose_no_time() -> None:
-    """The later of two that cross is a root of its own, as on the timeline."""
+def test_of_calls_that_overlap_in_part_the_later_one_has_the_time() -> None:
+    """It is a root of its own, as on the timeline; no nanosecond counts twice."""
     builder = trace().python("f", 0, 10).python("g", 5, 10)
-    assert sorted(folded(places(builder.table()))) == [("f", 10), ("g", 10)]
+    assert sorted(folded(places(builder.table()))) == [("f", 5), ("g", 10)]
 
 
 def threads() -> TraceTable:
@@ -162,7 +164,7 @@ def test_threads_are_laid_over_each_other_unless_kept_apart() -> None:
     assert folded(places(table)) == [("aten::mm", 30)]
     apart = places(table, by_thread=True)
     assert folded(apart) == [("aten::mm", 20), ("aten::mm", 10)]
-    assert [table.tracks[i].tid for i in apart.track] == ["2", "1"]
+    assert [table.tracks[i].tid for i in apart.thread] == ["2", "1"]
 
 
 @pytest.mark.parametrize("thread", ["1:2", "2", "autograd"])
@@ -246,32 +248,36 @@ def own_by_path(found: Places, weight: str) -> dict[str, int]:
 
 
 def own_time(table: TraceTable, of: str) -> int:
-    """Of every call the time that no call directly in it covers, counted one microsecond at a time."""
+    """The time in which each thread is in any call, counted one microsecond at a time."""
     calls = [i for i in range(len(table)) if table.kind[i] in FRAMES[of]]
-    moments = {i: set(range(int(table.start_ns[i]) // 1000, int(table.end_ns[i]) // 1000)) for i in calls}
-    own = {i: set(moments[i]) for i in calls}
-    for place, i in enumerate(calls):
-        start, end = table.start_ns[i], table.end_ns[i]
-        around = [
-            j for j in calls[:place]
-            if table.track[j] == table.track[i] and table.end_ns[j] > start and table.end_ns[j] >= end
-        ]  # fmt: skip
-        if around:
-            own[around[-1]] -= moments[i]
-    return 1000 * sum(map(len, own.values()))
+    busy = {
+        (int(table.track[i]), moment)
+        for i in calls
+        for moment in range(int(table.start_ns[i]) // 1000, int(table.end_ns[i]) // 1000)
+    }
+    return 1000 * len(busy)
 
 
 def recounted(table: TraceTable, of: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Own host and device time by path, one event at a time, of a trace whose calls nest."""
+    """Own host and device time by path, one event at a time, of a trace whose calls nest; ranges are cut to nest as well."""
     starts, ends, kinds = table.start_ns.tolist(), table.end_ns.tolist(), table.kind.tolist()
-    names = table.strings.take(table.name).to_pylist()
+    names = [re.sub(" at 0x[0-9a-f]+", "", name) for name in table.strings.take(table.name).to_pylist()]
     host: dict[str, int] = defaultdict(int)
     device: dict[str, int] = defaultdict(int)
     by_thread: dict[int, list[int]] = defaultdict(list)
     for i in np.flatnonzero(of_kind(table.kind, *FRAMES[of])).tolist():
-        by_thread[int(table.track[i])].append(i)
+        if kinds[i] != ANNOTATION:
+            by_thread[int(table.track[i])].append(i)
+    for i in np.flatnonzero((table.kind == ANNOTATION) & (ANNOTATION in FRAMES[of])).tolist():
+        if not names[i].startswith("ProfilerStep#"):
+            calls = by_thread[int(table.track[i])]
+            first, last = starts[i], ends[i]
+            starts[i] = max([ends[j] for j in calls if starts[j] < first < ends[j] < last], default=first)
+            ends[i] = min([starts[j] for j in calls if first < starts[j] < last < ends[j]], default=last)
+            by_thread[int(table.track[i])].append(i)
     path: dict[int, str] = {}
     for members in by_thread.values():
+        members.sort(key=lambda i: (starts[i], -ends[i], i))
         around: list[int] = []
         for i in members:
             start, end = starts[i], ends[i]
@@ -334,10 +340,15 @@ def test_the_page() -> None:
     assert tree.value_columns == ["host_ns"] and tree.total_nodes == len(tree.rows) == 5
     assert tree.parent == [-1, 0, 1, 2, 0]
     assert tree.rows[2] == {
-        "name": "aten::mm", "node_kind": "operator", "calls": 1, "host_ns": 30_000, "host_own_ns": 25_000,
-        "device_ns": 7_000, "device_own_ns": 7_000,
+        "name": "aten::mm", "node_kind": "operator", "package": "aten", "framework": True, "calls": 1,
+        "host_ns": 30_000, "host_own_ns": 25_000, "device_ns": 7_000, "device_own_ns": 7_000,
     }  # fmt: skip
-    assert found.frames["threads"].data.to_pylist() == [{"thread": "thread 1", "thread_key": "1:1", "events": 6}]
+    assert found.frames["threads"].data.to_pylist() == [
+        {
+            "thread": "thread 1", "thread_key": "1:1", "events": 6, "thread_host_ns": 100_000, "thread_wait_ns": 0,
+            "thread_idle": False,
+        }
+    ]  # fmt: skip
 
 
 def test_the_page_lists_all_threads_whichever_is_chosen() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_plugin import cli
-from tb_plugin.analyses.stacks import FRAMES, WEIGHTS
+from tb_plugin.analyses.stacks import FOLDS, FRAMES, WEIGHTS
 from tb_plugin.service.stack_files import SUFFIXES
 from tests.builders import trace
 
@@ -75,4 +75,9 @@ def test_a_report_of_one_local_file_imports_what_it_needs(tmp_path: Path) -> Non
 
 
 def test_the_choices_of_the_options_are_those_of_the_analysis() -> None:
-    assert set(cli.FRAMES) == set(FRAMES) and cli.WEIGHTS == WEIGHTS and tuple(SUFFIXES) == cli.FORMATS
+    assert (
+        set(cli.FRAMES) == set(FRAMES)
+        and cli.WEIGHTS == WEIGHTS
+        and cli.FOLDS == FOLDS
+        and tuple(SUFFIXES) == cli.FORMATS
+    )

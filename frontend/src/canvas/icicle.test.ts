@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { icicleOf, neighbour, nodeAt, strengthOf } from './icicle'
+import { aroundOf, icicleOf, lineOf, linesOf, neighbour, nodeAt, strengthOf } from './icicle'
 import { LIGHT } from './surface'
 
 const node = (label: string, parent: number, value: number) => ({ label, parent, value, category: 'cpu' })
@@ -20,6 +20,7 @@ it('finds what is under the pointer, zoomed or not', () => {
   expect(nodeAt(scene, 130, 25)).toBe(-1)
   expect(nodeAt({ ...scene, zoom: 1 }, 100, 50)).toBe(2)
   expect(nodeAt({ ...scene, zoom: 1 }, 160, 5)).toBe(0)
+  expect(nodeAt({ ...scene, zoom: 2 }, 160, 25)).toBe(2)
 })
 
 it('walks by arrow keys', () => {
@@ -33,7 +34,14 @@ it('walks by arrow keys', () => {
 
 it('lets what a search does not find fade', () => {
   const scene = { model: MODEL, found: null, zoom: -1, selected: -1, hover: -1, width: 170, theme: LIGHT }
-  const strengths = (found: boolean[] | null) => MODEL.nodes.map((_, i) => strengthOf({ ...scene, found }, i, i === 0))
+  const strengths = (found: boolean[] | null) => MODEL.nodes.map((_, i) => strengthOf({ ...scene, found }, i))
   expect(strengths([true, false, true, false, false])).toEqual([1, 0.25, 1, 0.25, 0.25])
-  expect(strengths(null)).toEqual([0.4, 0.88, 0.75, 0.88, 1])
+  expect(strengths(null)).toEqual([1, 0.88, 0.75, 0.88, 1])
+})
+
+it('gives the rows of what is around a zoomed node to what is beneath it', () => {
+  expect([-1, 0, 1, 2, 4].map((zoom) => linesOf(MODEL, zoom))).toEqual([3, 3, 3, 2, 1])
+  expect([0, 1, 2, 3, 4].map((node) => lineOf(MODEL, 1, node))).toEqual([-1, 1, 2, -1, -1])
+  expect([0, 1, 2, 3, 4].map((node) => lineOf(MODEL, -1, node))).toEqual([0, 1, 2, 1, 0])
+  expect(aroundOf(MODEL, 2)).toBe('\u25b2 2 frames around it: a \u2039 model')
 })

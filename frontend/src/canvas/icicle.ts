@@ -1,4 +1,5 @@
-// Icicle chart: roots on top, children below in proportion of one value.
+// Icicle chart: roots on top, children below in proportion of one value. A zoomed node gives its rows to what is beneath it:
+// all around it is one line.
 import { box, FONT, paint, type Theme } from './surface'
 
 export interface IcicleNode {
@@ -15,6 +16,10 @@ export interface IcicleModel {
   left: Float64Array
   width: Float64Array
   total: number
+  /** Behind the last node beneath each. */
+  last: Int32Array
+  /** Levels of each node and of what is beneath it. */
+  height: Int32Array
   levels: number
   children: number[][]
   roots: number[]
@@ -41,9 +46,17 @@ export function icicleOf(nodes: readonly IcicleNode[]): IcicleModel {
       depth[i] = depth[parent] + 1
     }
   }
+  const last = new Int32Array(n)
+  const height = new Int32Array(n)
   for (let i = n - 1; i >= 0; i--) {
     let sum = 0
-    for (const child of children[i]) sum += width[child]
+    last[i] = i + 1
+    height[i] = 1
+    for (const child of children[i]) {
+      sum += width[child]
+      last[i] = Math.max(last[i], last[child])
+      height[i] = Math.max(height[i], height[child] + 1)
+    }
     width[i] = Math.max(0, nodes[i].value, sum)
   }
   let total = 0
@@ -58,7 +71,8 @@ export function icicleOf(nodes: readonly IcicleNode[]): IcicleModel {
       at += width[child]
     }
   }
-  return { nodes, depth, left, width, total, levels: n === 0 ? 0 : Math.max(...depth) + 1, children, roots }
+  const levels = roots.reduce((most, root) => Math.max(most, height[root]), 0)
+  return { nodes, depth, left, width, total, last, height, levels, children, roots }
 }
 
 export interface IcicleScene {
@@ -76,18 +90,40 @@ export interface IcicleScene {
 const frameOf = ({ model, zoom }: IcicleScene): [number, number] =>
   zoom < 0 ? [0, model.total] : [model.left[zoom], model.width[zoom]]
 
-function isAncestor(model: IcicleModel, ancestor: number, node: number): boolean {
-  for (let at = node; at >= 0; at = model.nodes[at].parent) if (at === ancestor) return true
-  return false
+/** Level of the first line of a zoom, and whether a line for all around it stands above. */
+function topOf({ model, zoom }: Pick<IcicleScene, 'model' | 'zoom'>): { first: number; line: number } {
+  const first = zoom < 0 ? 0 : model.depth[zoom]
+  return { first, line: first > 0 ? 1 : 0 }
+}
+
+/** How many lines a picture has. */
+export function linesOf(model: IcicleModel, zoom: number): number {
+  return zoom < 0 ? model.levels : model.height[zoom] + topOf({ model, zoom }).line
+}
+
+/** The line that a node stands in, from 0; -1 where it is not in the picture: beside the zoomed one, or around it. */
+export function lineOf(model: IcicleModel, zoom: number, node: number): number {
+  if (zoom >= 0 && (node < zoom || node >= model.last[zoom])) return -1
+  const { first, line } = topOf({ model, zoom })
+  return model.depth[node] - first + line
+}
+
+/** What the line above a zoomed node says: how much is around it, nearest first. */
+export function aroundOf(model: IcicleModel, zoom: number): string {
+  const names: string[] = []
+  for (let at = model.nodes[zoom].parent; at >= 0; at = model.nodes[at].parent) names.push(model.nodes[at].label)
+  return `\u25b2 ${names.length} ${names.length === 1 ? 'frame' : 'frames'} around it: ${names.join(' \u2039 ')}`
 }
 
 const FADED = 0.25
 
-/** How strong a node's colour is (0..1): the found ones stand out, what is above the zoomed one steps back. */
-export function strengthOf({ model, found }: IcicleScene, node: number, above: boolean): number {
-  if (found) return found[node] ? 1 : FADED
-  return above ? 0.4 : SHADES[model.depth[node] % SHADES.length]
+/** How strong a node's colour is (0..1): the found ones stand out. */
+export function strengthOf({ model, found }: IcicleScene, node: number): number {
+  return found ? (found[node] ? 1 : FADED) : SHADES[model.depth[node] % SHADES.length]
 }
+
+/** A chosen node is at least so wide: a search goes to it however little time it has. */
+const CHOSEN_WIDTH = 3
 
 export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene, height: number): void {
   const { model, theme, width, zoom } = scene
@@ -98,40 +134,42 @@ export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene
   const [from, span] = frameOf(scene)
   if (span <= 0) return
   const scale = width / span
-  for (let i = 0; i < model.nodes.length; i++) {
-    const above = zoom >= 0 && i !== zoom && isAncestor(model, i, zoom)
-    const x = above ? 0 : (model.left[i] - from) * scale
-    const w = above ? width : model.width[i] * scale
-    if (x + w < 0.5 || x > width || w < 0.4) continue
-    const y = model.depth[i] * LEVEL
-    const left = Math.max(0, x)
-    const visible = Math.min(width, x + w) - left
-    box(
-      context,
-      left,
-      y,
-      Math.max(0.6, visible - 1),
-      LEVEL - 2,
-      paint(model.nodes[i].category, strengthOf(scene, i, above), theme),
-      model.nodes[i].label,
-    )
-    if (i === scene.selected || i === scene.hover) {
-      context.strokeStyle = i === scene.selected ? theme.mark : theme.ink
-      context.lineWidth = i === scene.selected ? 2 : 1
-      context.strokeRect(left + 1, y + 1, Math.max(1, visible - 3), LEVEL - 4)
-    }
+  const { first, line } = topOf(scene)
+  if (line) box(context, 0, 0, width - 1, LEVEL - 2, paint('other', AROUND, theme), aroundOf(model, zoom))
+  const [begin, end] = zoom < 0 ? [0, model.nodes.length] : [zoom, model.last[zoom]]
+  for (let i = begin; i < end; i++) {
+    const x = (model.left[i] - from) * scale
+    const w = model.width[i] * scale
+    const marked = i === scene.selected || i === scene.hover
+    if (w < 0.4 && !marked) continue
+    const y = (model.depth[i] - first + line) * LEVEL
+    const colors = paint(model.nodes[i].category, strengthOf(scene, i), theme)
+    box(context, x, y, Math.max(0.6, w - 1), LEVEL - 2, colors, model.nodes[i].label)
+  }
+  for (const node of [scene.hover, scene.selected]) {
+    const at = node < 0 ? -1 : lineOf(model, zoom, node)
+    if (at < 0) continue
+    const x = Math.min((model.left[node] - from) * scale, width - CHOSEN_WIDTH)
+    context.strokeStyle = node === scene.selected ? theme.mark : theme.ink
+    context.lineWidth = node === scene.selected ? 2 : 1
+    const w = Math.max(CHOSEN_WIDTH, model.width[node] * scale - 3)
+    context.strokeRect(x + 1, at * LEVEL + 1, w, LEVEL - 4)
   }
 }
 
+const AROUND = 0.3
+
+/** The node at a point; on the line above a zoomed one, the one around it. */
 export function nodeAt(scene: IcicleScene, x: number, y: number): number {
   const { model, zoom, width } = scene
-  const level = Math.floor(y / LEVEL)
+  const { first, line } = topOf(scene)
+  const level = Math.floor(y / LEVEL) - line + first
+  if (level < first) return zoom < 0 ? -1 : model.nodes[zoom].parent
   const [from, span] = frameOf(scene)
   const at = from + (x / width) * span
-  for (let i = 0; i < model.nodes.length; i++) {
-    if (model.depth[i] !== level) continue
-    if (zoom >= 0 && i !== zoom && isAncestor(model, i, zoom)) return i
-    if (at >= model.left[i] && at < model.left[i] + model.width[i]) return i
+  const [begin, end] = zoom < 0 ? [0, model.nodes.length] : [zoom, model.last[zoom]]
+  for (let i = begin; i < end; i++) {
+    if (model.depth[i] === level && at >= model.left[i] && at < model.left[i] + model.width[i]) return i
   }
   return -1
 }

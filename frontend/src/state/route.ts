@@ -7,7 +7,7 @@ const PROFILE = [...PLACE, 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
 const SHARED = new Set(['view', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
-const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight']
+const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight', 'fold', 'colour']
 /** What a person wrote: the Back button undoes where they look, not what they noted. */
 const NOTED = ['bookmarks']
 /** In the state of each of our entries in the history: how many steps back stay in the same view of the same profile. */

@@ -1,7 +1,7 @@
 // The icicle chart of a tree: width by one value; a click zooms; arrow keys walk; the tree table is its text form.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'
-import { drawIcicle, type IcicleScene, icicleOf, LEVEL, neighbour, nodeAt } from '../canvas/icicle'
+import { drawIcicle, type IcicleScene, icicleOf, LEVEL, lineOf, linesOf, neighbour, nodeAt } from '../canvas/icicle'
 import { fit as sharpen } from '../canvas/surface'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
@@ -44,7 +44,13 @@ export function Icicle(props: {
     [tree, valueKey, categoryOf],
   )
   const found = useMemo(() => (match ? model.nodes.map((node) => match(node.label)) : null), [model, match])
-  const height = Math.max(LEVEL, Math.min(model.levels, MAX_LEVELS) * LEVEL)
+  const height = Math.max(LEVEL, Math.min(linesOf(model, zoom), MAX_LEVELS) * LEVEL)
+  const line = selected < 0 ? -1 : lineOf(model, zoom, selected)
+  const mark = useRef<HTMLSpanElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another line, or another node in it, is to be in sight
+  useEffect(() => {
+    if (line >= 0) mark.current?.scrollIntoView({ block: 'nearest' })
+  }, [line, selected])
   useEffect(() => {
     const node = canvas.current?.parentElement
     if (!node) return
@@ -67,7 +73,7 @@ export function Icicle(props: {
     event.preventDefault()
   }
   const text = (node: number) => {
-    const metrics = tree.columns.filter((column) => column.metric.key !== tree.label_column)
+    const metrics = tree.columns.filter(({ metric }) => metric.key !== tree.label_column && metric.unit !== 'bool')
     return metrics.map(({ metric }) => ({
       title: metric.title,
       value: format(tree.rows[node][metric.key] ?? null, metric.unit),
@@ -100,6 +106,7 @@ export function Icicle(props: {
         }}
         onKeyDown={onKey}
       />
+      <span ref={mark} className={css.mark} style={{ top: Math.max(0, line) * LEVEL }} />
       <span className={textCss.sr} role="status">
         {selected >= 0 &&
           `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, 'ns')}`}

@@ -1,14 +1,17 @@
 // A tree as an icicle chart and as a table with the same numbers: one search, one zoom and one selection for both.
-import { Button, NativeSelect } from '@mantine/core'
+import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../../api/payloads'
 import { format } from '../../lib/format'
+import { hitsOf, stepHit } from '../../lib/hits'
 import type { Row } from '../../lib/pages'
 import { matcher } from '../../lib/search'
 import { showHits } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
+import { ColorKey } from '../../widgets/colorKey'
 import { Icicle } from '../../widgets/icicle'
+import { DownIcon, UpIcon } from '../../widgets/icons'
 import { TreeTable } from '../../widgets/tree'
 import { SearchBox } from './tableSection'
 import textCss from '../../widgets/text.module.css'
@@ -17,7 +20,7 @@ import toolbarCss from './toolbar.module.css'
 import css from './treePage.module.css'
 
 /** The first levels open, as long as they fit on a screen. */
-function firstOpen(tree: Tree): ReadonlySet<number> {
+export function firstOpen(tree: Tree, most = 24): ReadonlySet<number> {
   const roots = tree.parent.flatMap((parent, i) => (parent < 0 ? [i] : []))
   const open = new Set<number>()
   let rows = roots.length
@@ -25,7 +28,7 @@ function firstOpen(tree: Tree): ReadonlySet<number> {
   for (let node = queue.shift(); node !== undefined; node = queue.shift()) {
     const children = tree.parent.flatMap((parent, i) => (parent === node ? [i] : []))
     if (children.length === 0) continue
-    if (rows + children.length > 24 && open.size > 0) break
+    if (rows + children.length > most && open.size > 0) break
     rows += children.length
     open.add(node)
     queue.push(...children)
@@ -39,15 +42,21 @@ export function TreePage(props: {
   lead: ReactNode
   /** What is done with all of it, behind everything else. */
   trail?: ReactNode
+  /** Something to know before one looks. */
+  note?: ReactNode
   /** What a node is, in the plural. */
   noun: string
-  /** What the events view calls the events of a node. */
+  /** What the events view calls the events of a node; nothing where it cannot be asked for them. */
   whereOf: (row: Row) => string[]
   /** The chart is the page, and the table its footnote. */
   tall?: boolean
   categoryOf: (row: Row, value: string) => string
+  /** What the colour of a node means; absent: all have one. */
+  labelOf?: (row: Row) => string
+  /** More about the chosen node. */
+  about?: (row: Row) => ReactNode
 }) {
-  const { tree, lead, trail, noun, whereOf, tall, categoryOf } = props
+  const { tree, lead, trail, note, noun, whereOf, tall, categoryOf, labelOf, about } = props
   const route = useRoute()
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
   const first = useMemo(() => firstOpen(tree), [tree])
@@ -64,12 +73,22 @@ export function TreePage(props: {
   const selected = route.row && Number(route.row) < tree.rows.length ? Number(route.row) : -1
   const zoom = route.zoom && Number(route.zoom) < tree.rows.length ? Number(route.zoom) : -1
   const match = useMemo(() => matcher(route.search ?? ''), [route.search])
-  const found = match ? tree.rows.filter((row) => match(String(row[tree.label_column] ?? ''))).length : 0
-  const select = (node: number) => {
+  const found = useMemo(
+    () =>
+      match &&
+      hitsOf(
+        tree.rows.map((row) => String(row[tree.label_column] ?? '')),
+        tree.parent,
+        tree.rows.map((row) => Number(row[value] ?? 0)),
+        match,
+      ),
+    [tree, value, match],
+  )
+  const select = (node: number, change: Record<string, string> = {}) => {
     const next = new Set(open)
     for (let at = tree.parent[node]; at >= 0; at = tree.parent[at]) next.add(at)
     if (next.size !== open.size) setOpen(next)
-    setRoute({ row: String(node) })
+    setRoute({ ...change, row: String(node) })
   }
   const search = (text: string) => {
     const matches = matcher(text)
@@ -83,11 +102,20 @@ export function TreePage(props: {
     }
     setRoute({ search: text })
   }
+  /** To the next hit; where the zoom hides it, out of the zoom. */
+  const step = (back: boolean) => {
+    const node = stepHit(found?.nodes ?? [], selected, back)
+    if (node < 0) return
+    let at = node
+    while (at >= 0 && at !== zoom) at = tree.parent[at]
+    select(node, at < 0 ? { zoom: '' } : {})
+  }
   const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
   const all = () => setOpen(new Set(tree.parent.filter((parent) => parent >= 0)))
   const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
   return (
     <div className={frameCss.page}>
+      {note}
       <div data-testid="toolbar" className={toolbarCss.toolbar}>
         {lead}
         {tree.value_columns.length > 1 && (
@@ -101,9 +129,47 @@ export function TreePage(props: {
             data={tree.value_columns.map((key) => ({ value: key, label: titleOf(key)?.title ?? key }))}
           />
         )}
-        <SearchBox value={route.search ?? ''} onChange={search} placeholder={`Search ${noun}, text or /regex/`} />
-        <span data-testid="count" className={`${toolbarCss.count} ${textCss.mute}`}>
-          {match ? `${found} of ${tree.rows.length} match` : `${tree.rows.length.toLocaleString('en-US')} ${noun}`}
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: the box inside takes the keys */}
+        <span
+          className={css.search}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && found) step(event.shiftKey)
+          }}
+        >
+          <SearchBox value={route.search ?? ''} onChange={search} placeholder={`Search ${noun}, text or /regex/`} />
+        </span>
+        {found && (
+          <span className={textCss.row}>
+            <ActionIcon
+              size="lg"
+              variant="default"
+              aria-label="Previous match"
+              title="Previous match (Shift+Enter)"
+              disabled={found.nodes.length === 0}
+              onClick={() => step(true)}
+            >
+              <UpIcon />
+            </ActionIcon>
+            <ActionIcon
+              size="lg"
+              variant="default"
+              aria-label="Next match"
+              title="Next match (Enter)"
+              disabled={found.nodes.length === 0}
+              onClick={() => step(false)}
+            >
+              <DownIcon />
+            </ActionIcon>
+          </span>
+        )}
+        <span
+          data-testid="count"
+          className={`${toolbarCss.count} ${textCss.mute}`}
+          title={found ? 'Time of the places that match; of one inside another the outer one counts' : undefined}
+        >
+          {found
+            ? `${found.nodes.includes(selected) ? `${found.nodes.indexOf(selected) + 1} / ` : ''}${found.nodes.length.toLocaleString('en-US')} of ${tree.rows.length.toLocaleString('en-US')} match · ${format(found.sum, titleOf(value)?.unit ?? 'ns')}${found.total > 0 ? ` (${format(found.sum / found.total, 'ratio')})` : ''}`
+            : `${tree.rows.length.toLocaleString('en-US')} ${noun}`}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
         <Button size="sm" variant="default" onClick={all}>
@@ -112,7 +178,7 @@ export function TreePage(props: {
         <Button size="sm" variant="default" onClick={() => setOpen(new Set())}>
           Close all
         </Button>
-        {name && (
+        {name && whereOf(tree.rows[selected]).length > 0 && (
           <Button size="sm" variant="default" onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}>
             Show in timeline
           </Button>
@@ -140,11 +206,13 @@ export function TreePage(props: {
               categoryOf={categoryOf}
               match={match}
               zoom={zoom}
-              onZoom={(node) => setRoute({ zoom: node < 0 ? '' : String(node) })}
+              onZoom={(node) => setRoute({ zoom: node < 0 ? '' : String(node) }, true)}
               selected={selected}
               onSelect={select}
             />
           </div>
+          {labelOf && <ColorKey tree={tree} value={value} categoryOf={categoryOf} labelOf={labelOf} />}
+          {about && selected >= 0 && about(tree.rows[selected])}
         </Card>
       )}
       <TreeTable tree={tree} open={open} onOpen={setOpen} selected={selected} onSelect={select} match={match} />

@@ -1,0 +1,204 @@
+"""Stacks laid over each other: calls at the same place, the path of names from the outermost frame, are one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.grouping import Forest, Groups, group, preorder, sum_by
+from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.analyses.stacks.choice import ALL_THREADS, FRAMES, REST, Choice
+from tb_plugin.analyses.stacks.frames import labels_of, stack_frames
+from tb_plugin.analyses.stacks.threads import chosen_threads
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.numbering import places_of
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import inherit
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Merged stacks in pre-order, siblings in the chosen order. Times in nanoseconds.
+
+    ``host_ns`` and ``device_ns`` are own times: without what stands beneath. Places without any of the chosen time in
+    and beneath them are left out.
+    """
+
+    name: list[str]
+    kind: Int64
+    """EventKind of the frame; of the place without one, UNKNOWN."""
+    parent: Int64
+    """Position of the place around it, -1 = none."""
+    thread: Int64
+    """Thread, when places of different threads are kept apart; else, and for the place without a frame, -1."""
+    calls: Int64
+    host_ns: Int64
+    device_ns: Int64
+    host_total_ns: Int64
+    device_total_ns: Int64
+    found: int
+    """How many there are, also where only those with most time are here."""
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """All places, also those without time, in the order in which they were first called; parents before children."""
+
+    label: Int64
+    """Position in ``texts``."""
+    texts: pa.Array
+    kind: Int64
+    parent: Int32
+    thread: Int64
+    calls: Int64
+    host_ns: Int64
+    device_ns: Int64
+
+    def names(self, some: npt.NDArray[np.integer]) -> list[str]:
+        """Returns the names of some places."""
+        found: list[str] = self.texts.take(pa.array(self.label[some])).to_pylist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Calls:
+    """The frames of the chosen threads, by time; a chosen one carries its time, one that is only around it none."""
+
+    row: Int64
+    parent: Int32
+    thread: Int32
+    chosen: Bool
+    host_ns: Int64
+    device_ns: Int64
+    rest_ns: int
+    """Chosen device time that no frame launched."""
+
+
+def merged(
+    trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
+) -> Places:
+    """Returns the chosen stacks laid over each other, those of each thread on their own where ``by_thread`` or by time.
+
+    Frames around a chosen call belong to its stack also where they began before the chosen steps. ``most`` keeps the
+    places with most time. Raises BadRequest for a thread that there is not.
+    """
+    by_time = choice.order == "time"
+    found = (
+        lay(trace, selection, choice, by_thread) if by_thread or by_time else all_places(trace, selection.steps, choice)
+    )
+    forest = Forest(found.parent)
+    totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
+    heavy = totals[choice.weight]
+    order = in_order(found.parent, heaviest(heavy, most), -found.thread if by_time else heavy)
+    return Places(
+        name=found.names(order),
+        kind=found.kind[order],
+        parent=places_of(order, len(heavy)).astype(np.int64)[found.parent[order]],
+        thread=found.thread[order],
+        calls=found.calls[order],
+        host_ns=found.host_ns[order],
+        device_ns=found.device_ns[order],
+        host_total_ns=totals["host"][order],
+        device_total_ns=totals["device"][order],
+        found=int((heavy > 0).sum()),
+    )
+
+
+@remembered
+def all_places(trace: TraceTable, steps: tuple[str, ...] | None, choice: Choice) -> Laid:
+    """Returns all places of a choice over all its threads: the table of functions and the parts of one ask for them again."""
+    return lay(trace, select_rows(trace, steps), choice, False)
+
+
+def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
+    """Returns the chosen stacks laid over each other. Raises BadRequest for a thread that there is not."""
+    calls = _calls(trace, selection, choice)
+    labels = labels_of(trace)
+    # The last row stands for device work without a frame.
+    parent = np.append(calls.parent, np.int32(MISSING))
+    kind = np.append(trace.kind[calls.row].astype(np.int64), EventKind.UNKNOWN)
+    rest = len(labels.texts) - len(REST) + [*REST].index(choice.of)
+    label = np.append(labels.of[trace.name[calls.row]].astype(np.int64), rest)
+    thread = np.append(calls.thread.astype(np.int64), MISSING)
+    by_time = choice.order == "time"
+    if not by_time and not by_thread:
+        thread[:] = MISSING
+    forest = Forest(parent)
+    nodes = group(forest.runs(thread, kind, label) if by_time else forest.paths(thread, kind, label))
+    first = nodes.first
+    return Laid(
+        label=label[first],
+        texts=labels.texts,
+        kind=kind[first],
+        parent=above(nodes, parent),
+        thread=thread[first],
+        calls=nodes.sum(np.append(calls.chosen.astype(np.int64), 0)),
+        host_ns=nodes.sum(np.append(calls.host_ns, 0)),
+        device_ns=nodes.sum(np.append(calls.device_ns, calls.rest_ns)),
+    )
+
+
+def above(nodes: Groups, parent: Int32) -> Int32:
+    """Returns the group around each group, -1 = none, of rows whose groups are paths."""
+    around = parent[nodes.first]
+    return np.where(around == MISSING, MISSING, nodes.of[around]).astype(np.int32)
+
+
+def heaviest(total_ns: Int64, most: int | None) -> Int64:
+    """Returns the places that have any time, at most so many, in their order.
+
+    One with time has ancestors with no less, which stand before it: they are kept as well.
+    """
+    found = np.flatnonzero(total_ns > 0)
+    return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])
+
+
+def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
+    """Returns the kept places in pre-order, siblings with the highest rank first, then those that were called first."""
+    if not len(kept):
+        return kept
+    return kept[preorder(places_of(kept, len(above))[above[kept]], rank[kept], -np.arange(len(kept)))]
+
+
+def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
+    frames = stack_frames(trace, choice.of, choice.fold)
+    threads = chosen_threads(trace, selection.steps, choice.thread)
+    row, parent, thread, own = frames.row, frames.parent, frames.thread, frames.own_ns
+    work = selection.of(trace, *DEVICE_WORK)
+    launcher = _launcher(trace, work, choice)
+    dur = trace.dur_ns[work]
+    device = sum_by(launcher, dur, len(row))
+    if threads is not None:
+        some = np.flatnonzero(threads[thread])
+        # A parent is of the same thread: it stays.
+        parent = places_of(some, len(row))[parent[some]]
+        row, thread, own, device = row[some], thread[some], own[some], device[some]
+    chosen = selection.rows[row]
+    # What nobody launched belongs to no thread.
+    rest = int(dur[launcher == MISSING].sum()) if choice.thread in ("", ALL_THREADS) else 0
+    return _Calls(row, parent, thread, chosen, np.where(chosen, own, 0), device, rest)
+
+
+def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
+    """For device rows: the innermost frame around their launch, runtime calls left out; -1 = none."""
+    place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
+    operator = trace.operator[work]
+    if choice.of == "operators":
+        return place[operator]
+    # As for modules: work stands where its launch does, else where the operator named by its external id does.
+    source = np.where(trace.launch[work] != MISSING, trace.launch[work], operator)
+    every = stack_frames(trace, "both", choice.fold)
+    bears = of_kind(trace.kind[every.row], *FRAMES[choice.of]) & (trace.kind[every.row] != EventKind.RUNTIME)
+    bearer = inherit(np.where(bears, place[every.row], MISSING).astype(np.int32), every.parent)
+    return np.append(bearer, np.int32(MISSING))[places_of(every.row, len(trace))[source]]

@@ -1,0 +1,143 @@
+"""The threads that stacks belong to: how they are called, which of them is idle, and which one a text means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.stacks.choice import ALL_THREADS
+from tb_plugin.analyses.stacks.frames import stack_frames, thread_starts
+from tb_plugin.errors import BadRequest
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.schema import EventKind, of_kind
+from tb_plugin.trace.table import TraceTable, Track
+from tb_plugin.trace.tree import stable_order
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+WAITS = re.compile(
+    r"(?:.*[/\\])?(?:"
+    r"threading\.py\(\d+\): (?:wait|_wait_for_tstate_lock|join|acquire)"
+    r"|queue\.py\(\d+\): get"
+    r"|selectors\.py\(\d+\): select"
+    r"|socket\.py\(\d+\): (?:accept|readinto)"
+    r"|subprocess\.py\(\d+\): (?:_try_wait|_wait|wait)"
+    r"|concurrent[/\\]futures[/\\]thread\.py\(\d+\): _worker"
+    r"|concurrent[/\\]futures[/\\]_base\.py\(\d+\): result"
+    r"|multiprocessing[/\\]pool\.py\(\d+\): (?:worker|_handle_\w+|_wait_for_updates)"
+    r"|multiprocessing[/\\]connection\.py\(\d+\): (?:wait|poll|_poll|_recv|recv|recv_bytes|accept)"
+    r"|multiprocessing[/\\]queues\.py\(\d+\): (?:get|_feed)"
+    r"|multiprocessing[/\\]popen_\w+\.py\(\d+\): (?:wait|poll)"
+    r")"
+    r"|<built-in (?:method|function) (?:acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv|recv_into)\b.*>"
+    r"|<built-in method get of _queue\.SimpleQueue .*>"
+    r"|<method '(?:acquire|poll|recv)' of .*>"
+)
+"""Calls in which a thread waits for another one, for a clock or for input: locks, queues, sleeping, sockets."""
+MOSTLY = 0.95
+"""An idle thread waits for this share of its time."""
+_WORK = (EventKind.OPERATOR, EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
+_FIRST = 8
+"""So many frames of a thread are looked at for what it runs."""
+_MACHINERY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): ")
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread of the host. ``key`` tells it apart from all others."""
+
+    number: int
+    key: str
+    name: str
+    host_ns: int
+    """Time in which it is in calls that began in the chosen steps."""
+    wait_ns: int
+    """Of it in waits in which nothing else runs."""
+    idle: bool
+
+
+def thread_key(track: Track) -> str:
+    """Process and thread id: what tells the tracks of a trace apart."""
+    return f"{track.pid}:{track.tid}"
+
+
+@remembered
+def threads_of(trace: TraceTable, steps: tuple[str, ...] | None = None) -> tuple[Thread, ...]:
+    """Returns the threads that have frames, with their time in the chosen steps.
+
+    One is idle that calls no operator, runtime or module there, opens no named range, and waits nearly all of its time.
+    Where all are, none is.
+    """
+    frames = stack_frames(trace, "both", "none")
+    if not len(frames.row):
+        return ()
+    count = int(frames.thread.max()) + 1
+    chosen = select_rows(trace, steps).rows[frames.row]
+    own = np.where(chosen, frames.own_ns, 0)
+    waits = trace.strings.where(lambda text: WAITS.fullmatch(text) is not None)[trace.name[frames.row]]
+    host = np.bincount(frames.thread, weights=own, minlength=count).astype(np.int64)
+    wait = np.bincount(frames.thread[waits], weights=own[waits], minlength=count).astype(np.int64)
+    works = np.zeros(count, np.bool_)
+    works[frames.thread[chosen & of_kind(trace.kind[frames.row], *_WORK)]] = True
+    idle = ~works & (host > 0) & (wait >= MOSTLY * host)
+    found = np.unique(frames.thread)
+    idle &= bool((~idle & (host > 0)).any())
+    numbers = found.tolist()
+    order = stable_order(frames.thread)
+    first = np.searchsorted(frames.thread[order], found)
+    called = [
+        _called(trace, n, frames.row[order[at : at + _FIRST]]) for n, at in zip(numbers, first.tolist(), strict=True)
+    ]
+    return tuple(
+        Thread(number, key, name, int(host[number]), int(wait[number]), bool(idle[number]))
+        for number, (key, name) in zip(numbers, called, strict=True)
+    )
+
+
+def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
+    """Key and name: that of the track, and of a thread of ``threading`` also what it runs. ``rows`` are its first frames."""
+    starts = thread_starts(trace)
+    opens = np.flatnonzero(starts.thread == number)
+    place = int(trace.track[starts.row[opens[0]]]) if len(opens) else number
+    track, ordinal = trace.tracks[place], int(starts.ordinal[opens[0]]) if len(opens) else 0
+    name = track.thread.strip() or f"thread {track.tid}"
+    runs = _runs(trace, rows) if len(opens) else ""
+    key = thread_key(track)
+    return (f"{key}#{ordinal + 1}" if ordinal else key), (f"{name}: {runs}" if runs else name)
+
+
+def _runs(trace: TraceTable, rows: Int64) -> str:
+    """The first call of a thread, of the first ones, that is none of ``threading`` itself."""
+    for row in rows:
+        name = trace.strings[int(trace.name[row])]
+        if not _MACHINERY.match(name):
+            return name
+    return ""
+
+
+def chosen_threads(trace: TraceTable, steps: tuple[str, ...] | None, text: str) -> Bool | None:
+    """Returns by number which threads a choice means; None for all. Raises BadRequest for one that there is not."""
+    threads = threads_of(trace, steps)
+    if text == ALL_THREADS or (not text and not any(thread.idle for thread in threads)):
+        return None
+    found = [thread for thread in threads if not thread.idle] if not text else _meant(trace, threads, text)
+    flags = np.zeros(max(thread.number for thread in threads) + 1, np.bool_)
+    flags[[thread.number for thread in found]] = True
+    return flags
+
+
+def _meant(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> list[Thread]:
+    """The one thread of this key, name or id, where no other one has it."""
+    ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
+    found = [thread for thread in threads if thread.key == text]
+    found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]
+    if len(found) == 1:
+        return found
+    known = ", ".join(thread.key for thread in (found or threads)[:20]) or "none"
+    what = "There are several threads" if found else "There is no thread"
+    raise BadRequest(f"{what} {text[:40]}.", "thread", f"Choose one of {known}, or {ALL_THREADS}.")
