@@ -27,6 +27,7 @@ SHARED = {
         "base",
         "communication",
         "matrix_unit",
+        "kernel_classes",
         "metrics",
         "severity",
         "waits",
@@ -38,7 +39,7 @@ SHARED = {
         "driver_calls",
         "wording",
     },
-    "devices": {"base"},
+    "devices": {"base", "kernel_classes"},
 }
 """Modules of the extension packages that their siblings may import: what extensions are made of, not extensions."""
 

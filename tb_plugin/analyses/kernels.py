@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.donuts import donut
 from tb_plugin.analyses.grouping import Groups, group, ratio
+from tb_plugin.analyses.kernel_classes import class_slices, class_time, named_kernels, word_of
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import TraceTable
 
 METRICS = SHARED.adding(
@@ -92,6 +93,7 @@ class Kernels:
         selection = select_rows(trace, params.steps)
         kernels = selection.of(trace, EventKind.KERNEL)
         units = matrix_units(trace, kernels)
+        times = class_time(trace, kernels)
         copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
         frames = {
             "kernels": _by_name(trace, kernels, units),
@@ -100,10 +102,12 @@ class Kernels:
         }
         payloads: dict[str, Payload] = {
             "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
+            "classes": _classes(times),
         }
         if units:
             payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)
         facts = {"kernels.calls": len(kernels), "kernels.names": frames["kernels"].data.num_rows}
+        facts |= {f"kernels.{word_of(each)}_ns": ns for each, ns in times.items()}
         return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -158,7 +162,8 @@ def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     data |= _statistics(groups, trace.dur_ns[kernels])
     data |= _efficiency(trace, kernels, groups)
     data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
-    keys = ["name", *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit"]
+    data |= _class_columns(trace, trace.name[kernels][groups.first])
+    keys = ["name", "class", *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit", "class_by"]
     return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
@@ -182,9 +187,27 @@ def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
     eligible = np.where(operator == MISSING, False, trace.matrix_eligible[operator])
     data["matrix_eligible"] = pa.array(groups.any(eligible))
-    keys = ["name", "operator", *LAUNCH, *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit"]
+    data |= _class_columns(trace, trace.name[kernels][first])
+    keys = [
+        "name",
+        "class",
+        "operator",
+        *LAUNCH,
+        *STATISTICS,
+        "mean_blocks_per_sm",
+        "mean_occupancy",
+        "uses_matrix_unit",
+    ]
     row_key = ("name", "operator", *LAUNCH)
-    return _frame("kernels_by_launch", "Kernels by launch", [*keys, "matrix_eligible"], pa.table(data), row_key, units)
+    return _frame(
+        "kernels_by_launch", "Kernels by launch", [*keys, "matrix_eligible", "class_by"], pa.table(data), row_key, units
+    )
+
+
+def _class_columns(trace: TraceTable, names: npt.NDArray[np.integer]) -> dict[str, pa.Array]:
+    named = named_kernels(trace)
+    words = pa.array([word_of(each) for each in named.of(names).tolist()], pa.string())
+    return {"class": words, "class_by": pa.array(named.reasons(trace, names), pa.large_string())}
 
 
 def _known(values: Int64) -> pa.Array:
@@ -223,7 +246,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any: a column of them would say nothing
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden = ("matrix_eligible", "p50_ns") if name == "kernels_by_launch" else ()
+    hidden = ("class_by", *(("matrix_eligible", "p50_ns") if name == "kernels_by_launch" else ()))
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     shown: list[Column] = METRICS.columns(
         *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": units}
@@ -234,6 +257,12 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
 
 def _always_null(column: pa.ChunkedArray) -> bool:
     return len(column) > 0 and column.null_count == len(column)
+
+
+def _classes(times: Mapping[KernelClass, int]) -> Breakdown:
+    subtitle = METRICS.metric("class").definition
+    slices = class_slices(times, METRICS.metric("total_ns"), view="kernels")
+    return Breakdown("classes", "Classes", subtitle, "ns", sum(times.values()), slices, "donut")
 
 
 def _matrix_unit(trace: TraceTable, kernels: Int64, units: str) -> Breakdown:

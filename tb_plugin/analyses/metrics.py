@@ -99,6 +99,8 @@ SHARED = Metrics(
             "thread": ("Thread", "Host thread."),
             "device": ("Device", "Device id as recorded in the trace."),
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
+            "class": ("Class", "What the kernel does, by its name or the operators around its launch."),
+            "class_by": ("Class by", "What speaks for the class: a rule, communication, or the operator."),
             "device_name": ("Name", "Name of the device as its driver reports it."),
             "capability": (
                 "Compute capability",

@@ -12,6 +12,7 @@ import msgspec
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Missing, Params
 from tb_plugin.analyses.overview.configuration import head_settings
+from tb_plugin.devices.kernel_classes import RuleFile
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.models.base import Model, Outline
 from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, ViewInfo
@@ -61,6 +62,7 @@ class Parse:
     target: str
     summary_target: str
     limits: Limits | None = None
+    class_rules: RuleFile = RuleFile()
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of what was read. Raises UserError."""
@@ -87,7 +89,7 @@ class Parse:
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report)
-            raw = reader.read(FileSource(paths), ReadOptions(window=window), reading.tell)
+            raw = reader.read(FileSource(paths), ReadOptions(window=window, class_rules=self.class_rules), reading.tell)
         except RecursionError as error:
             raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
         progress = reading.progress

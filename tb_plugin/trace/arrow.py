@@ -21,6 +21,7 @@ from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
     CallNames,
+    ClassNames,
     ClippedRows,
     CollectiveArgs,
     CounterEvents,
@@ -35,7 +36,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -45,12 +46,13 @@ SECTIONS: dict[str, type[Any]] = {
     "collectives": CollectiveArgs,
     "clipped": ClippedRows,
     "calls": CallNames,
+    "classes": ClassNames,
     "memory": MemoryEvents,
     "counters": CounterEvents,
     "blocks": AllocatorBlocks,
     "totals": AllocatorTotals,
 }
-_RARE = ("blocks", "totals")
+_RARE = ("classes", "blocks", "totals")
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")

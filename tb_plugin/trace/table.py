@@ -108,6 +108,22 @@ class CallNames:
 
 
 @dataclass(frozen=True, eq=False)
+class ClassNames:
+    """Names of kernels and operators that a rule knows, and what such kernels do."""
+
+    name: Int32 = _none(np.int32)
+    """String id."""
+    of_operator: Bool = _none(np.bool_)
+    """The name is an operator's: it tells the class of a kernel of which the own name says nothing."""
+    kernel_class: UInt8 = _none(np.uint8)
+    """KernelClass."""
+    rule: Int32 = _none(np.int32)
+    """String id of the rule as it is written."""
+    is_own: Bool = _none(np.bool_)
+    """A person wrote the rule: it goes before all else."""
+
+
+@dataclass(frozen=True, eq=False)
 class CollectiveArgs:
     """Arguments of collectives (record_param_comms and the kernels they launch); -1 = absent."""
 
@@ -222,6 +238,7 @@ class RawTrace:
     """The part of the file that was read, None = all of it."""
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
+    classes: ClassNames = field(default_factory=lambda: ClassNames())
     stated_steps: StatedSteps | None = None
     """Steps that the profile states; None: they are looked for among the rows."""
     others: tuple[OpenColumn, ...] = ()
@@ -348,6 +365,7 @@ class TraceTable:
     collectives: CollectiveArgs
     clipped: ClippedRows
     calls: CallNames
+    classes: ClassNames
     memory: MemoryEvents
     counters: CounterEvents
     steps: Steps

@@ -51,7 +51,9 @@ function Page({ view, whole }: { view: View; whole: View }) {
   const advice = pick(view, 'recommendations', 'notices')
   const configuration = pick(view, 'configuration', 'figures')
   const names = Object.keys(view.payloads)
-  const times = names.flatMap((name) => (name.startsWith('device_time') ? (pick(view, name, 'breakdown') ?? []) : []))
+  const times = names.flatMap((name) =>
+    /^device_(time|classes)/.test(name) ? (pick(view, name, 'breakdown') ?? []) : [],
+  )
   const devices = names.flatMap((name) =>
     name.startsWith('device_') && !name.startsWith('device_time') ? (pick(view, name, 'figures') ?? []) : [],
   )

@@ -398,7 +398,7 @@ function RowCells(props: {
             onDoubleClick={() => copy(value === null ? '' : String(value))}
           >
             <CellText
-              value={value}
+              row={row}
               column={column}
               scale={scales.get(key) ?? scaleFor(unit, 0)}
               total={data.totals[key] ?? null}

@@ -58,13 +58,17 @@ export function Presence({ presence }: { presence: string }) {
   return <span className={textCss.mute}>{presence}</span>
 }
 
-export function CellText(props: { value: Scalar; column: Column; scale: Scale; total: Scalar; width: number }) {
-  const { value, column, scale, total, width } = props
+/** Why a value is what it is, where another column says so: on hover. */
+const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
+
+export function CellText(props: { row: Row; column: Column; scale: Scale; total: Scalar; width: number }) {
+  const { row, column, scale, total, width } = props
+  const value = row[column.metric.key] ?? null
   const { unit } = column.metric
   if (!isNumeric(unit)) {
     const text = format(value, unit)
     if (column.metric.key === 'presence') return <Presence presence={text} />
-    if (unit !== 'code') return <span title={text}>{text}</span>
+    if (unit !== 'code') return <span title={text + reasonOf(row, column.metric.key)}>{text}</span>
     return (
       <span className={textCss.mono} title={text}>
         {shortenMiddle(text, Math.max(6, Math.floor((width - 18) / MONO_PX)))}
