@@ -28,6 +28,7 @@ SHARED = {
         "communication",
         "matrix_unit",
         "kernel_classes",
+        "no_operator",
         "metrics",
         "severity",
         "waits",

@@ -16,6 +16,7 @@ from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import inherit
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -166,12 +167,9 @@ def _nearest_known(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Int
     """For each operator row itself or the nearest one around it whose name a rule knows, -1 = none."""
     members, parent = with_ancestors(trace.operator, operators)
     known = _class_of_operators(trace)[trace.name[members]] != _UNKNOWN
-    # Whoever is known, or has nobody around, points at itself; doubling the steps reaches it in log depth.
-    hop = np.where(known | (parent == MISSING), np.arange(len(members)), parent)
-    while (further := hop[hop]).tobytes() != hop.tobytes():
-        hop = further
-    target = hop[np.searchsorted(members, operators)]
-    found: Int32 = np.where(known[target], members[target], MISSING).astype(np.int32)
+    nearest = inherit(np.where(known, np.arange(len(members)), MISSING).astype(np.int32), parent)
+    place = nearest[np.searchsorted(members, operators)]
+    found: Int32 = np.where(place == MISSING, MISSING, members[place]).astype(np.int32)
     return found
 
 

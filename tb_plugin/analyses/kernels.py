@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.donuts import donut
-from tb_plugin.analyses.grouping import Groups, group, ratio
+from tb_plugin.analyses.grouping import Groups, group, ratio, shares
 from tb_plugin.analyses.kernel_classes import class_slices, class_time, named_kernels, word_of
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
@@ -64,7 +64,7 @@ METRICS = SHARED.adding(
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-STATISTICS = ("calls", "total_ns", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
+STATISTICS = ("calls", "total_ns", "total_share", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
 LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
@@ -101,8 +101,8 @@ class Kernels:
             "copies": _copies(trace, copies),
         }
         payloads: dict[str, Payload] = {
-            "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
             "classes": _classes(times),
+            "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
         }
         if units:
             payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)
@@ -129,6 +129,7 @@ def _statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
     data = {
         "calls": calls,
         "total_ns": total,
+        "total_share": shares(total),
         "mean_ns": ratio(total, calls),
         "min_ns": groups.min(dur),
         "max_ns": groups.max(dur),
@@ -246,7 +247,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any: a column of them would say nothing
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden = ("class_by", *(("matrix_eligible", "p50_ns") if name == "kernels_by_launch" else ()))
+    hidden = ("class_by", "min_ns", "p50_ns", *(("matrix_eligible",) if name == "kernels_by_launch" else ()))
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     shown: list[Column] = METRICS.columns(
         *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": units}

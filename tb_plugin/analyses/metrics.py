@@ -171,6 +171,14 @@ SHARED = Metrics(
         "ratio",
         {
             "occupancy": ("Est. occupancy", "Occupancy that the profiler estimated for the launch."),
+            "total_share": ("Share", "Its part of the total of all rows."),
+            "device_self_share": ("Device self share", "Its part of the device self time of all rows."),
+            "device_total_share": ("Device share", "Its part of the device time of all rows; none is inside another."),
+            "host_self_share": ("Host self share", "Its part of the host self time of all rows."),
+            "host_total_share": (
+                "Host share",
+                "Its part of the host time of all rows; none is inside another.",
+            ),
         },
     ),
     define(

@@ -64,6 +64,8 @@ class CallRole(IntEnum):
     """Gets pages for a segment that can grow."""
     UNMAP = 4
     """Gives such pages back."""
+    GRAPH = 5
+    """Launches a captured graph."""
 
 
 class KernelClass(IntEnum):

@@ -402,6 +402,7 @@ function RowCells(props: {
               column={column}
               scale={scales.get(key) ?? scaleFor(unit, 0)}
               total={data.totals[key] ?? null}
+              most={data.extremes[key]?.[1] ?? 0}
               width={width}
             />
           </div>

@@ -61,8 +61,15 @@ export function Presence({ presence }: { presence: string }) {
 /** Why a value is what it is, where another column says so: on hover. */
 const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
 
-export function CellText(props: { row: Row; column: Column; scale: Scale; total: Scalar; width: number }) {
-  const { row, column, scale, total, width } = props
+export function CellText(props: {
+  row: Row
+  column: Column
+  scale: Scale
+  total: Scalar
+  most: number
+  width: number
+}) {
+  const { row, column, scale, total, most, width } = props
   const value = row[column.metric.key] ?? null
   const { unit } = column.metric
   if (!isNumeric(unit)) {
@@ -81,7 +88,11 @@ export function CellText(props: { row: Row; column: Column; scale: Scale; total:
     <span className={css.number} title={title}>
       {column.share && (
         <span className={css.bar} aria-hidden="true">
-          <i style={{ width: `${Math.min(1, Math.max(0, part ?? 0)) * 100}%` }} />
+          <i
+            style={{
+              width: `${most > 0 && typeof value === 'number' ? Math.min(1, Math.max(0, value / most)) * 100 : 0}%`,
+            }}
+          />
         </span>
       )}
       {isChange(column.metric.key) ? (

@@ -35,7 +35,14 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
   if (donuts.length === 0) return null
   // Four donuts at once would push the table off the page: self or total, as in the table's columns.
   const paired = donuts.length > 2 && donuts.every((payload) => /_(self|total)$/.test(payload.name))
-  const shown = paired ? donuts.filter((payload) => payload.name.endsWith(`_${kind}`)) : donuts
+  // Of three the first stands, and one of the others beside it.
+  const others = !paired && donuts.length === 3 ? donuts.slice(1) : []
+  const beside = others.find((payload) => payload.name === kind) ?? others[0]
+  const shown = paired
+    ? donuts.filter((payload) => payload.name.endsWith(`_${kind}`))
+    : beside
+      ? [donuts[0], beside]
+      : donuts
   const activeOf = (payload: (typeof donuts)[number]) =>
     payload.parts.find((part) => part.link?.params.where && where.includes(part.link.params.where))?.metric.key
   return (
@@ -54,6 +61,15 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
               { value: 'self', label: 'Self time' },
               { value: 'total', label: 'Total time' },
             ]}
+          />
+        )}
+        {open && beside && (
+          <SegmentedControl
+            size="xs"
+            aria-label="Second donut"
+            value={beside.name}
+            onChange={setKind}
+            data={others.map((payload) => ({ value: payload.name, label: payload.title }))}
           />
         )}
       </div>
