@@ -29,6 +29,7 @@ SHARED = {
         "matrix_unit",
         "kernel_classes",
         "no_operator",
+        "readable",
         "metrics",
         "severity",
         "waits",

@@ -14,6 +14,7 @@ from tb_plugin.analyses.filters import EVENT, event_of, matching, thread_label
 from tb_plugin.analyses.kernel_classes import named_kernels, word_of
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
@@ -209,7 +210,9 @@ def _class_facts(trace: TraceTable, row: int) -> list[Figure]:
         return []
     named, names = named_kernels(trace), trace.name[row : row + 1]
     word = word_of(int(named.of(names)[0]))
-    return [METRICS.figure("class", word), METRICS.figure("class_by", named.reasons(trace, names)[0])]
+    figures = [METRICS.figure("class", word), METRICS.figure("class_by", named.reasons(trace, names)[0])]
+    (readable,) = readable_names([trace.strings[int(names[0])]])
+    return [*([METRICS.figure("readable", readable)] if readable else []), *figures]
 
 
 def _place(section_row: npt.NDArray[np.int32], row: int) -> int:

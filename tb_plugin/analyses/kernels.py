@@ -15,6 +15,7 @@ from tb_plugin.analyses.grouping import Groups, group, ratio, shares
 from tb_plugin.analyses.kernel_classes import class_slices, class_time, named_kernels, word_of
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, KernelClass, of_kind
@@ -164,7 +165,16 @@ def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     data |= _efficiency(trace, kernels, groups)
     data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
     data |= _class_columns(trace, trace.name[kernels][groups.first])
-    keys = ["name", "class", *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit", "class_by"]
+    keys = [
+        "name",
+        "class",
+        *STATISTICS,
+        "mean_blocks_per_sm",
+        "mean_occupancy",
+        "uses_matrix_unit",
+        "class_by",
+        "readable",
+    ]
     return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
@@ -193,22 +203,31 @@ def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
         "name",
         "class",
         "operator",
-        *LAUNCH,
         *STATISTICS,
+        *LAUNCH,
         "mean_blocks_per_sm",
         "mean_occupancy",
         "uses_matrix_unit",
     ]
     row_key = ("name", "operator", *LAUNCH)
     return _frame(
-        "kernels_by_launch", "Kernels by launch", [*keys, "matrix_eligible", "class_by"], pa.table(data), row_key, units
+        "kernels_by_launch",
+        "Kernels by launch",
+        [*keys, "matrix_eligible", "class_by", "readable"],
+        pa.table(data),
+        row_key,
+        units,
     )
 
 
 def _class_columns(trace: TraceTable, names: npt.NDArray[np.integer]) -> dict[str, pa.Array]:
     named = named_kernels(trace)
     words = pa.array([word_of(each) for each in named.of(names).tolist()], pa.string())
-    return {"class": words, "class_by": pa.array(named.reasons(trace, names), pa.large_string())}
+    return {
+        "class": words,
+        "class_by": pa.array(named.reasons(trace, names), pa.large_string()),
+        "readable": pa.array(readable_names(trace.strings.take(names).to_pylist()), pa.large_string()),
+    }
 
 
 def _known(values: Int64) -> pa.Array:
@@ -247,8 +266,15 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any: a column of them would say nothing
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden = ("class_by", "min_ns", "p50_ns", *(("matrix_eligible",) if name == "kernels_by_launch" else ()))
+    hidden = (
+        "class_by",
+        "readable",
+        "min_ns",
+        "p50_ns",
+        *(("matrix_eligible",) if name == "kernels_by_launch" else ()),
+    )
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
+    hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(
         *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": units}
     )

@@ -74,6 +74,7 @@ SHARED = Metrics(
         "code",
         {
             "name": ("Name", "Name as recorded in the trace."),
+            "readable": ("Readable name", "The name as it stood in the source, where a compiler has mangled it."),
             "operator": ("Operator", "Innermost operator open on the launching thread when the launch began."),
             "input_shape": ("Input shapes", "Dimensions of the operator's input tensors (record_shapes=True)."),
             "grid": ("Grid", "Thread blocks of the launch: x, y, z."),

@@ -14,6 +14,7 @@ from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import group, shares, with_ancestors
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.readable import readable_names
 from tb_plugin.payloads import Breakdown, Metric, Slice, Sort
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
@@ -131,8 +132,12 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     groups = group(*(key.astype(np.int64) for key in keys))
     name, reason, phase, frame, module = (key.astype(np.int64)[groups.first] for key in keys)
     strings, total = trace.strings, groups.sum(trace.dur_ns[rows])
+    names = strings.take(name)
     data = {
-        "name": strings.take(name),
+        "name": names,
+        "calls": pa.array(groups.count()),
+        "total_ns": pa.array(total),
+        "total_share": pa.array(shares(total)),
         "reason": pa.array([_REASONS[Reason(each)][0] for each in reason.tolist()], pa.string()),
         "launch_phase": strings.take(phase),
         "launch_module": pa.array(
@@ -140,13 +145,13 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
             pa.large_string(),
         ),
         "launch_frame": strings.take(frame),
-        "calls": pa.array(groups.count()),
-        "total_ns": pa.array(total),
-        "total_share": pa.array(shares(total)),
     }
+    readable = pa.array(readable_names(names.to_pylist()), pa.large_string())
+    if readable.null_count < len(readable):
+        data["readable"] = readable
     row_key = ("name", "reason", "launch_phase", "launch_module", "launch_frame")
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
-    columns_shown = METRICS.columns(*data, share=("total_ns",))
+    columns_shown = METRICS.columns(*data, hidden=("readable",), share=("total_ns",))
     table = pa.table(data).sort_by(order)
     return Frame("no_operator", "Without an operator", columns_shown, table, row_key, "name", Sort("total_ns", True))
 

@@ -63,15 +63,6 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
             ]}
           />
         )}
-        {open && beside && (
-          <SegmentedControl
-            size="xs"
-            aria-label="Second donut"
-            value={beside.name}
-            onChange={setKind}
-            data={others.map((payload) => ({ value: payload.name, label: payload.title }))}
-          />
-        )}
       </div>
       {open && (
         <div className={`${css.donuts} ${COLUMNS[Math.min(4, shown.length) - 1]}`}>
@@ -80,6 +71,17 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
               key={payload.name}
               label={payload.title}
               title={<Titled title={payload.title} help={payload.subtitle} />}
+              actions={
+                payload === beside && (
+                  <SegmentedControl
+                    size="xs"
+                    aria-label="What the second donut shows"
+                    value={beside.name}
+                    onChange={setKind}
+                    data={others.map(({ name, title }) => ({ value: name, label: title }))}
+                  />
+                )
+              }
             >
               <Donut payload={payload} onLink={followLink} active={activeOf(payload)} />
             </Card>

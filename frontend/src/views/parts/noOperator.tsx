@@ -4,13 +4,14 @@ import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Breakdown } from '../../api/payloads'
 import { columnScale, isNumeric } from '../../lib/format'
-import { shortenMiddle, shortKernel } from '../../lib/names'
+import { labelsOf, shortenMiddle, shortKernel } from '../../lib/names'
 import { followLink, showHits } from '../../state/links'
 import { usePages } from '../../state/pages'
 import { Bones, MetricName, Value } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
 import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
+import { readableName } from '../../widgets/tableCells'
 import layoutCss from '../../widgets/layout.module.css'
 import plainTableCss from '../../widgets/plainTable.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -52,7 +53,13 @@ function Kernels({ base }: { base: Query }) {
   const pages = usePages('operators', 'no_operator', base, EVERYTHING)
   const { table } = pages
   const columns = useMemo(
-    () => table?.columns.filter(({ metric }) => table.rows.some((row) => row[metric.key] !== null)) ?? [],
+    () =>
+      table?.columns.filter(({ metric, hidden }) => !hidden && table.rows.some((row) => row[metric.key] !== null)) ??
+      [],
+    [table],
+  )
+  const names = useMemo(
+    () => labelsOf(table?.rows.slice(0, MOST_ROWS).map((row) => readableName(row, 'name')) ?? [], LONGEST, shortKernel),
     [table],
   )
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
@@ -91,13 +98,11 @@ function Kernels({ base }: { base: Query }) {
                         <Value value={value} unit={metric.unit} scale={scales.get(metric.key)} bare />
                       </td>
                     )
-                  const text = String(value ?? '')
-                  const short = metric.key === 'name' ? shortKernel(text) : text
+                  const text = metric.key === 'name' ? readableName(row, 'name') : String(value ?? '')
+                  const short = metric.key === 'name' ? (names.get(text)?.short ?? text) : shortenMiddle(text, LONGEST)
                   return (
                     <td key={metric.key} className={textCss.left} title={text}>
-                      <span className={metric.unit === 'code' ? textCss.mono : undefined}>
-                        {shortenMiddle(short, LONGEST)}
-                      </span>
+                      <span className={metric.unit === 'code' ? textCss.mono : undefined}>{short}</span>
                     </td>
                   )
                 })}
