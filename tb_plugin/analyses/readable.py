@@ -8,7 +8,9 @@ from time import monotonic
 MANGLED = "_Z"
 """How a name begins that a C++ compiler has mangled."""
 _LONGEST = 8192
-"""Characters of a mangled name, and of what it reads as: templates may multiply."""
+"""Characters of a mangled name."""
+_LONGEST_READ = 32_768
+"""Characters of what it reads as: templates multiply."""
 _SECONDS = 2.0
 """Time for all names of a table; those that are left stay as they are."""
 
@@ -27,4 +29,4 @@ def _readable(name: str) -> str | None:
     from demangle import demangle  # few traces hold such names
 
     text = demangle(name, language="itanium")
-    return text if text != name and len(text) <= _LONGEST else None
+    return text if text != name and len(text) <= _LONGEST_READ else None

@@ -124,7 +124,10 @@ def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
         return first
     texts = pa.array([name[:_LONGEST_NAME] for name in names], pa.large_string())
     # One look tells those that no rule knows: a file may invent as many names as it has events.
-    left = np.flatnonzero(_found(texts, "|".join(f"(?:{rule.regex})" for rule in rules)))
+    try:
+        left = np.flatnonzero(_found(texts, "|".join(f"(?:{rule.regex})" for rule in rules)))
+    except pa.ArrowInvalid:  # together they are more than the engine takes
+        left = np.arange(len(names))
     for position, rule in enumerate(rules):
         if not len(left):
             break

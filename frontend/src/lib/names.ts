@@ -77,6 +77,12 @@ export function elided(names: readonly string[], width: number): Map<string, str
   return short
 }
 
+/** Names in at most `width` characters each: the end goes, or, where that makes names alike, the middle. */
+function headed(names: readonly string[], width: number): Map<string, string> {
+  const short = new Map(names.map((name) => [name, name.length <= width ? name : `${name.slice(0, width - 1)}…`]))
+  return alike(short).length > 0 ? elided(names, width) : short
+}
+
 /** Groups of different names that are shown as the same. */
 function alike(short: ReadonlyMap<string, string>): string[][] {
   const groups = new Map<string, string[]>()
@@ -107,7 +113,7 @@ export function withEnds(names: readonly string[]): [string, string][] {
   const tails = new Map(ends)
   for (const group of alike(ends)) {
     const at = sharedStart(group)
-    const rests = elided(
+    const rests = headed(
       group.map((name) => name.slice(at)),
       END + 4,
     )
@@ -147,7 +153,7 @@ export function labelsOf(
     }
     const shown = shortenMiddle(short, Math.max(10, Math.floor(room * 0.6)))
     const at = sharedStart(group)
-    const rests = elided(
+    const rests = headed(
       group.map((name) => name.slice(at)),
       Math.max(10, room - shown.length - 2),
     )

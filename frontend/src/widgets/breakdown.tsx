@@ -4,7 +4,7 @@ import { useMemo, useState } from 'react'
 import type { Breakdown, Link, Slice } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
-import { shortKernel, withEnds } from '../lib/names'
+import { labelsOf, shortKernel, withEnds } from '../lib/names'
 import { MetricHelp, MetricName, Swatch, Value } from './basics'
 import basicsCss from './basics.module.css'
 import css from './breakdown.module.css'
@@ -122,6 +122,16 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
   )
 }
 
+/** Readable names; those of which kernels share one go on where they differ. */
+function legendNames({ parts }: Breakdown): string[] {
+  const titles = parts.map((part) => part.metric.title)
+  const labels = labelsOf(titles, 60, shortKernel)
+  return titles.map((title) => {
+    const rest = labels.get(title)?.rest ?? ''
+    return shortKernel(title) + (rest.startsWith('…') ? ` ${rest.slice(0, 24)}` : '')
+  })
+}
+
 /** One ring segment between two fractions of a turn. */
 function arc(from: number, to: number, outer: number, inner: number): string {
   const end = Math.min(to, from + 0.99999)
@@ -139,7 +149,7 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
     payload.unit,
     payload.parts.map((part) => part.value),
   )
-  const names = useMemo(() => withEnds(payload.parts.map((part) => shortKernel(part.metric.title))), [payload])
+  const names = useMemo(() => withEnds(legendNames(payload)), [payload])
   const focus = hover || active || ''
   let at = 0
   const slices = payload.parts.map((part) => {

@@ -20,7 +20,7 @@ import css from './rowDetail.module.css'
 export const NO_OPERATOR = '(no operator)'
 const MOST_ROWS = 100
 /** Characters of a text that stand in a cell; the rest is on hover. */
-const LONGEST = 44
+const LONGEST = 36
 const EVERYTHING = { sort: '', desc: true, search: '', where: [] }
 const WHERE = [`operator:${NO_OPERATOR}`]
 
