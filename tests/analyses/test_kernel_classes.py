@@ -71,7 +71,7 @@ def test_times_by_class_sum_to_the_kernel_time() -> None:
     assert list(found)[-1] == "other"
     assert donut.total == sum(expected.values())
     assert {key: answer.facts[f"kernels.{key}_ns"] for key in expected} == expected
-    assert [slice_.link.params for slice_ in donut.parts if slice_.link][0] == {"where": "class:communication"}
+    assert next(slice_.link.params for slice_ in donut.parts if slice_.link) == {"where": "class:communication"}
 
 
 def test_rules_of_a_person_go_before_all_else() -> None:
