@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.trace.rule_file import RuleFile
 from tb_plugin.trace.schema import KernelClass
 
 VARIABLE = "TORCH_TRACE_CLASSES"
@@ -28,14 +29,6 @@ _LONGEST_NAME = 8192
 _CLASSES = {each.name.lower(): each for each in KernelClass}
 
 Int64 = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class RuleFile:
-    """A person's file of rules as it was read; ``problem`` says why it was not."""
-
-    text: str = ""
-    problem: str = ""
 
 
 @dataclass(frozen=True)

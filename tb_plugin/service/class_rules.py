@@ -7,7 +7,8 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from tb_plugin.devices.kernel_classes import VARIABLE, RuleFile
+from tb_plugin.devices.kernel_classes import VARIABLE
+from tb_plugin.trace.rule_file import RuleFile
 
 log = logging.getLogger("torch_trace")
 

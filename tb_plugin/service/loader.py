@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 
 from tb_plugin import __version__
-from tb_plugin.devices.kernel_classes import RuleFile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
 from tb_plugin.registry import model_of
 from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
@@ -35,6 +34,7 @@ from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import seal_of, unsealed
+from tb_plugin.trace.rule_file import RuleFile
 
 log = logging.getLogger("torch_trace")
 

@@ -12,7 +12,6 @@ import msgspec
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Missing, Params
 from tb_plugin.analyses.overview.configuration import head_settings
-from tb_plugin.devices.kernel_classes import RuleFile
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.models.base import Model, Outline
 from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, ViewInfo
@@ -27,6 +26,7 @@ from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import Seal, seal_of, sealed, unsealed
 from tb_plugin.trace.report import ReadReport
+from tb_plugin.trace.rule_file import RuleFile
 from tb_plugin.trace.table import Window
 from tb_plugin.trace.window import Survey, choose, parse_window
 

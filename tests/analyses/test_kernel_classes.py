@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.kernel_classes import TITLES
 from tb_plugin.analyses.overview.device_time import compute_by_class, device_time
-from tb_plugin.devices.kernel_classes import RuleFile
 from tb_plugin.payloads import Breakdown
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.rule_file import RuleFile
 from tb_plugin.trace.schema import EventKind, KernelClass
 from tb_plugin.trace.table import RawTrace, TraceTable
 from tests.builders import Bytes, TraceBuilder, facts, kernel, part, row, rows, trace

@@ -10,13 +10,13 @@ import pytest
 from tb_plugin.devices.kernel_classes import (
     MOST_RULES,
     VARIABLE,
-    RuleFile,
     matching_rules,
     ours,
     own_rules,
     parse_rules,
 )
 from tb_plugin.service.class_rules import class_rules
+from tb_plugin.trace.rule_file import RuleFile
 from tb_plugin.trace.schema import KernelClass
 
 

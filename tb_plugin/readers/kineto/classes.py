@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.devices.kernel_classes import VARIABLE, Rule, RuleFile, matching_rules, ours, own_rules
+from tb_plugin.devices.kernel_classes import VARIABLE, Rule, matching_rules, ours, own_rules
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.kineto.rows import Core
+from tb_plugin.trace.rule_file import RuleFile
 from tb_plugin.trace.schema import EventKind, KernelClass
 from tb_plugin.trace.table import ClassNames
 
