@@ -120,7 +120,7 @@ export function withEnds(names: readonly string[]): [string, string][] {
     for (const name of group) if (at > 0) tails.set(name, rests.get(name.slice(at)) ?? '')
   }
   return names.map((name) => {
-    const tail = tails.get(name) ?? ''
+    const tail = name.length <= 2 * END ? '' : (tails.get(name) ?? '')
     return name.endsWith(tail) ? [name.slice(0, name.length - tail.length), tail] : [name, tail]
   })
 }

@@ -122,13 +122,14 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
   )
 }
 
-/** Readable names; those of which kernels share one go on where they differ. */
-function legendNames({ parts }: Breakdown): string[] {
+/** Names of a legend, as `withEnds` has them; kernels that share a readable name go on where they differ. */
+function legendNames({ parts }: Breakdown): [string, string][] {
   const titles = parts.map((part) => part.metric.title)
   const labels = labelsOf(titles, 60, shortKernel)
-  return titles.map((title) => {
+  const ends = withEnds(titles.map(shortKernel))
+  return titles.map((title, i) => {
     const rest = labels.get(title)?.rest ?? ''
-    return shortKernel(title) + (rest.startsWith('…') ? ` ${rest.slice(0, 24)}` : '')
+    return rest.startsWith('…') ? [shortKernel(title), ` ${rest.slice(0, 14)}`] : ends[i]
   })
 }
 
@@ -149,7 +150,7 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
     payload.unit,
     payload.parts.map((part) => part.value),
   )
-  const names = useMemo(() => withEnds(legendNames(payload)), [payload])
+  const names = useMemo(() => legendNames(payload), [payload])
   const focus = hover || active || ''
   let at = 0
   const slices = payload.parts.map((part) => {
