@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.trace.rule_file import RuleFile
+from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.schema import KernelClass
 
 VARIABLE = "TORCH_TRACE_CLASSES"

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tb_plugin.devices.kernel_classes import VARIABLE
-from tb_plugin.trace.rule_file import RuleFile
+from tb_plugin.trace.classes import RuleFile
 
 log = logging.getLogger("torch_trace")
 

@@ -34,7 +34,7 @@ from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import seal_of, unsealed
-from tb_plugin.trace.rule_file import RuleFile
+from tb_plugin.trace.classes import RuleFile
 
 log = logging.getLogger("torch_trace")
 

@@ -25,8 +25,8 @@ from tb_plugin.storage.cache import put_whole
 from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import Seal, seal_of, sealed, unsealed
+from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.report import ReadReport
-from tb_plugin.trace.rule_file import RuleFile
 from tb_plugin.trace.table import Window
 from tb_plugin.trace.window import Survey, choose, parse_window
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.errors import KeptLost
+from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
 from tb_plugin.trace.recorder import Advice, Recorder
@@ -21,7 +22,6 @@ from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
     CallNames,
-    ClassNames,
     ClippedRows,
     CollectiveArgs,
     CounterEvents,

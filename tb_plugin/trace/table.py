@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedSteps, StatedTable
 from tb_plugin.trace.recorder import UNKNOWN_RECORDER, Recorder
@@ -105,22 +106,6 @@ class CallNames:
     """String id."""
     role: UInt8 = _none(np.uint8)
     """CallRole."""
-
-
-@dataclass(frozen=True, eq=False)
-class ClassNames:
-    """Names of kernels and operators that a rule knows, and what such kernels do."""
-
-    name: Int32 = _none(np.int32)
-    """String id."""
-    of_operator: Bool = _none(np.bool_)
-    """The name is an operator's: it tells the class of a kernel of which the own name says nothing."""
-    kernel_class: UInt8 = _none(np.uint8)
-    """KernelClass."""
-    rule: Int32 = _none(np.int32)
-    """String id of the rule as it is written."""
-    is_own: Bool = _none(np.bool_)
-    """A person wrote the rule: it goes before all else."""
 
 
 @dataclass(frozen=True, eq=False)

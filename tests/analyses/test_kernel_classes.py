@@ -16,7 +16,7 @@ from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.rule_file import RuleFile
+from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.schema import EventKind, KernelClass
 from tb_plugin.trace.table import RawTrace, TraceTable
 from tests.builders import Bytes, TraceBuilder, facts, kernel, part, row, rows, trace

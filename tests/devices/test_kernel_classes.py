@@ -16,7 +16,7 @@ from tb_plugin.devices.kernel_classes import (
     parse_rules,
 )
 from tb_plugin.service.class_rules import class_rules
-from tb_plugin.trace.rule_file import RuleFile
+from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.schema import KernelClass
 
 

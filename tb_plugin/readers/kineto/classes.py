@@ -11,9 +11,8 @@ from tb_plugin.devices.kernel_classes import VARIABLE, Rule, matching_rules, our
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.kineto.rows import Core
-from tb_plugin.trace.rule_file import RuleFile
+from tb_plugin.trace.classes import ClassNames, RuleFile
 from tb_plugin.trace.schema import EventKind, KernelClass
-from tb_plugin.trace.table import ClassNames
 
 CODE = "class_rules"
 """Code of the issue that a person's line of rules is none."""
