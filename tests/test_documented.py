@@ -26,7 +26,13 @@ from tests.metrics import ALL
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"
 CODE = re.compile(r"`([^`]+)`")
-PLACES = {"<id>": r"[^.]+", "<device>": r"[a-z0-9:]+", "<category>": "[a-z]+", "<metric>": "[a-z_]+"}
+PLACES = {
+    "<id>": r"[^.]+",
+    "<device>": r"[a-z0-9:]+",
+    "<category>": "[a-z]+",
+    "<class>": "[a-z]+",
+    "<metric>": "[a-z_]+",
+}
 SEVERAL = [analysis for analysis in ANALYSES if analysis.scope != "profile"]
 
 

@@ -27,6 +27,9 @@ SHARED = {
         "base",
         "communication",
         "matrix_unit",
+        "kernel_classes",
+        "no_operator",
+        "readable",
         "metrics",
         "severity",
         "waits",
@@ -39,7 +42,7 @@ SHARED = {
         "driver_calls",
         "wording",
     },
-    "devices": {"base"},
+    "devices": {"base", "kernel_classes"},
 }
 """Modules of the extension packages that their siblings may import: what extensions are made of, not extensions."""
 

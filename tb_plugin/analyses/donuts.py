@@ -16,10 +16,12 @@ def donut(name: str, title: str, frame: Frame, key: str, view: str) -> Breakdown
     total = int(pc.sum(data[key]).as_py() or 0)
     (definition,) = (column.metric for column in frame.columns if column.metric.key == key)
     slices = []
-    for i, row in enumerate(data.slice(0, SLICES).select([frame.name_column, key]).to_pylist()):
+    for i, row in enumerate(data.slice(0, SLICES).to_pylist()):
         if row[key] > 0:
             text = str(row[frame.name_column])
-            metric = Metric(text, text, definition.unit, definition.definition, definition.window)
+            metric = Metric(
+                text, row.get("readable") or text, definition.unit, definition.definition, definition.window
+            )
             link = Link(view, {"where": f"{frame.name_column}:{text}"}, text)
             slices.append(Slice(metric, f"slice{i}", row[key], link))
     rest = total - sum(int(s.value) for s in slices)

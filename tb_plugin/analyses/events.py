@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analyses.filters import EVENT, event_of, matching
+from tb_plugin.analyses.kernel_classes import named_kernels, word_of
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.tracks import track_names
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
@@ -197,9 +199,21 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         figures.append(_fact("correlation", "Correlation", "text", str(int(trace.correlation[row]))))
     if trace.external_id[row] > 0:
         figures.append(_fact("external_id", "External id", "text", str(int(trace.external_id[row]))))
-    figures += _launch_facts(trace, row) + _operator_facts(trace, row) + _python_facts(trace, row)
+    figures += (
+        _class_facts(trace, row) + _launch_facts(trace, row) + _operator_facts(trace, row) + _python_facts(trace, row)
+    )
     figures += _other_facts(trace, row)
     return Figures(name, title, kind, figures)
+
+
+def _class_facts(trace: TraceTable, row: int) -> list[Figure]:
+    if trace.kind[row] != EventKind.KERNEL:
+        return []
+    named, names = named_kernels(trace), trace.name[row : row + 1]
+    word = word_of(int(named.of(names)[0]))
+    figures = [METRICS.figure("class", word), METRICS.figure("class_by", named.reasons(trace, names)[0])]
+    (readable,) = readable_names([trace.strings[int(names[0])]])
+    return [*([METRICS.figure("readable", readable)] if readable else []), *figures]
 
 
 def _place(section_row: npt.NDArray[np.int32], row: int) -> int:

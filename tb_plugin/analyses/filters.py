@@ -68,6 +68,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "operator": _operator,
     "input_shape": _shape,
     "kind": _kind,
+    "outermost": lambda trace, text: (trace.operator == MISSING) == (text == "true"),
     "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
     "grid": _launch("grid"),
     "block": _launch("block"),

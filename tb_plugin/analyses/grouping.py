@@ -95,6 +95,11 @@ def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float6
     return shares
 
 
+def shares(values: npt.NDArray[np.number]) -> Float64:
+    """Returns the part that each value has of their sum, 0 where that is 0."""
+    return ratio(values, np.full(len(values), values.sum()))
+
+
 _FEW = 16
 """So many rows of a level are numbered one by one: calls that nest thousands deep have as many levels of one row."""
 

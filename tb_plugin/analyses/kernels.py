@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.donuts import donut
-from tb_plugin.analyses.grouping import Groups, group, ratio
+from tb_plugin.analyses.grouping import Groups, group, ratio, shares
+from tb_plugin.analyses.kernel_classes import class_slices, class_time, named_kernels, word_of
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import TraceTable
 
 METRICS = SHARED.adding(
@@ -63,7 +65,7 @@ METRICS = SHARED.adding(
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-STATISTICS = ("calls", "total_ns", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
+STATISTICS = ("calls", "total_ns", "total_share", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
 LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
@@ -92,6 +94,7 @@ class Kernels:
         selection = select_rows(trace, params.steps)
         kernels = selection.of(trace, EventKind.KERNEL)
         units = matrix_units(trace, kernels)
+        times = class_time(trace, kernels)
         copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
         frames = {
             "kernels": _by_name(trace, kernels, units),
@@ -99,11 +102,13 @@ class Kernels:
             "copies": _copies(trace, copies),
         }
         payloads: dict[str, Payload] = {
+            "classes": _classes(times),
             "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
         }
         if units:
             payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)
         facts = {"kernels.calls": len(kernels), "kernels.names": frames["kernels"].data.num_rows}
+        facts |= {f"kernels.{word_of(each)}_ns": ns for each, ns in times.items()}
         return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -125,6 +130,7 @@ def _statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
     data = {
         "calls": calls,
         "total_ns": total,
+        "total_share": shares(total),
         "mean_ns": ratio(total, calls),
         "min_ns": groups.min(dur),
         "max_ns": groups.max(dur),
@@ -158,7 +164,17 @@ def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     data |= _statistics(groups, trace.dur_ns[kernels])
     data |= _efficiency(trace, kernels, groups)
     data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
-    keys = ["name", *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit"]
+    data |= _class_columns(trace, trace.name[kernels][groups.first])
+    keys = [
+        "name",
+        "class",
+        *STATISTICS,
+        "mean_blocks_per_sm",
+        "mean_occupancy",
+        "uses_matrix_unit",
+        "class_by",
+        "readable",
+    ]
     return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
@@ -182,9 +198,36 @@ def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
     eligible = np.where(operator == MISSING, False, trace.matrix_eligible[operator])
     data["matrix_eligible"] = pa.array(groups.any(eligible))
-    keys = ["name", "operator", *LAUNCH, *STATISTICS, "mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit"]
+    data |= _class_columns(trace, trace.name[kernels][first])
+    keys = [
+        "name",
+        "class",
+        "operator",
+        *STATISTICS,
+        *LAUNCH,
+        "mean_blocks_per_sm",
+        "mean_occupancy",
+        "uses_matrix_unit",
+    ]
     row_key = ("name", "operator", *LAUNCH)
-    return _frame("kernels_by_launch", "Kernels by launch", [*keys, "matrix_eligible"], pa.table(data), row_key, units)
+    return _frame(
+        "kernels_by_launch",
+        "Kernels by launch",
+        [*keys, "matrix_eligible", "class_by", "readable"],
+        pa.table(data),
+        row_key,
+        units,
+    )
+
+
+def _class_columns(trace: TraceTable, names: npt.NDArray[np.integer]) -> dict[str, pa.Array]:
+    named = named_kernels(trace)
+    words = pa.array([word_of(each) for each in named.of(names).tolist()], pa.string())
+    return {
+        "class": words,
+        "class_by": pa.array(named.reasons(trace, names), pa.large_string()),
+        "readable": pa.array(readable_names(trace.strings.take(names).to_pylist()), pa.large_string()),
+    }
 
 
 def _known(values: Int64) -> pa.Array:
@@ -223,17 +266,34 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any: a column of them would say nothing
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden = ("matrix_eligible", "p50_ns") if name == "kernels_by_launch" else ()
+    hidden = (
+        "class_by",
+        "readable",
+        "min_ns",
+        "p50_ns",
+        *(("matrix_eligible",) if name == "kernels_by_launch" else ()),
+    )
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
+    hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(
-        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": units}
+        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": _capital(units)}
     )
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
     return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
 
 
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
 def _always_null(column: pa.ChunkedArray) -> bool:
     return len(column) > 0 and column.null_count == len(column)
+
+
+def _classes(times: Mapping[KernelClass, int]) -> Breakdown:
+    subtitle = METRICS.metric("class").definition
+    slices = class_slices(times, METRICS.metric("total_ns"), view="kernels")
+    return Breakdown("classes", "Classes", subtitle, "ns", sum(times.values()), slices, "donut")
 
 
 def _matrix_unit(trace: TraceTable, kernels: Int64, units: str) -> Breakdown:
@@ -249,4 +309,4 @@ def _matrix_unit(trace: TraceTable, kernels: Int64, units: str) -> Breakdown:
         if ns or category != "rest"
     ]
     subtitle = METRICS.metric("uses_matrix_unit").definition
-    return Breakdown("matrix_unit", units, subtitle, "ns", time.total_ns, slices, "donut")
+    return Breakdown("matrix_unit", _capital(units), subtitle, "ns", time.total_ns, slices, "donut")

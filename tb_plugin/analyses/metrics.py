@@ -74,6 +74,7 @@ SHARED = Metrics(
         "code",
         {
             "name": ("Name", "Name as recorded in the trace."),
+            "readable": ("Readable name", "The name as it stood in the source, where a compiler has mangled it."),
             "operator": ("Operator", "Innermost operator open on the launching thread when the launch began."),
             "input_shape": ("Input shapes", "Dimensions of the operator's input tensors (record_shapes=True)."),
             "grid": ("Grid", "Thread blocks of the launch: x, y, z."),
@@ -99,6 +100,8 @@ SHARED = Metrics(
             "thread": ("Thread", "Host thread."),
             "device": ("Device", "Device id as recorded in the trace."),
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
+            "class": ("Class", "What the kernel does, by its name or the operators around its launch."),
+            "class_by": ("Class by", "What speaks for the class: a rule, communication, or the operator."),
             "device_name": ("Name", "Name of the device as its driver reports it."),
             "capability": (
                 "Compute capability",
@@ -169,6 +172,14 @@ SHARED = Metrics(
         "ratio",
         {
             "occupancy": ("Est. occupancy", "Occupancy that the profiler estimated for the launch."),
+            "total_share": ("Share", "Its part of the total of all rows."),
+            "device_self_share": ("Device self share", "Its part of the device self time of all rows."),
+            "device_total_share": ("Device share", "Its part of the device time of all rows; none is inside another."),
+            "host_self_share": ("Host self share", "Its part of the host self time of all rows."),
+            "host_total_share": (
+                "Host share",
+                "Its part of the host time of all rows; none is inside another.",
+            ),
         },
     ),
     define(

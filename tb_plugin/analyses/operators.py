@@ -11,9 +11,20 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.donuts import donut
-from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, ratio, sum_by, with_ancestors
+from tb_plugin.analyses.grouping import (
+    Forest,
+    Groups,
+    Spans,
+    group,
+    outermost_of,
+    ratio,
+    shares,
+    sum_by,
+    with_ancestors,
+)
 from tb_plugin.analyses.matrix_unit import matrix_units
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+from tb_plugin.analyses.no_operator import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Payload, Sort, Table, View
 from tb_plugin.trace.numbering import places_of
@@ -34,6 +45,11 @@ METRICS = SHARED.adding(
     ),
     define(
         CHOSEN,
+        "count",
+        {"outer_calls": ("Calls", "How often it was called with no operator around it.")},
+    ),
+    define(
+        CHOSEN,
         "bool",
         {
             "has_stack": ("Stack", "A call stack is known for at least one call."),
@@ -45,6 +61,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+_SHARED_TOTALS = ("device_total_ns", "device_total_share", "host_total_ns", "host_total_share")
 TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
 
 
@@ -69,8 +86,10 @@ class Calls:
     eligible: Bool
     stacks: list[str]
     """Texts that ``stack`` counts into."""
+    no_operator: Int64
+    """Chosen device events without a chosen operator: rows of the trace."""
     no_operator_ns: int
-    """Device time of chosen device events without an operator."""
+    """Their device time."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +130,20 @@ class Operators:
         frames = {
             "operators": _by_name(trace, calls, shown),
             "operators_by_shape": _by_shape(trace, calls, shown),
+            "operators_outermost": _outermost(trace, calls, shown),
             "stacks": _by_stack(trace, calls, shown),
         }
         payloads = _donuts(frames["operators"], has_device)
+        facts = {"operators.calls": len(calls.row), "operators.names": len(np.unique(trace.name[calls.row]))}
+        if has_device:
+            times = reason_times(trace, calls.no_operator)
+            facts |= {f"operators.no_operator_{reason.name.lower()}_ns": ns for reason, ns in times.items()}
+        if calls.no_operator_ns:
+            frames["no_operator"] = kernels_without(trace, calls.no_operator)
+            payloads["no_operator"] = reason_breakdown(times, METRICS.metric("device_self_ns"))
         return Part(
             coverage=selection.coverage,
-            facts={"operators.calls": len(calls.row), "operators.names": len(np.unique(trace.name[calls.row]))},
+            facts=facts,
             frames=frames,
             payloads=payloads,
             layout=(*payloads, "operators"),
@@ -162,6 +189,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         # By itself, by a kernel on a matrix unit, or by anything nested in it.
         eligible=eligible | forest.any_below(eligible),
         stacks=stacks,
+        no_operator=work[owner == MISSING],
         no_operator_ns=int(trace.dur_ns[work[owner == MISSING]].sum()),
     )
 
@@ -222,6 +250,25 @@ def _by_shape(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
     return _frame("operators_by_shape", "Operators by input shapes", keys, table, ("name", "input_shape"), shown)
 
 
+def _outermost(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
+    """Calls without an operator around them, by name: each piece of device and host time stands in one row."""
+    roots = np.flatnonzero(calls.parent == MISSING)
+    groups = group(calls.name[roots])
+    data = {
+        "name": trace.strings.take(calls.name[roots][groups.first]),
+        "outer_calls": pa.array(groups.count()),
+        "device_total_ns": pa.array(groups.sum(calls.device_total_ns[roots])),
+        "host_total_ns": pa.array(groups.sum(calls.host_total_ns[roots])),
+    }
+    table = _with_shares(_with_rest(data, calls.no_operator_ns), "device_total_ns", "host_total_ns")
+    keys = ["name", "outer_calls", *(key for key in _SHARED_TOTALS if shown.device or key.startswith("host"))]
+    first = keys[2]
+    order = [(first, "descending"), ("host_total_ns", "descending"), ("name", "ascending")]
+    columns = METRICS.columns(*keys, share=("device_total_ns", "host_total_ns"))
+    sort = Sort(first, True)
+    return Frame("operators_outermost", "Outermost operators", columns, table.sort_by(order), ("name",), "name", sort)
+
+
 def _by_stack(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
     """Calls with a known stack, by name, shapes and stack; totals leave out calls nested in one of the same name."""
     known = calls.stack != MISSING
@@ -237,9 +284,9 @@ def _by_stack(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
 
 
 def _columns(*names: str, shown: _Shown) -> list[str]:
-    device = ["device_self_ns", "device_total_ns"] if shown.device else []
+    device = ["device_self_ns", "device_self_share", "device_total_ns"] if shown.device else []
     matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if shown.units else []
-    return [*names, "calls", *device, "host_self_ns", "host_total_ns", *matrix, "has_stack"]
+    return [*names, "calls", *device, "host_self_ns", "host_self_share", "host_total_ns", *matrix, "has_stack"]
 
 
 def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
@@ -273,12 +320,20 @@ def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
     if not no_operator_ns:
         return table
     rest = {"name": NO_OPERATOR, "calls": 0, "device_self_ns": no_operator_ns, "device_total_ns": no_operator_ns}
-    rest |= {"host_self_ns": 0, "host_total_ns": 0, "has_stack": False}
+    rest |= {"outer_calls": 0, "host_self_ns": 0, "host_total_ns": 0, "has_stack": False}
     row = pa.table({f.name: pa.array([rest.get(f.name)], f.type) for f in table.schema})
     return pa.concat_tables([table, row])
 
 
+def _with_shares(table: pa.Table, *keys: str) -> pa.Table:
+    """The table with the part that each row has of the sum of these columns."""
+    for key in keys:
+        table = table.append_column(key.replace("_ns", "_share"), pa.array(shares(table[key].to_numpy())))
+    return table
+
+
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], shown: _Shown) -> Frame:
+    table = _with_shares(table, "device_self_ns", "host_self_ns")
     first = "device_self_ns" if shown.device else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in row_key)]
     hidden = ("matrix_eligible", "matrix_total_ratio", "has_stack")

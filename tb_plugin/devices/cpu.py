@@ -107,6 +107,7 @@ CALLS = {
     CallRole.FREE: (r"^[a-z]+(?:Free|MemFree)(?:Async)?(?:_v\d+)?$",),
     CallRole.MAP: (r"^[a-z]+Mem(?:Create|Map)(?:_v\d+)?$",),
     CallRole.UNMAP: (r"^[a-z]+Mem(?:Unmap|Release)(?:_v\d+)?$",),
+    CallRole.GRAPH: (r"^[a-z]+GraphLaunch(?:_\w+)?$",),
 }
 
 CPU = DeviceFamily(

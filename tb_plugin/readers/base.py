@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
 
+from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.table import Window
 from tb_plugin.trace.window import Survey
 
@@ -124,6 +125,8 @@ class ReadOptions:
 
     chunk_bytes: int = 512 * 1024
     window: Window | None = None
+    class_rules: RuleFile = RuleFile()
+    """What a person says that kernels do, before the rules of the package."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError,
 from tb_plugin.registry import model_of
 from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.catalog import ProfileCatalog
+from tb_plugin.service.class_rules import class_rules
 from tb_plugin.service.found import Found
 from tb_plugin.service.job import WAITING
 from tb_plugin.service.opened import ModelFile
@@ -33,6 +34,7 @@ from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import seal_of, unsealed
+from tb_plugin.trace.classes import RuleFile
 
 log = logging.getLogger("torch_trace")
 
@@ -212,7 +214,7 @@ class Loader:
         key, need, limits = self.key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
-            Parse(entry.found.reader.id, tuple(paths.items()), target, summary, limits),
+            Parse(entry.found.reader.id, tuple(paths.items()), target, summary, limits, class_rules()),
             key=target,
             heavy=True,
             need_bytes=need if limits is None else min(need, limits.budget_bytes),
@@ -303,7 +305,7 @@ def code_stamp() -> str:
     """Changes with the version and, where the package is installed for editing, with its files."""
     stamp = hashlib.blake2b(__version__.encode(), digest_size=8)
     package = Path(__file__).parent.parent
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted([*package.rglob("*.py"), *package.rglob("*.txt")]):
         stamp.update(f"{path.relative_to(package)}{path.stat().st_mtime_ns}".encode())
     return stamp.hexdigest()
 
@@ -313,7 +315,9 @@ def cache_key(found: Found) -> str:
     model = model_of(found.reader)
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
-    return "|".join([code_stamp(), f"{model.id} {model.version}", found.reader.id, *where, found.fingerprint])
+    rules = class_rules()
+    own = [f"classes {rules.text} {rules.problem}"] if rules != RuleFile() else []
+    return "|".join([code_stamp(), f"{model.id} {model.version}", found.reader.id, *where, found.fingerprint, *own])
 
 
 def _copy_key(found: Found, file: StoredFile) -> tuple[str, str]:

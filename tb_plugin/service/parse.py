@@ -25,6 +25,7 @@ from tb_plugin.storage.cache import put_whole
 from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import Seal, seal_of, sealed, unsealed
+from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.table import Window
 from tb_plugin.trace.window import Survey, choose, parse_window
@@ -61,6 +62,7 @@ class Parse:
     target: str
     summary_target: str
     limits: Limits | None = None
+    class_rules: RuleFile = RuleFile()
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of what was read. Raises UserError."""
@@ -87,7 +89,7 @@ class Parse:
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report)
-            raw = reader.read(FileSource(paths), ReadOptions(window=window), reading.tell)
+            raw = reader.read(FileSource(paths), ReadOptions(window=window, class_rules=self.class_rules), reading.tell)
         except RecursionError as error:
             raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
         progress = reading.progress

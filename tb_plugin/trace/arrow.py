@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.errors import KeptLost
+from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
 from tb_plugin.trace.recorder import Advice, Recorder, ThreadRole
@@ -35,7 +36,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -45,12 +46,13 @@ SECTIONS: dict[str, type[Any]] = {
     "collectives": CollectiveArgs,
     "clipped": ClippedRows,
     "calls": CallNames,
+    "classes": ClassNames,
     "memory": MemoryEvents,
     "counters": CounterEvents,
     "blocks": AllocatorBlocks,
     "totals": AllocatorTotals,
 }
-_RARE = ("blocks", "totals")
+_RARE = ("classes", "blocks", "totals")
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")

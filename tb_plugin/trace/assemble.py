@@ -104,6 +104,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         collectives=_moved(raw.collectives, position),
         clipped=cut,
         calls=raw.calls,
+        classes=raw.classes,
         memory=memory,
         counters=counters,
         steps=_steps(raw, rows, launch, origin),

@@ -64,6 +64,31 @@ class CallRole(IntEnum):
     """Gets pages for a segment that can grow."""
     UNMAP = 4
     """Gives such pages back."""
+    GRAPH = 5
+    """Launches a captured graph."""
+
+
+class KernelClass(IntEnum):
+    """What a kernel does. Its lower-case name is the word for it in rules, tables and facts."""
+
+    OTHER = 0
+    """No rule knows the kernel, nor an operator around its launch."""
+    GEMM = 1
+    CONVOLUTION = 2
+    ATTENTION = 3
+    NORMALISATION = 4
+    """Softmax too: each row is divided by what all of it holds."""
+    ELEMENTWISE = 5
+    REDUCTION = 6
+    """Also sorting, scanning and pooling."""
+    EMBEDDING = 7
+    """Rows are looked up by index, or added to."""
+    MOE = 8
+    """What sorts tokens to experts, and their products."""
+    OPTIMIZER = 9
+    COPY = 10
+    """Data are moved, set or cast by a kernel; copies of the driver are no kernels."""
+    COMMUNICATION = 11
 
 
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedSteps, StatedTable
 from tb_plugin.trace.recorder import UNKNOWN_RECORDER, Recorder
@@ -222,6 +223,7 @@ class RawTrace:
     """The part of the file that was read, None = all of it."""
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
+    classes: ClassNames = field(default_factory=lambda: ClassNames())
     stated_steps: StatedSteps | None = None
     """Steps that the profile states; None: they are looked for among the rows."""
     others: tuple[OpenColumn, ...] = ()
@@ -348,6 +350,7 @@ class TraceTable:
     collectives: CollectiveArgs
     clipped: ClippedRows
     calls: CallNames
+    classes: ClassNames
     memory: MemoryEvents
     counters: CounterEvents
     steps: Steps

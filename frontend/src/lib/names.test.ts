@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { shortCall, shortenMiddle, shortKernel, withoutShared } from './names'
+import { elided, labelsOf, shortCall, shortenMiddle, shortKernel, withEnds, withoutShared } from './names'
 
 it.each([
   ['sm80_xmma_gemm_f16f16_f16f32', 'sm80_xmma_gemm_f16f16_f16f32'],
@@ -58,4 +58,38 @@ it('names a call of the autograd engine by what it runs', () => {
   expect(shortCall('autograd::engine::evaluate_function: MmBackward0', 'operator')).toBe('MmBackward0')
   expect(shortCall('aten::mm', 'operator')).toBe('aten::mm')
   expect(shortCall('void f<int>(int)', 'kernel')).toBe('f')
+})
+
+const TILES = ['MT256x192x64', 'MT64x64x64', 'MT64x64x128'].map(
+  (tile) => `Cijk_Alik_Bljk_BBS_${tile}_MI16x16x1_${'x'.repeat(90)}`,
+)
+
+it('keeps names apart that are shortened', () => {
+  const short = elided([...TILES, 'attn_fwd'], 40)
+  expect([...short.values()]).toEqual([
+    `Cijk_Alik_Bljk_BBS_MT256…${'x'.repeat(15)}`,
+    `Cijk_Alik_…64x64x64_MI16x16x1_${'x'.repeat(9)}…`,
+    `Cijk_Alik_…64x64x128_MI16x16x1_${'x'.repeat(8)}…`,
+    'attn_fwd',
+  ])
+  expect(new Set(short.values()).size).toBe(4)
+  expect(elided(TILES, 8).size).toBe(3) // too narrow to tell them apart
+})
+
+it('tells kernels of one short name apart by what follows', () => {
+  const names = ['void f<float, 512, true>(int)', 'void f<float, 32, true>(int)', 'void g<int>(int)', 'plain']
+  const labels = labelsOf(names, 30, shortKernel)
+  expect(labels.get(names[0])).toEqual({ short: 'f', rest: '…512, true>(int)' })
+  expect(labels.get(names[1])).toEqual({ short: 'f', rest: '…32, true>(int)' })
+  expect(labels.get(names[2])).toEqual({ short: 'g', rest: names[2] })
+  expect(labels.get('plain')).toEqual({ short: 'plain', rest: '' })
+})
+
+it('keeps what tells names of a legend apart in sight', () => {
+  expect(withEnds(['GEMM', 'cudnn_volta_128x64_relu_small_nn_v1'])).toEqual([
+    ['GEMM', ''],
+    ['cudnn_volta_128x64_relu_s', 'mall_nn_v1'],
+  ])
+  const alike = withEnds(['kernel_of_tiles_MT64_and_so_on_WG4_1', 'kernel_of_tiles_MT128_and_so_on_WG4_1'])
+  expect(alike.map(([, tail]) => tail)).toEqual(['MT64_and_so_o…', 'MT128_and_so_…'])
 })

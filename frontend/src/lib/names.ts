@@ -64,6 +64,114 @@ export function shortenMiddle(text: string, length: number): string {
   return `${text.slice(0, length - 1 - tail)}…${text.slice(text.length - tail)}`
 }
 
+/** So much of where names differ is shown when they differ once more behind it. */
+const EXCERPT = 8
+
+/**
+ * Names in at most `width` characters each: the middle goes, and where that makes names alike, each goes on where they begin
+ * to differ. Different names stay different as far as the width allows it.
+ */
+export function elided(names: readonly string[], width: number): Map<string, string> {
+  const short = new Map(names.map((name) => [name, shortenMiddle(name, width)]))
+  for (const group of alike(short)) toldApart(group, `${group[0].slice(0, Math.floor(width / 4))}…`, width, short)
+  return short
+}
+
+/** Names in at most `width` characters each: the end goes, or, where that makes names alike, the middle. */
+function headed(names: readonly string[], width: number): Map<string, string> {
+  const short = new Map(names.map((name) => [name, name.length <= width ? name : `${name.slice(0, width - 1)}…`]))
+  return alike(short).length > 0 ? elided(names, width) : short
+}
+
+/** Groups of different names that are shown as the same. */
+function alike(short: ReadonlyMap<string, string>): string[][] {
+  const groups = new Map<string, string[]>()
+  for (const [name, shown] of short) groups.set(shown, [...(groups.get(shown) ?? []), name])
+  return [...groups.values()].filter((group) => group.length > 1)
+}
+
+function toldApart(group: readonly string[], before: string, width: number, into: Map<string, string>): void {
+  const at = sharedStart(group)
+  const room = width - before.length
+  if (room < EXCERPT + 2) return
+  const shown = group.map((name): [string, string] => {
+    const rest = name.slice(at)
+    return [name, before + (rest.length <= room ? rest : `${rest.slice(0, room - 1)}…`)]
+  })
+  for (const [name, text] of shown) into.set(name, text)
+  for (const still of alike(new Map(shown)))
+    toldApart(still, `${before}${still[0].slice(at, at + EXCERPT)}…`, width, into)
+}
+
+const END = 10
+
+/** Each name as what may give way and what has to stay in sight: its end, or from where it differs of those that end alike. */
+export function withEnds(names: readonly string[]): [string, string][] {
+  const ends = new Map(
+    names.map((name) => [name, name.slice(name.length - Math.min(END, Math.floor(name.length / 2)))]),
+  )
+  const tails = new Map(ends)
+  for (const group of alike(ends)) {
+    const at = sharedStart(group)
+    const rests = headed(
+      group.map((name) => name.slice(at)),
+      END + 4,
+    )
+    for (const name of group) if (at > 0) tails.set(name, rests.get(name.slice(at)) ?? '')
+  }
+  return names.map((name) => {
+    const tail = name.length <= 2 * END ? '' : (tails.get(name) ?? '')
+    return name.endsWith(tail) ? [name.slice(0, name.length - tail.length), tail] : [name, tail]
+  })
+}
+
+export interface Label {
+  /** What stands for the name, within the room. */
+  short: string
+  /** What else is to be seen of it, dimmed behind it: where names of one short form differ. */
+  rest: string
+}
+
+/**
+ * How names are shown in `room` characters each. `shortOf` makes them readable; names of which it makes one and the same are
+ * told apart by what follows, all others by `elided`.
+ */
+export function labelsOf(
+  names: readonly string[],
+  room: number,
+  shortOf: (name: string) => string,
+): Map<string, Label> {
+  const groups = new Map<string, string[]>()
+  for (const name of new Set(names)) groups.set(shortOf(name), [...(groups.get(shortOf(name)) ?? []), name])
+  const labels = new Map<string, Label>()
+  const spare = elided([...groups.keys()], room)
+  for (const [short, group] of groups) {
+    if (group.length === 1) {
+      const shown = spare.get(short) ?? short
+      labels.set(group[0], { short: shown, rest: short === group[0] || short.length + 6 >= room ? '' : group[0] })
+      continue
+    }
+    const shown = shortenMiddle(short, Math.max(10, Math.floor(room * 0.6)))
+    const at = sharedStart(group)
+    const rests = headed(
+      group.map((name) => name.slice(at)),
+      Math.max(10, room - shown.length - 2),
+    )
+    for (const name of group) labels.set(name, { short: shown, rest: `…${rests.get(name.slice(at))}` })
+  }
+  return labels
+}
+
+/** How many characters all names begin with, back to where the word begins in which they differ. */
+function sharedStart(names: readonly string[]): number {
+  const least = Math.min(...names.map((name) => name.length))
+  let count = 0
+  while (count < least && names.every((name) => name[count] === names[0][count])) count++
+  let start = count
+  while (start > 0 && count - start < EXCERPT - 2 && /[A-Za-z0-9]/.test(names[0][start - 1])) start--
+  return start
+}
+
 /** Characters that stand side by side under a chart on a narrow page. */
 const ROOM = 100
 

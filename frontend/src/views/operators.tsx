@@ -1,8 +1,11 @@
 // Operators: the top ten as donuts, all of them as a table, one of them in every detail.
+import type { View } from '../api/payloads'
 import { useView } from '../state/data'
 import { Bones } from '../widgets/basics'
 import { Donuts } from './parts/donuts'
 import { ViewFrame } from './parts/frame'
+import { NO_OPERATOR, NoOperator } from './parts/noOperator'
+import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -10,16 +13,21 @@ import frameCss from './parts/frame.module.css'
 
 const GROUPS: Group[] = [
   { table: 'operators', label: 'By operator' },
+  { table: 'operators_outermost', label: 'Outermost' },
   { table: 'operators_by_shape', label: 'By input shape' },
 ]
 const KIND = { kind: 'operator' }
+const OUTERMOST = { kind: 'operator', outermost: 'true' }
+
+const donutsOf = ({ payloads }: View) =>
+  Object.fromEntries(Object.entries(payloads).filter(([name]) => name !== 'no_operator'))
 
 export function Operators({ base }: ViewProps) {
   const resource = useView('operators', base)
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={200} />} steps={String(base.steps ?? '')}>
-        {(view) => <Donuts payloads={view.payloads} />}
+        {(view) => <Donuts payloads={donutsOf(view)} />}
       </ViewFrame>
       {(resource.data || !resource.problem) && (
         <TableSection
@@ -27,7 +35,19 @@ export function Operators({ base }: ViewProps) {
           base={base}
           groups={GROUPS}
           placeholder="Search operators, text or /regex/"
-          detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks extra={KIND} />}
+          detail={(row, table) =>
+            row.name === NO_OPERATOR ? (
+              <NoOperator reasons={resource.data && pick(resource.data, 'no_operator', 'breakdown')} base={base} />
+            ) : (
+              <RowDetail
+                row={row}
+                table={table}
+                base={base}
+                stacks
+                extra={table.name === 'operators_outermost' ? OUTERMOST : KIND}
+              />
+            )
+          }
         />
       )}
     </div>

@@ -67,7 +67,9 @@ function Page({ view, whole }: { view: View; whole: View }) {
     (card) => card ?? [],
   )
   const names = Object.keys(view.payloads)
-  const times = names.flatMap((name) => (name.startsWith('device_time') ? (pick(view, name, 'breakdown') ?? []) : []))
+  const times = names.flatMap((name) =>
+    /^device_(time|classes)/.test(name) ? (pick(view, name, 'breakdown') ?? []) : [],
+  )
   const devices = names.flatMap((name) =>
     name.startsWith('device_') && !name.startsWith('device_time') ? (pick(view, name, 'figures') ?? []) : [],
   )

@@ -1,10 +1,10 @@
 // Parts of a total: one bar, a table with bars, or a donut with a legend that carries values.
 import { Tooltip } from '@mantine/core'
-import { useState } from 'react'
+import { useMemo, useState } from 'react'
 import type { Breakdown, Link, Slice } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
-import { shortKernel } from '../lib/names'
+import { labelsOf, shortKernel, withEnds } from '../lib/names'
 import { MetricHelp, MetricName, Swatch, Value } from './basics'
 import basicsCss from './basics.module.css'
 import css from './breakdown.module.css'
@@ -122,6 +122,17 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
   )
 }
 
+/** Names of a legend, as `withEnds` has them; kernels that share a readable name go on where they differ. */
+function legendNames({ parts }: Breakdown): [string, string][] {
+  const titles = parts.map((part) => part.metric.title)
+  const labels = labelsOf(titles, 60, shortKernel)
+  const ends = withEnds(titles.map(shortKernel))
+  return titles.map((title, i) => {
+    const rest = labels.get(title)?.rest ?? ''
+    return rest.startsWith('…') ? [shortKernel(title), ` ${rest.slice(0, 14)}`] : ends[i]
+  })
+}
+
 /** One ring segment between two fractions of a turn. */
 function arc(from: number, to: number, outer: number, inner: number): string {
   const end = Math.min(to, from + 0.99999)
@@ -139,6 +150,7 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
     payload.unit,
     payload.parts.map((part) => part.value),
   )
+  const names = useMemo(() => legendNames(payload), [payload])
   const focus = hover || active || ''
   let at = 0
   const slices = payload.parts.map((part) => {
@@ -173,10 +185,11 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
         </text>
       </svg>
       <ul data-testid="legend" className={css.legend}>
-        {payload.parts.map((part) => (
+        {payload.parts.map((part, i) => (
           <LegendItem
             key={part.metric.key}
             part={part}
+            parts={names[i]}
             value={formatNumber(part.value, scale)}
             symbol={scale.symbol}
             ratio={format(share(part, payload.total), 'ratio')}
@@ -192,6 +205,8 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
 
 function LegendItem(props: {
   part: Slice
+  /** The name: what gives way, and what stays. */
+  parts: readonly [string, string]
   value: string
   symbol: string
   ratio: string
@@ -199,15 +214,13 @@ function LegendItem(props: {
   onLink: OnLink
   active: boolean
 }) {
-  const { part, value, symbol, ratio, onHover, onLink, active } = props
+  const { part, parts, value, symbol, ratio, onHover, onLink, active } = props
   const { link } = part
-  const full = shortKernel(part.metric.title)
-  // Names share their beginnings: the end always stays in sight, the middle goes.
-  const tail = Math.min(10, Math.floor(full.length / 2))
+  // Names share their beginnings: what tells them apart always stays in sight, the middle goes.
   const name = (
     <>
-      <span>{full.slice(0, full.length - tail)}</span>
-      <span>{full.slice(full.length - tail)}</span>
+      <span>{parts[0]}</span>
+      <span>{parts[1]}</span>
     </>
   )
   return (

@@ -13,11 +13,12 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Column, Table } from '../api/payloads'
 import { exact, familyScales, isNumeric, type Scale, scaleFor } from '../lib/format'
+import { type Label, labelsOf } from '../lib/names'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
 import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
 import { ProblemPanel } from './problem'
-import { CellText, type NameStyle, NameText, startWidth } from './tableCells'
+import { CellText, type NameStyle, NameText, readableName, roomOf, shortOf, startWidth } from './tableCells'
 import rowNameCss from './rowName.module.css'
 import css from './table.module.css'
 import textCss from './text.module.css'
@@ -167,6 +168,20 @@ function Grid(props: DataTableProps & { table: Table }) {
     if (at >= 0) rows.scrollToIndex(data.offset + at, { align: 'center' })
   }, [pages.busy])
 
+  const room = roomOf(grid.getColumn(data.name_column)?.getSize() ?? nameWidth)
+  const labels = useMemo(
+    () =>
+      labelsOf(
+        data.rows.map((row) => readableName(row, data.name_column)),
+        room,
+        shortOf(nameStyle),
+      ),
+    [data, room, nameStyle],
+  )
+  // Rows beyond the first page are told apart from nobody: what stands must not change while one scrolls.
+  const labelOf = (name: string) =>
+    labels.get(name) ?? labelsOf([name], room, shortOf(nameStyle)).get(name) ?? { short: name, rest: '' }
+
   const sort = query.sort ? { key: query.sort, descending: query.desc } : data.sort
   const move = (event: KeyboardEvent) => {
     if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return
@@ -249,7 +264,7 @@ function Grid(props: DataTableProps & { table: Table }) {
                     data={data}
                     scales={scales}
                     widths={(key) => grid.getColumn(key)?.getSize() ?? 100}
-                    nameStyle={nameStyle}
+                    labels={labelOf}
                     isOpen={detail ? isOpen : null}
                     onToggle={onOpen && (() => onOpen(isOpen ? '' : id))}
                   />
@@ -337,12 +352,12 @@ function RowCells(props: {
   data: Table
   scales: Map<string, Scale>
   widths: (key: string) => number
-  nameStyle: NameStyle
+  labels: (name: string) => Label
   /** null = a row opens elsewhere, or not at all. */
   isOpen: boolean | null
   onToggle?: () => void
 }) {
-  const { row, columns, data, scales, widths, nameStyle, isOpen, onToggle } = props
+  const { row, columns, data, scales, widths, labels, isOpen, onToggle } = props
   const [copied, copy] = useCopied()
   const toggle = () => {
     // Marking text with the mouse is no click.
@@ -374,7 +389,7 @@ function RowCells(props: {
                 }}
               >
                 {isOpen !== null && (isOpen ? <ChevronDown /> : <ChevronRight />)}
-                <NameText text={text} width={width} style={nameStyle} />
+                <NameText text={readableName(row, key)} label={labels(readableName(row, key))} />
               </button>
               <CopyIconButton text={text} label="Copy name" />
             </div>
@@ -389,10 +404,11 @@ function RowCells(props: {
             onDoubleClick={() => copy(value === null ? '' : String(value))}
           >
             <CellText
-              value={value}
+              row={row}
               column={column}
               scale={scales.get(key) ?? scaleFor(unit, 0)}
               total={data.totals[key] ?? null}
+              most={data.extremes[key]?.[1] ?? 0}
               width={width}
             />
           </div>

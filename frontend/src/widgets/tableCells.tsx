@@ -1,7 +1,7 @@
 // Cells and headers of the big table.
 import type { Column, Scalar } from '../api/payloads'
 import { exact, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
-import { shortenMiddle, shortKernel } from '../lib/names'
+import { type Label, shortenMiddle, shortKernel } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { trendClass } from './basics'
 import badgeCss from './badge.module.css'
@@ -27,21 +27,20 @@ export function startWidth(column: Column, rows: readonly Row[]): number {
   return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? 52 : 0)
 }
 
-export function NameText({ text, width, style }: { text: string; width: number; style: NameStyle }) {
-  const room = Math.max(8, Math.floor((width - 74) / MONO_PX))
-  const short = style === 'kernel' ? shortKernel(text) : text
-  if (short === text) {
-    return (
-      <span className={textCss.mono} title={text}>
-        {shortenMiddle(text, room)}
-      </span>
-    )
-  }
-  // The rest of the name follows, dimmed: two kernels of one short name stay apart.
+/** Characters that a name column of this width holds. */
+export const roomOf = (width: number) => Math.max(8, Math.floor((width - 74) / MONO_PX))
+
+export const shortOf = (style: NameStyle) => (style === 'kernel' ? shortKernel : (name: string) => name)
+
+/** The name of a row as people read it: a mangled one as it stood in the source. */
+export const readableName = (row: Row, key: string) => String(row.readable ?? row[key] ?? '')
+
+export function NameText({ text, label }: { text: string; label: Label }) {
   return (
     <span className={textCss.mono} title={text}>
-      {shortenMiddle(short, room)}{' '}
-      {short.length + 6 < room && <span className={`${textCss.mute} ${css.full}`}>{text}</span>}
+      {label.short}
+      {label.rest && ' '}
+      {label.rest && <span className={`${textCss.mute} ${css.full}`}>{label.rest}</span>}
     </span>
   )
 }
@@ -58,13 +57,24 @@ export function Presence({ presence }: { presence: string }) {
   return <span className={textCss.mute}>{presence}</span>
 }
 
-export function CellText(props: { value: Scalar; column: Column; scale: Scale; total: Scalar; width: number }) {
-  const { value, column, scale, total, width } = props
+/** Why a value is what it is, where another column says so: on hover. */
+const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
+
+export function CellText(props: {
+  row: Row
+  column: Column
+  scale: Scale
+  total: Scalar
+  most: number
+  width: number
+}) {
+  const { row, column, scale, total, most, width } = props
+  const value = row[column.metric.key] ?? null
   const { unit } = column.metric
   if (!isNumeric(unit)) {
     const text = format(value, unit)
     if (column.metric.key === 'presence') return <Presence presence={text} />
-    if (unit !== 'code') return <span title={text}>{text}</span>
+    if (unit !== 'code') return <span title={text + reasonOf(row, column.metric.key)}>{text}</span>
     return (
       <span className={textCss.mono} title={text}>
         {shortenMiddle(text, Math.max(6, Math.floor((width - 18) / MONO_PX)))}
@@ -77,7 +87,11 @@ export function CellText(props: { value: Scalar; column: Column; scale: Scale; t
     <span className={css.number} title={title}>
       {column.share && (
         <span className={css.bar} aria-hidden="true">
-          <i style={{ width: `${Math.min(1, Math.max(0, part ?? 0)) * 100}%` }} />
+          <i
+            style={{
+              width: `${most > 0 && typeof value === 'number' ? Math.min(1, Math.max(0, value / most)) * 100 : 0}%`,
+            }}
+          />
         </span>
       )}
       {isChange(column.metric.key) ? (

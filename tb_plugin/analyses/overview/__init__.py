@@ -10,9 +10,16 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.driver_calls import driver_calls, step_time
+from tb_plugin.analyses.kernel_classes import class_slices
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
-from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime, device_ratios, device_time
+from tb_plugin.analyses.overview.device_time import (
+    DeviceRatios,
+    DeviceTime,
+    compute_by_class,
+    device_ratios,
+    device_time,
+)
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
@@ -93,6 +100,11 @@ class Overview:
             **({"outside_steps": outside} if outside else {}),
             "recommendations": Notices("recommendations", "Recommendations", "training", advice),
             **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
+            **{
+                f"device_classes_{d.id}": _classes(trace, i, times[d.id])
+                for i, d in enumerate(trace.devices)
+                if d.id in times and times[d.id].compute_ns
+            },
             **{
                 f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id))
                 for d in trace.devices
@@ -217,6 +229,19 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
         unit="ns",
         total=time.window_ns,
         parts=parts,
+        style="bar",
+    )
+
+
+def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
+    name, what = trace.devices[device].id, "trace" if trace.coverage.whole is None else "window"
+    return Breakdown(
+        name=f"device_classes_{name}",
+        title="Compute by class of kernel",
+        subtitle=f"device {name}, whole {what}; the parts sum to the compute time above",
+        unit="ns",
+        total=time.compute_ns,
+        parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns"), "kernels"),
         style="bar",
     )
 

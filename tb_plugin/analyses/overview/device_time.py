@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -45,9 +46,7 @@ class DeviceTime:
 @remembered
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     """Returns the partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
-    # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
-    covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
-    rows = np.flatnonzero((trace.device == device) & of_kind(trace.kind, *DEVICE_WORK) & covered)
+    rows = _work_of(trace, device)
     if not len(rows):
         return None
     kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.end_ns[rows]
@@ -80,6 +79,35 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
         memsets=int((kind == EventKind.MEMSET).sum()),
         unlaunched=int((trace.launch[rows] == MISSING).sum()),
     )
+
+
+@remembered
+def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
+    """Returns what a device computed, by class of kernel; the parts sum to ``DeviceTime.compute_ns``.
+
+    Time in which kernels of several classes run counts for the one that has most time of its own.
+    """
+    rows = _work_of(trace, device)
+    rows = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
+    kernel_class = named_kernels(trace).of(trace.name[rows])
+    # A few kernels of a name that else communicates: what they do, nobody says.
+    kernel_class = np.where(kernel_class == KernelClass.COMMUNICATION, KernelClass.OTHER, kernel_class)
+    start, end = trace.start_ns[rows], trace.end_ns[rows]
+    ranges = {
+        KernelClass(each): union(start[kernel_class == each], end[kernel_class == each])
+        for each in np.unique(kernel_class).tolist()
+    }
+    covered, parts = union(start[:0], end[:0]), {}
+    for each in sorted(ranges, key=lambda each: -measure(ranges[each])):
+        parts[each] = measure(subtract(ranges[each], covered))
+        covered = join(covered, ranges[each])
+    return parts
+
+
+def _work_of(trace: TraceTable, device: int) -> Int64:
+    # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
+    covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
+    return np.flatnonzero((trace.device == device) & of_kind(trace.kind, *DEVICE_WORK) & covered)
 
 
 def without_operator(trace: TraceTable, rows: Int64) -> Int64:

@@ -40,6 +40,8 @@ def _count(number: int, title: str = "Affected") -> Figure:
     return METRICS.figure("affected", int(number), title)
 
 
+RULES = "class_rules"
+"""Code of the issue that a person's rule about classes of kernels is none."""
 _READING: dict[str, tuple[str, Severity, str]] = {
     "dropped": (
         "events_dropped",
@@ -54,8 +56,9 @@ _READING: dict[str, tuple[str, Severity, str]] = {
 
 
 def _reading(trace: TraceTable) -> list[Notice]:
-    # Durations that were cut have a notice that says how long they were.
-    notices = [_issue(issue) for issue in trace.report.issues if issue.code != OVERFLOWED]
+    # Durations that were cut have a notice that says how long they were, rules of a person's one that says what to do.
+    notices = [_issue(issue) for issue in trace.report.issues if issue.code not in (OVERFLOWED, RULES)]
+    notices += [_rules(issue) for issue in trace.report.issues if issue.code == RULES]
     if not trace.report.complete:
         notices.append(
             _notice(
@@ -123,6 +126,12 @@ def _issue(issue: Issue) -> Notice:
     rule, severity, todo = _READING[issue.outcome]
     text = (f"{issue.file}: {issue.text}" if issue.file else issue.text).replace("{", "(").replace("}", ")")
     return _notice(rule, severity, "{affected} × " + text, todo, _count(issue.count))
+
+
+def _rules(issue: Issue) -> Notice:
+    text = issue.text.replace("{", "(").replace("}", ")")
+    todo = "That line counts for nothing. Mend it and start again: the rules are read once."
+    return _notice(RULES, "medium", text, todo, _count(issue.count))
 
 
 def _device_events(trace: TraceTable) -> list[Notice]:

@@ -14,6 +14,7 @@ from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.need import need_bytes, room_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
 from tb_plugin.readers.chrome.stream import TextStream
+from tb_plugin.readers.kineto.classes import class_names, own_communication
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import Event
@@ -25,7 +26,7 @@ from tb_plugin.readers.kineto.survey import Surveying
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.strings import StringTable
-from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, MemoryEvents, OperatorArgs, PythonArgs, RawTrace, Window
+from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, MemoryEvents, OperatorArgs, PythonArgs, RawTrace
 from tb_plugin.trace.window import Survey
 
 
@@ -54,7 +55,7 @@ class KinetoReader:
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the source's file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        reading = _Reading(options.window)
+        reading = _Reading(options)
         with passed(source, options, reading, reading.decoding, progress) as (document, stream):
             return reading.finish(document, stream)
 
@@ -72,11 +73,12 @@ class KinetoReader:
 class _Reading:
     """One read in progress."""
 
-    def __init__(self, window: Window | None) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self.log = IssueLog()
-        self._window = window
+        self._window = options.window
+        self._class_rules = options.class_rules
         self.decoding = Decoding()
-        self._collector = Collector(self.log, self.decoding, window)
+        self._collector = Collector(self.log, self.decoding, options.window)
         self._phases_seen = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
@@ -115,10 +117,11 @@ class _Reading:
         core = collector.rows.take()
         sections = collector.rows.sections
         collectives = CollectiveArgs(**sections.collectives.take())
+        classes = class_names(core, collector.interner, self._class_rules, self.log)
         texts = collector.interner.texts
         return RawTrace(
             **vars(core),
-            **name_flags(core, texts, collectives.row),
+            **name_flags(core, texts, collectives.row, own_communication(core, classes)),
             strings=StringTable(texts),
             devices=_devices(document.metadata, list(collector.rows.device_ids), memory),
             report=report_of(READER_ID, document, stream, self.log, tally),
@@ -136,6 +139,7 @@ class _Reading:
             window=self._window,
             recorder=PYTORCH,
             calls=call_names(core, texts),
+            classes=classes,
             others=collector.rows.others.take(),
         )
 

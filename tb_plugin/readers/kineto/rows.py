@@ -277,15 +277,19 @@ def _external_ids(args: Sequence[Any], used: Collection[str]) -> Int64:
     return new if old.count(-1) == len(old) else np.where(new == MISSING, int64s(old), new)
 
 
-def name_flags(core: Core, texts: Sequence[str], collective_rows: npt.NDArray[np.int32]) -> dict[str, Any]:
+def name_flags(
+    core: Core, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
+) -> dict[str, Any]:
     """Returns what the vendors' patterns say about the rows: is_collective, uses_matrix_unit, matrix_eligible.
 
-    Each distinct name is asked once per group of kinds. Rows with collective arguments are collectives.
+    Each distinct name is asked once per group of kinds. Rows with collective arguments are collectives, and
+    those that ``also`` names.
     """
     work, host, operators = _WORK[core.kind], _HOST_NAMED[core.kind], _OPERATORS[core.kind]
     collective = _matches(core.name, work, texts, is_collective_kernel)
     collective |= _matches(core.name, host, texts, is_collective_operator)
     collective[collective_rows] = True
+    collective |= also
     return {
         "is_collective": collective,
         "uses_matrix_unit": _matrix_use(core, texts, (core.kind == EventKind.KERNEL) & ~collective),

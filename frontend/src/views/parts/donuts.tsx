@@ -35,7 +35,14 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
   if (donuts.length === 0) return null
   // Four donuts at once would push the table off the page: self or total, as in the table's columns.
   const paired = donuts.length > 2 && donuts.every((payload) => /_(self|total)$/.test(payload.name))
-  const shown = paired ? donuts.filter((payload) => payload.name.endsWith(`_${kind}`)) : donuts
+  // Of three the first stands, and one of the others beside it.
+  const others = !paired && donuts.length === 3 ? donuts.slice(1) : []
+  const beside = others.find((payload) => payload.name === kind) ?? others[0]
+  const shown = paired
+    ? donuts.filter((payload) => payload.name.endsWith(`_${kind}`))
+    : beside
+      ? [donuts[0], beside]
+      : donuts
   const activeOf = (payload: (typeof donuts)[number]) =>
     payload.parts.find((part) => part.link?.params.where && where.includes(part.link.params.where))?.metric.key
   return (
@@ -64,6 +71,17 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
               key={payload.name}
               label={payload.title}
               title={<Titled title={payload.title} help={payload.subtitle} />}
+              actions={
+                payload === beside && (
+                  <SegmentedControl
+                    size="xs"
+                    aria-label="What the second donut shows"
+                    value={beside.name}
+                    onChange={setKind}
+                    data={others.map(({ name, title }) => ({ value: name, label: title }))}
+                  />
+                )
+              }
             >
               <Donut payload={payload} onLink={followLink} active={activeOf(payload)} />
             </Card>

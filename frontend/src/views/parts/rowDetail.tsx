@@ -16,6 +16,7 @@ import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { rowText } from '../../widgets/table'
+import { readableName } from '../../widgets/tableCells'
 import layoutCss from '../../widgets/layout.module.css'
 import plainTableCss from '../../widgets/plainTable.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -54,7 +55,7 @@ export function RowDetail(props: {
   const events = useView('events', { ...base, where })
   const [copied, copy] = useCopied()
   const payloads = events.data?.payloads ?? {}
-  const name = String(row[table.name_column] ?? '')
+  const name = readableName(row, table.name_column)
   return (
     <div className={css.grid}>
       <div data-testid="detail-name" className={css.name}>

@@ -1,0 +1,61 @@
+"""Kernels and Operators in the browser: classes filter the table, and (no operator) says what stands behind it."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import Open
+from tests.browser.expect import assert_healthy
+
+RUN = "synthetic_gpu"
+
+
+def test_a_class_filters_the_table_and_back_takes_it_away(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="kernels")
+    every = frame.inner_text("[data-testid=count]")
+    frame.get_by_label("Classes").get_by_role("button", name="GEMM").click()
+    tab.page.wait_for_url("**class:gemm**")
+    frame = tab.settle()
+    cells = frame.locator("[role=row]:has([role=rowheader]) [role=cell]:nth-child(2)")
+    assert set(cells.all_inner_texts()) == {"gemm"}
+    assert "gemm (by its name: gemm = " in "".join(
+        f"{cell.get_attribute('title')}" for cell in cells.locator("span").all()
+    )
+    frame.get_by_label("Class of kernels").first.click()
+    frame.get_by_role("option", name="attention").click()
+    tab.page.wait_for_url("**class:attention**")
+    frame = tab.settle()
+    assert set(cells.all_inner_texts()) == {"attention"}
+    assert_healthy(frame)
+    tab.page.go_back()
+    tab.page.wait_for_url("**class:gemm**")
+    tab.page.go_back()
+    frame = tab.settle()
+    assert frame.inner_text("[data-testid=count]") == every
+    assert tab.axe() == []
+
+
+def test_no_operator_opens_to_its_reasons_and_kernels(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="operators", row="(no operator)")
+    detail = frame.locator("[data-testid=detail]")
+    text = detail.inner_text()
+    assert "Graph replay" in text
+    assert "Launched before the recording" in text
+    assert "adamw.py" in text
+    assert "0 calls" not in text
+    assert tab.axe() == []
+    detail.get_by_role("button", name="Show in timeline").click()
+    tab.page.wait_for_url("**view=timeline**")
+    frame = tab.settle()
+    assert_healthy(frame)
+
+
+def test_outermost_operators_have_shares(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="operators", group="operators_outermost")
+    heads = frame.locator("[role=columnheader]").all_inner_texts()
+    assert any("Device share" in head for head in heads)
+    frame.locator("[role=rowheader] [aria-expanded=false]").nth(1).click()
+    tab.settle()
+    calls = frame.locator("[role=row]:has([aria-expanded=true]) [role=cell]").first.inner_text()
+    assert f"Calls\n{calls}" in frame.inner_text("[data-testid=detail]").replace("\t", "\n")

@@ -1,0 +1,157 @@
+"""The rules about classes of kernels: ours, a person's own, and what is told about lines that are no rules."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tb_plugin.devices.kernel_classes import (
+    MOST_RULES,
+    VARIABLE,
+    matching_rules,
+    ours,
+    own_rules,
+    parse_rules,
+)
+from tb_plugin.service.class_rules import class_rules
+from tb_plugin.trace.classes import RuleFile
+from tb_plugin.trace.schema import KernelClass
+
+
+def classes(names: list[str], of_operator: bool = False) -> list[str]:
+    rules = [rule for rule in ours() if rule.of_operator == of_operator]
+    found = matching_rules(names, rules).tolist()
+    return ["" if place < 0 else rules[place].kernel_class.name.lower() for place in found]
+
+
+KERNELS = {
+    "Cijk_Ailk_Bljk_BBS_BH_MT32x32x64_MI16x16x16x1_SN": "gemm",
+    "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4>(P)": "gemm",
+    "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTN": "gemm",
+    "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64_cublas": "gemm",
+    "std::enable_if<!(false), void>::type internal::gemvx::kernel<int>(T)": "gemm",
+    "void splitKreduce_kernel<float, float>(cublasSplitKParams<float>)": "gemm",
+    "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_execute_kernel_cudnn": "convolution",
+    "cudnn_infer_volta_scudnn_128x64_relu_small_nn_v1": "convolution",
+    "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt64x128x32": "convolution",
+    "_ZN2ck16tensor_operation6device12_GLOBAL__N_139kernel_grouped_conv_fwd_xdl": "convolution",
+    "void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>(P)": "convolution",
+    "flash_bwd_convert_dq_kernel<Flash_bwd_kernel_traits<64> >(Flash_bwd_params, int)": "attention",
+    "void pytorch_flash::flash_fwd_kernel<T>(Flash_fwd_params)": "attention",
+    "fmha_cutlassF_f32_aligned_64x64_rf_sm80(P)": "attention",
+    "attn_fwd": "attention",
+    "void paged_attention_ll4mi_reduce_kernel<__hip_bfloat16>(P)": "attention",
+    "void (anonymous namespace)::store_kvcache<2048l>(StoreKVCacheParams)": "attention",
+    "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float>(P)": "normalisation",
+    "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)": "normalisation",
+    "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256E": "normalisation",
+    "void (anonymous namespace)::softmax_warp_forward<float>(float*)": "normalisation",
+    "triton_red_fused_add_mean_mul_pow_rsqrt_0": "normalisation",
+    "triton_red_fused_linalg_vector_norm_0": "reduction",
+    "triton_poi_fused_convolution_native_layer_norm_relu_3": "elementwise",
+    "triton_tem_fused_addmm_4": "gemm",
+    "triton_for_fused_1": "optimizer",
+    "void rotary_embedding_kernel<c10::BFloat16, true>(long const*)": "elementwise",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, A>(int)": "elementwise",
+    "SubTensorOpWithScalar1d": "elementwise",
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float> > >(R)": "reduction",
+    "void cub::DeviceRadixSortOnesweepKernel<P>(int*)": "reduction",
+    "void at::native::sbtopk::gatherTopK<float, unsigned int, 1, false>(T)": "reduction",
+    "void at::native::(anonymous namespace)::max_pool_forward_nchw<float, float>(int)": "reduction",
+    "void at::native::(anonymous namespace)::indexSelectLargeIndex<float, long>(T)": "embedding",
+    "void fbgemm_gpu::permute_2D_data_kernel<false, int>(int)": "embedding",
+    "void split_embedding_backward_codegen_rowwise_adagrad_unweighted_kernel_warp_per_row_1<c10::Half>(T)": "embedding",
+    "fused_moe_kernel": "moe",
+    "_p_matmul_ogs_NNT_bf16xbf16xmxfp4_64x256x128x1_swiglu": "moe",
+    "void moe_align_block_size_kernel<int>(int*)": "moe",
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<M, FusedAdamMathFunctor<float, 4> >(M)": "optimizer",
+    "void multi_tensor_apply_kernel<M, at::native::(anonymous namespace)::CopyFunctor<int, long, 2, 1, 1>, C>(M)": "copy",
+    "void at::native::elementwise_kernel<128, 2, at::native::direct_copy_kernel_cuda(I)::{lambda()#1}>(int)": "copy",
+    "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 2, 128, 1>(float*)": "copy",
+    "batched_transpose_32x16_half": "copy",
+    "resolve_future_token_ids_kernel": "",
+    "graph_k0": "",
+}  # fmt: skip
+OPERATORS = {
+    "aten::mm": "gemm",
+    "MmBackward0": "gemm",
+    "fbgemm::permute_2D_sparse_data": "",
+    "aten::convolution_backward": "convolution",
+    "vllm::unified_attention_with_output": "attention",
+    "aten::native_layer_norm_backward": "normalisation",
+    "aten::index_select": "embedding",
+    "aten::_foreach_add_": "optimizer",
+    "aten::sum": "reduction",
+    "aten::_to_copy": "copy",
+    "aten::add_": "elementwise",
+    "GeluBackward0": "elementwise",
+    "my::thing": "",
+}
+
+
+def test_names_of_kernels_and_operators() -> None:
+    assert dict(zip(KERNELS, classes(list(KERNELS)), strict=True)) == KERNELS
+    assert dict(zip(OPERATORS, classes(list(OPERATORS), of_operator=True), strict=True)) == OPERATORS
+
+
+def test_another_engine_agrees_on_ours() -> None:
+    for rule in ours():
+        for name in [*KERNELS, *OPERATORS]:
+            assert (matching_rules([name], [rule])[0] == 0) == bool(re.search(rule.regex, name)), (rule.text, name)
+
+
+def test_the_first_rule_wins_and_an_own_one_goes_before() -> None:
+    (first, second), problems = own_rules(RuleFile("# mine\n\nMoE = ^a\n gemm=a.*b\n"))
+    assert problems == ()
+    assert (first.kernel_class, second.kernel_class) == (KernelClass.MOE, KernelClass.GEMM)
+    assert second.text == f"{VARIABLE}, line 4: gemm = a.*b"
+    assert matching_rules(["ab", "cab", "c"], [first, second]).tolist() == [0, 1, -1]
+    assert matching_rules(["attn_fwd"], [*own_rules(RuleFile("other = attn"))[0], *ours()]).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("gemm", "no class = regex"),
+        ("gemm =", "no class = regex"),
+        ("gem = x", "no such class: gem; there are other, gemm,"),
+        ("gemm = (", "missing )"),
+        ("gemm = a(?!b)", "invalid perl operator"),
+        ("gemm = (?:a{1000}){1000}", "invalid repetition size"),
+        ("gemm = x*", "found in every name"),
+        ("gemm = " + "a" * 3000, "longer than 2,000 characters"),
+    ],
+)
+def test_a_line_that_is_no_rule_is_told_with_its_number(line: str, told: str) -> None:
+    rules, (problem,) = parse_rules(f"copy = ok\n{line}\n", True)
+    assert [rule.regex for rule in rules] == ["ok"]
+    assert problem.startswith("line 2: ")
+    assert told in problem
+
+
+def test_no_more_rules_than_are_looked_at_in_time() -> None:
+    rules, problems = parse_rules("gemm = x\n" * (MOST_RULES + 5), True)
+    assert (len(rules), problems) == (MOST_RULES, (f"line {MOST_RULES + 1} and what follows: more than 1,000 rules",))
+
+
+def test_rules_that_are_too_much_at_once_still_match() -> None:
+    rules, problems = parse_rules("".join(f"gemm = x{{900}}{i}$\n" for i in range(600)), True)
+    assert problems == ()
+    assert matching_rules(["x" * 900 + "7", "x"], rules).tolist() == [7, -1]
+
+
+def test_the_file_is_read_by_the_process_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert class_rules() == RuleFile()
+    path = tmp_path / "classes.txt"
+    path.write_text("gemm = mine")
+    monkeypatch.setenv(VARIABLE, str(path))
+    assert class_rules() == RuleFile("gemm = mine")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "missing"))
+    assert own_rules(class_rules()) == ((), (f"{tmp_path / 'missing'} cannot be read: No such file or directory",))
+    large = tmp_path / "large"
+    large.write_text("#" * 300_000)
+    monkeypatch.setenv(VARIABLE, str(large))
+    assert class_rules().problem == f"{large} is larger than 256 KiB"
