@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -45,9 +46,8 @@ class DeviceTime:
 @remembered
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     """Returns the partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
-    # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
-    covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
-    rows = np.flatnonzero((trace.device == device) & of_kind(trace.kind, *DEVICE_WORK) & covered)
+    rows = covered_work(trace)
+    rows = rows[trace.device[rows] == device]
     if not len(rows):
         return None
     kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.end_ns[rows]
@@ -61,7 +61,7 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     memcpy, memset = when(kind == EventKind.MEMCPY), when(kind == EventKind.MEMSET)
     kernels = join(compute, communication)
     but_set = join(kernels, memcpy)
-    busy = measure(join(but_set, memset))
+    busy = measure(device_busy(trace)[device])
     window = int(end.max() - start.min())
     return DeviceTime(
         window_ns=window,
