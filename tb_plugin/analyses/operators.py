@@ -75,7 +75,7 @@ class Calls:
     host_self_ns: Int64
     host_total_ns: Int64
     runtime_self_ns: Int64
-    """Of the runtime calls whose innermost operator it is: what the view of runtime calls counts for the operator."""
+    """Self time of the runtime calls whose innermost operator it is."""
     device_self_ns: Int64
     device_total_ns: Int64
     matrix_self_ns: Int64
