@@ -60,6 +60,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 NAMES = ("name",)
+TIMES = ("calls", "device_idle_ns", "host_total_ns", "host_self_ns")
 CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 
@@ -152,7 +153,10 @@ def _chosen(trace: TraceTable, selected: npt.NDArray[np.bool_]) -> _Chosen:
 def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[str, ...]) -> Frame:
     """Calls that agree in all of ``by``; first those in which the device idled longest, else those that took longest."""
     groups = group(*(calls.keys[key][0] for key in by))
-    data = {key: _texts(groups, *calls.keys[key]) for key in by} | _numbers(trace, calls, groups)
+    texts = {key: _texts(groups, *calls.keys[key]) for key in by}
+    numbers = _numbers(trace, calls, groups)
+    # The times stand before the callers: texts are wide, and these must be in sight.
+    data = {key: texts[key] for key in NAMES} | {key: numbers[key] for key in TIMES if key in numbers} | texts | numbers
     idle = calls.device_idle_ns is not None and bool(calls.device_idle_ns.any())
     first = "device_idle_ns" if idle else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in by)]
@@ -162,7 +166,7 @@ def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[s
     return Frame(
         name=name,
         title=title,
-        columns=METRICS.columns(*present, hidden=hidden, share=("device_idle_ns", "host_total_ns")),
+        columns=METRICS.columns(*present, hidden=hidden, share=(first,)),
         data=pa.table(data).sort_by(order),
         row_key=by,
         name_column="name",

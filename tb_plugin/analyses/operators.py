@@ -15,7 +15,7 @@ from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_
 from tb_plugin.analyses.matrix_unit import matrix_units
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import Selection, select_rows
-from tb_plugin.payloads import Payload, Sort, Table, View
+from tb_plugin.payloads import Figures, Payload, Sort, Table, View
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, MatrixUse, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -133,6 +133,8 @@ class Operators:
             "stacks": _by_stack(trace, calls, shown),
         }
         payloads = _donuts(frames["operators"], has_device)
+        if shown.runtime:
+            payloads["left_out"] = _left_out(calls)
         return Part(
             coverage=selection.coverage,
             facts={"operators.calls": len(calls.row), "operators.names": len(np.unique(trace.name[calls.row]))},
@@ -323,6 +325,13 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
         name_column="name",
         sort=Sort(first, True),
     )
+
+
+def _left_out(calls: Calls) -> Figures:
+    """What Host self of all operators leaves out of runtime calls."""
+    runtime, own = int(calls.runtime_self_ns.sum()), int(calls.host_self_ns.sum())
+    figures = [METRICS.figure("runtime_self_ns", runtime), METRICS.figure("runtime_ratio", runtime / (runtime + own))]
+    return Figures("left_out", "Host self leaves out", "", figures)
 
 
 def _donuts(frame: Frame, has_device: bool) -> dict[str, Payload]:

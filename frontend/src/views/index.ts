@@ -4,6 +4,7 @@ import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { Fallback } from './fallback'
 import { Kernels } from './kernels'
+import { Launches } from './launches'
 import { Memory } from './memory'
 import { Modules } from './modules'
 import { Operators } from './operators'
@@ -19,6 +20,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   kernels: Kernels,
   modules: Modules,
   stacks: Stacks,
+  launches: Launches,
   memory: Memory,
   distributed: Distributed,
   diff: Diff,

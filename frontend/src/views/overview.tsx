@@ -1,7 +1,7 @@
 // Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import type { Breakdown, Figures, Link, Notices, Series, Severity, View } from '../api/payloads'
+import type { Breakdown, Figures, Link, Notices, Series, Severity, Slice, View } from '../api/payloads'
 import { parseSteps } from '../lib/steps'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
@@ -59,7 +59,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   return (
     <div className={layoutCss.grid}>
       {headline && <Answer headline={headline} advice={advice} />}
-      {steps && <StepsCard series={steps} wide={!average} />}
+      {steps && <StepsCard series={steps} wide={!average} calls={callsOf(average)} />}
       {average && <AverageCard payload={average} wide={!steps} />}
       <div className={`${layoutCss.span8} ${layoutCss.column}`}>
         {advice && (
@@ -113,18 +113,27 @@ const LinkButton = ({ link }: { link: Link }) => (
   </button>
 )
 
-function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
+/** Where the calls behind the runtime part of a step stand; null where there are none. */
+const callsOf = (average: Breakdown | null) =>
+  average?.parts.find((part) => part.link?.view === 'launches' && part.value > 0) ?? null
+
+function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; calls: Slice | null }) {
   const route = useRoute()
   const [form, setForm] = useState('chart')
   const selected = useMemo(() => new Set((route.steps ?? '').split(',').filter(Boolean)), [route.steps])
   const choose = (label: string) => setRoute({ steps: selected.has(label) && selected.size === 1 ? '' : label }, true)
-  const atIndex = (x: string) => choose(String(series.x[Number(x)] ?? x))
+  const atIndex = (x: string, category: string | null) => {
+    const label = String(series.x[Number(x)] ?? x)
+    if (calls?.link && category === calls.category) followLink({ ...calls.link, params: { steps: label } })
+    else choose(label)
+  }
+  const bars = `click a bar to choose its step${calls ? `, its ${calls.metric.title} part to see the calls` : ''}`
   const lit = useMemo(() => parseSteps(route.steps ?? '', series.x.map(String)), [route.steps, series])
   return (
     <Card
       className={wide ? layoutCss.span12 : layoutCss.span8}
       title={series.title}
-      subtitle={[series.subtitle, 'click a bar to choose its step'].filter(Boolean).join(' · ')}
+      subtitle={[series.subtitle, bars].filter(Boolean).join(' · ')}
       actions={
         <SegmentedControl
           size="xs"
