@@ -215,7 +215,9 @@ def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:
     times = [key for key in ("device_idle_ns", "host_self_ns", "calls", "max_ns") if key in first]
     most = [METRICS.figure(key, first[key]) for key in ("name", *times)]
     who = [METRICS.figure(key, caller[key]) for key in (*CALLERS[1:], *times)]
+    idles = calls.sort is not None and calls.sort.key == "device_idle_ns"
+    title = "Costs the host most while the device idles" if idles else "Costs the host most"
     return {
-        "longest_call": Figures("longest_call", "Costs the host most while the device idles", "", most),
+        "longest_call": Figures("longest_call", title, "", most),
         "longest_caller": Figures("longest_caller", "Made most of it", "", who),
     }

@@ -26,4 +26,5 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   diff: Diff,
 }
 
-export const viewOf = (id: string): ComponentType<ViewProps> => VIEWS[id] ?? Fallback
+/** An id comes from the address: it may name what every object has. */
+export const viewOf = (id: string): ComponentType<ViewProps> => (Object.hasOwn(VIEWS, id) ? VIEWS[id] : Fallback)

@@ -18,8 +18,12 @@ import { pick } from './parts/pick'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
+import css from './overview.module.css'
 
 const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', 'configuration', 'data_quality'])
+
+/** So many device cards stand one below another at the side; more have a row of their own, side by side. */
+const BESIDE = 2
 
 const bones = (
   <div className={layoutCss.grid}>
@@ -75,7 +79,14 @@ function Page({ view, whole }: { view: View; whole: View }) {
           <TimeCard key={payload.name} payload={payload} />
         ))}
       </div>
-      <SideCards devices={devices} configuration={configuration} />
+      <SideCards devices={devices.length > BESIDE ? [] : devices} configuration={configuration} />
+      {devices.length > BESIDE && (
+        <div className={`${layoutCss.span12} ${css.devices}`} data-testid="devices">
+          {devices.map((device) => (
+            <DeviceCard key={device.name} device={device} />
+          ))}
+        </div>
+      )}
       {rest.map((name) => (
         <div key={name} className={layoutCss.span12}>
           <PayloadCard payload={view.payloads[name]} onLink={followLink} />
@@ -127,7 +138,7 @@ function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; cal
     if (calls?.link && category === calls.category) followLink({ ...calls.link, params: { steps: label } })
     else choose(label)
   }
-  const bars = `click a bar to choose its step${calls ? `, its ${calls.metric.title} part to see the calls` : ''}`
+  const bars = calls ? `click for the step, on ${calls.metric.title} for its calls` : 'click a bar to choose its step'
   const lit = useMemo(() => parseSteps(route.steps ?? '', series.x.map(String)), [route.steps, series])
   return (
     <Card
@@ -166,14 +177,18 @@ function AverageCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
   )
 }
 
+const DeviceCard = ({ device }: { device: Figures }) => (
+  <Card title={device.title} subtitle={device.subtitle}>
+    <FigureList figures={device.figures} />
+  </Card>
+)
+
 function SideCards({ devices, configuration }: { devices: Figures[]; configuration: Figures | null }) {
   if (devices.length === 0 && !configuration) return null
   return (
     <div className={`${layoutCss.span4} ${layoutCss.column}`}>
       {devices.map((device) => (
-        <Card key={device.name} title={device.title} subtitle={device.subtitle}>
-          <FigureList figures={device.figures} />
-        </Card>
+        <DeviceCard key={device.name} device={device} />
       ))}
       {configuration && (
         <Card title={configuration.title} subtitle={configuration.subtitle}>
