@@ -103,6 +103,16 @@ def test_eight_devices_stand_side_by_side(open_tab: Open, crowd: Path) -> None:
     cards = [card.bounding_box() for card in frame.get_by_test_id("devices").locator("section").all()]
     assert len(cards) == 8 and len({card["y"] for card in cards if card}) == 2
     assert tab.overflow() <= 0
+    box = frame.get_by_test_id("chart").first.bounding_box()
+    assert box is not None
+    # The only bar is 1 ms high on an axis of 1.2 ms, between the margins of the plot; its runtime part begins at 0.35 ms.
+    x, foot, height = box["x"] + (box["width"] + 58 - 14) / 2, box["y"] + box["height"] - 42, box["height"] - 42 - 26
+    tab.page.mouse.click(x, foot - height * 0.2 / 1.2)
+    tab.settle()
+    assert (tab.state()["view"], tab.state()["steps"]) == ("overview", "1")
+    tab.page.mouse.click(x, foot - height * 0.5 / 1.2)
+    tab.settle()
+    assert (tab.state()["view"], tab.state()["steps"]) == ("launches", "1")
 
 
 def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, crowd: Path) -> None:

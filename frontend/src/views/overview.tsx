@@ -1,6 +1,6 @@
 // Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
 import { SegmentedControl } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { type CSSProperties, useMemo, useState } from 'react'
 import type { Breakdown, Figures, Link, Notices, Series, Severity, Slice, View } from '../api/payloads'
 import { parseSteps } from '../lib/steps'
 import { useView } from '../state/data'
@@ -22,8 +22,11 @@ import css from './overview.module.css'
 
 const KNOWN = new Set(['headline', 'steps', 'average_step', 'recommendations', 'configuration', 'data_quality'])
 
-/** So many device cards stand one below another at the side; more have a row of their own, side by side. */
+/** Cards of so many devices stand one below another; those of more have rows of their own, side by side. */
 const BESIDE = 2
+
+/** The least width of a card in a row of them. */
+const width = (pixels: number) => ({ '--tt-card': `${pixels}px` }) as CSSProperties
 
 const bones = (
   <div className={layoutCss.grid}>
@@ -59,6 +62,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   const devices = names.flatMap((name) =>
     name.startsWith('device_') && !name.startsWith('device_time') ? (pick(view, name, 'figures') ?? []) : [],
   )
+  const many = devices.length > BESIDE
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
   return (
     <div className={layoutCss.grid}>
@@ -75,17 +79,22 @@ function Page({ view, whole }: { view: View; whole: View }) {
             />
           </Card>
         )}
-        {times.map((payload) => (
-          <TimeCard key={payload.name} payload={payload} />
-        ))}
+        {!many && times.map((payload) => <TimeCard key={payload.name} payload={payload} />)}
       </div>
-      <SideCards devices={devices.length > BESIDE ? [] : devices} configuration={configuration} />
-      {devices.length > BESIDE && (
-        <div className={`${layoutCss.span12} ${css.devices}`} data-testid="devices">
-          {devices.map((device) => (
-            <DeviceCard key={device.name} device={device} />
-          ))}
-        </div>
+      <SideCards devices={many ? [] : devices} configuration={configuration} />
+      {many && (
+        <>
+          <div className={`${layoutCss.span12} ${css.cards}`} style={width(400)}>
+            {times.map((payload) => (
+              <TimeCard key={payload.name} payload={payload} />
+            ))}
+          </div>
+          <div className={`${layoutCss.span12} ${css.cards}`} style={width(250)} data-testid="devices">
+            {devices.map((device) => (
+              <DeviceCard key={device.name} device={device} />
+            ))}
+          </div>
+        </>
       )}
       {rest.map((name) => (
         <div key={name} className={layoutCss.span12}>
@@ -138,7 +147,7 @@ function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; cal
     if (calls?.link && category === calls.category) followLink({ ...calls.link, params: { steps: label } })
     else choose(label)
   }
-  const bars = calls ? `click for the step, on ${calls.metric.title} for its calls` : 'click a bar to choose its step'
+  const bars = calls ? `click a step, or ${calls.metric.title} for calls` : 'click a bar to choose its step'
   const lit = useMemo(() => parseSteps(route.steps ?? '', series.x.map(String)), [route.steps, series])
   return (
     <Card
