@@ -24,6 +24,7 @@ SHARED = {
     "readers": {"base", "chrome", "foreign"},
     "analyses": {
         "allocator",
+        "busy",
         "base",
         "communication",
         "matrix_unit",
@@ -36,6 +37,7 @@ SHARED = {
         "donuts",
         "filters",
         "driver_calls",
+        "runtime_calls",
         "wording",
     },
     "devices": {"base"},
