@@ -144,6 +144,14 @@ class OpenProfile:
         """Returns kernels by name, or by name, operator and launch properties; empty without device events."""
         return self.table("kernels", "kernels_by_launch" if by_launch else "kernels")
 
+    def runtime_calls(self, by_caller: bool = False) -> pd.DataFrame:
+        """Returns calls of runtime and driver by name, or by name and caller; empty without any.
+
+        >>> list(open("samples/synthetic_gpu").runtime_calls()["name"][:1])
+        ['cudaStreamSynchronize']
+        """
+        return self.table("launches", "runtime_calls_by_caller" if by_caller else "runtime_calls")
+
     def modules(self) -> pd.DataFrame:
         """Returns nn.Modules, per module over all its places."""
         return self.table("modules", "modules")

@@ -40,7 +40,8 @@ from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
 VIEWS = (
-    "overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "find", "flows", "counters", "gaps",
+    "overview", "timeline", "operators", "kernels", "launches", "modules", "stacks", "memory", "find", "flows", "counters",
+    "gaps",
 )  # fmt: skip
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {
@@ -50,6 +51,7 @@ BYTES_PER_ROW = {
     "timeline": 85,
     "operators": 150,
     "kernels": 40,
+    "launches": 60,
     "modules": 60,
     "stacks": 120,
     "memory": 130,

@@ -24,6 +24,7 @@ SHARED = {
     "readers": {"base", "chrome", "foreign"},
     "analyses": {
         "allocator",
+        "busy",
         "base",
         "communication",
         "matrix_unit",
@@ -40,6 +41,7 @@ SHARED = {
         "filters",
         "tracks",
         "driver_calls",
+        "runtime_calls",
         "wording",
     },
     "devices": {"base", "kernel_classes"},

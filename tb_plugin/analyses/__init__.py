@@ -7,6 +7,7 @@ from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
 from tb_plugin.analyses.kernels import Kernels
+from tb_plugin.analyses.launches import Launches
 from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
@@ -27,6 +28,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Kernels(),
     Modules(),
     Stacks(),
+    Launches(),
     Memory(),
     Stated(),
     Distributed(),

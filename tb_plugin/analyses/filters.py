@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from tb_plugin.analyses.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
@@ -35,6 +37,8 @@ def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:
 
 
 def _operator(trace: TraceTable, text: str) -> Bool:
+    if not text:
+        return _flags(trace.operator, MISSING)
     if text == NO_OPERATOR:
         return _flags(trace.operator, MISSING) & _flags(trace.kind, *DEVICE_WORK)
     return ~_flags(trace.operator, MISSING) & _flags(trace.name[trace.operator], trace.strings.find(text))
@@ -62,6 +66,25 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
     return matches
 
 
+def _phase(trace: TraceTable, text: str) -> Bool:
+    made_by = callers(trace)
+    return _made(trace, made_by, made_by.phase, trace.strings.array, text)
+
+
+def _frame(trace: TraceTable, text: str) -> Bool:
+    made_by = callers(trace)
+    return _made(trace, made_by, made_by.frame, made_by.frames, text)
+
+
+def _made(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
+    """Runtime calls that this one made, for an empty text those of whom nobody is known; nothing else has a caller."""
+    flags = np.zeros(len(trace), np.bool_)
+    place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
+    if place != MISSING or not text:
+        flags[made_by.row] = who == place
+    return flags
+
+
 FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "name": _named,
     "module": _named,
@@ -73,6 +96,8 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "grid": _launch("grid"),
     "block": _launch("block"),
     "direction": _launch("direction"),
+    "caller_phase": _phase,
+    "caller_frame": _frame,
 }
 
 

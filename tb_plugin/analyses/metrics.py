@@ -136,7 +136,8 @@ SHARED = Metrics(
         {
             "host_self_ns": (
                 "Host self",
-                "Time on the host less the time of directly nested operators, modules and runtime calls.",
+                "Time on the host less the time of directly nested operators, modules and runtime calls. What it leaves out "
+                "of runtime calls stands in the view of them.",
             ),
             "host_total_ns": (
                 "Host total",

@@ -26,7 +26,7 @@ from tb_plugin.analyses.matrix_unit import matrix_units
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.no_operator import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analyses.selection import Selection, select_rows
-from tb_plugin.payloads import Payload, Sort, Table, View
+from tb_plugin.payloads import Figures, Payload, Sort, Table, View
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, MatrixUse, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -41,6 +41,20 @@ METRICS = SHARED.adding(
                 "Share of the operator's own kernel time that ran in kernels known (by name) to use matrix units.",
             ),
             "matrix_total_ratio": ("On matrix units, total", "The same over the kernels of nested operators as well."),
+            "runtime_ratio": (
+                "Runtime calls",
+                "Share of runtime and driver calls made directly by it in host self and them together.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "runtime_self_ns": (
+                "In runtime calls",
+                "Time on the host in runtime and driver calls made directly by it, which host self leaves out.",
+            ),
         },
     ),
     define(
@@ -77,6 +91,8 @@ class Calls:
     stack: Int32
     host_self_ns: Int64
     host_total_ns: Int64
+    runtime_self_ns: Int64
+    """Self time of the runtime calls whose innermost operator it is."""
     device_self_ns: Int64
     device_total_ns: Int64
     matrix_self_ns: Int64
@@ -99,6 +115,8 @@ class _Shown:
     device: bool
     units: str
     """What the matrix units of its devices are called, "" when they have none."""
+    runtime: bool
+    """Whether operators made runtime calls."""
 
 
 class Operators:
@@ -126,7 +144,8 @@ class Operators:
         selection = select_rows(trace, params.steps)
         calls = operator_calls(trace, selection)
         has_device = bool(calls.device_self_ns.any() or calls.no_operator_ns)
-        shown = _Shown(has_device, matrix_units(trace, selection.of(trace, EventKind.KERNEL)))
+        units = matrix_units(trace, selection.of(trace, EventKind.KERNEL))
+        shown = _Shown(has_device, units, bool(calls.runtime_self_ns.any()))
         frames = {
             "operators": _by_name(trace, calls, shown),
             "operators_by_shape": _by_shape(trace, calls, shown),
@@ -141,6 +160,8 @@ class Operators:
         if calls.no_operator_ns:
             frames["no_operator"] = kernels_without(trace, calls.no_operator)
             payloads["no_operator"] = reason_breakdown(times, METRICS.metric("device_self_ns"))
+        if shown.runtime:
+            payloads["left_out"] = _left_out(calls)
         return Part(
             coverage=selection.coverage,
             facts=facts,
@@ -159,6 +180,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     rows = selection.of(trace, EventKind.OPERATOR)
     position = places_of(rows, len(trace))
     parent = position[trace.operator[rows]]
+    runtime = selection.of(trace, EventKind.RUNTIME)
     work = selection.of(trace, *DEVICE_WORK)
     owner = position[trace.operator[work]]
     kernel = trace.kind[work] == EventKind.KERNEL
@@ -180,6 +202,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         stack=stack,
         host_self_ns=trace.self_ns[rows],
         host_total_ns=trace.dur_ns[rows],
+        runtime_self_ns=sum_by(position[trace.operator[runtime]], trace.self_ns[runtime], len(rows)),
         device_self_ns=device_self,
         device_total_ns=forest.sums(device_self),
         matrix_self_ns=matrix_self,
@@ -285,8 +308,19 @@ def _by_stack(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
 
 def _columns(*names: str, shown: _Shown) -> list[str]:
     device = ["device_self_ns", "device_self_share", "device_total_ns"] if shown.device else []
+    runtime = ["runtime_self_ns", "runtime_ratio"] if shown.runtime else []
     matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if shown.units else []
-    return [*names, "calls", *device, "host_self_ns", "host_self_share", "host_total_ns", *matrix, "has_stack"]
+    return [
+        *names,
+        "calls",
+        *device,
+        "host_self_ns",
+        "host_self_share",
+        "host_total_ns",
+        *runtime,
+        *matrix,
+        "has_stack",
+    ]
 
 
 def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
@@ -301,10 +335,13 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
     def total_sum(values: Int64) -> Int64:
         return groups.sum(np.where(once, values[some], 0)) if values.any() else np.zeros(len(groups), np.int64)
 
+    host_self, runtime = self_sum(calls.host_self_ns), self_sum(calls.runtime_self_ns)
     data = {
         "calls": groups.count(),
-        "host_self_ns": self_sum(calls.host_self_ns),
+        "host_self_ns": host_self,
         "host_total_ns": total_sum(calls.host_total_ns),
+        "runtime_self_ns": runtime,
+        "runtime_ratio": ratio(runtime, host_self + runtime),
         "device_self_ns": self_sum(calls.device_self_ns),
         "device_total_ns": total_sum(calls.device_total_ns),
         "matrix_eligible": groups.any(calls.eligible[some]),
@@ -320,7 +357,7 @@ def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
     if not no_operator_ns:
         return table
     rest = {"name": NO_OPERATOR, "calls": 0, "device_self_ns": no_operator_ns, "device_total_ns": no_operator_ns}
-    rest |= {"outer_calls": 0, "host_self_ns": 0, "host_total_ns": 0, "has_stack": False}
+    rest |= {"outer_calls": 0, "host_self_ns": 0, "host_total_ns": 0, "runtime_self_ns": 0, "has_stack": False}
     row = pa.table({f.name: pa.array([rest.get(f.name)], f.type) for f in table.schema})
     return pa.concat_tables([table, row])
 
@@ -336,7 +373,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     table = _with_shares(table, "device_self_ns", "host_self_ns")
     first = "device_self_ns" if shown.device else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in row_key)]
-    hidden = ("matrix_eligible", "matrix_total_ratio", "has_stack")
+    hidden = ("runtime_self_ns", "matrix_eligible", "matrix_total_ratio", "has_stack")
     share = tuple(key for key in keys if key in ("device_self_ns", "host_self_ns"))
     units = shown.units
     titles = {
@@ -353,6 +390,13 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
         name_column="name",
         sort=Sort(first, True),
     )
+
+
+def _left_out(calls: Calls) -> Figures:
+    """What Host self of all operators leaves out of runtime calls."""
+    runtime, own = int(calls.runtime_self_ns.sum()), int(calls.host_self_ns.sum())
+    figures = [METRICS.figure("runtime_self_ns", runtime), METRICS.figure("runtime_ratio", runtime / (runtime + own))]
+    return Figures("left_out", "Host self leaves out", "", figures)
 
 
 def _donuts(frame: Frame, has_device: bool) -> dict[str, Payload]:

@@ -27,7 +27,18 @@ SAMPLES = ROOT / "samples"
 V100 = ROOT.parent / "shared" / "data" / "kineto"
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 STATIC = ROOT / "tb_plugin" / "static" / "index.html"
-VIEWS = ("overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "distributed", "diff")
+VIEWS = (
+    "overview",
+    "timeline",
+    "operators",
+    "kernels",
+    "modules",
+    "stacks",
+    "launches",
+    "memory",
+    "distributed",
+    "diff",
+)
 PLUGIN = "torch_trace"
 PAGE = f"data/plugin/{PLUGIN}/index.html"
 PATIENCE_MS = 60_000

@@ -33,6 +33,8 @@ def in_sight(frame: Frame) -> bool:
         ("operators", "operators_by_shape", ["name", "input_shape", "kind=operator"]),
         ("kernels", "", ["name"]),
         ("kernels", "copies", ["name", "kind"]),
+        ("launches", "runtime_calls", ["name", "kind=runtime"]),
+        ("launches", "runtime_calls_by_caller", ["name", "operator", "caller_phase", "caller_frame", "kind=runtime"]),
     ],
 )
 def test_a_row_to_the_timeline_and_back(open_tab: Open, view: str, group: str, where: list[str]) -> None:

@@ -12,6 +12,7 @@ from tests import synthetic
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy, assert_shows
 from tests.browser.harness import SAMPLES, V100, VIEWS, tensorboard
+from tests.builders import kernel, trace
 from tests.depth import sampled
 
 PROFILES = {
@@ -82,11 +83,42 @@ def test_no_serious_finding_of_axe_by_day_and_by_night(open_tab: Open, view: str
     assert tab.axe() == []
 
 
-def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, tmp_path: Path) -> None:
-    """17 ranks of 18: too many for bars. The finding names the planted straggler and says what a missing rank means."""
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory with a job of 18 ranks of which one is missing, and a process that drives eight devices."""
+    folder = tmp_path_factory.mktemp("crowd")
     config = synthetic.Config(steps=2, ranks=18, layers=1, slow_rank=4, slow_factor=1.6, absent_ranks=(9,), seed=1)
-    synthetic.write(synthetic.generate(config), tmp_path / "many")
-    tab = open_tab(tmp_path, size=(1000, 700))
+    synthetic.write(synthetic.generate(config), folder / "many")
+    builder = trace().step(1, 0, 1000)
+    for number in range(8):
+        builder.op("a", 10 + 100 * number, 50).launches(kernel("k", 40, device=number), dur=30).device(number)
+    (folder / "eight").mkdir()
+    (folder / "eight" / "worker0.pt.trace.json").write_bytes(builder.bytes())
+    return folder
+
+
+def test_eight_devices_stand_side_by_side(open_tab: Open, crowd: Path) -> None:
+    tab = open_tab(crowd)
+    frame = tab.open(run="eight", view="overview")
+    assert_healthy(frame)
+    cards = [card.bounding_box() for card in frame.get_by_test_id("devices").locator("section").all()]
+    assert len(cards) == 8 and len({card["y"] for card in cards if card}) == 2
+    assert tab.overflow() <= 0
+    box = frame.get_by_test_id("chart").first.bounding_box()
+    assert box is not None
+    # The only bar is 1 ms high on an axis of 1.2 ms, between the margins of the plot; its runtime part begins at 0.35 ms.
+    x, foot, height = box["x"] + (box["width"] + 58 - 14) / 2, box["y"] + box["height"] - 42, box["height"] - 42 - 26
+    tab.page.mouse.click(x, foot - height * 0.2 / 1.2)
+    tab.settle()
+    assert (tab.state()["view"], tab.state()["steps"]) == ("overview", "1")
+    tab.page.mouse.click(x, foot - height * 0.5 / 1.2)
+    tab.settle()
+    assert (tab.state()["view"], tab.state()["steps"]) == ("launches", "1")
+
+
+def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, crowd: Path) -> None:
+    """17 ranks of 18: too many for bars. The finding names the planted straggler and says what a missing rank means."""
+    tab = open_tab(crowd, size=(1000, 700))
     frame = tab.open(run="many", view="distributed")
     assert_healthy(frame)
     maps = frame.locator("[data-testid=heat]")
@@ -101,9 +133,17 @@ def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, tmp_path: Pa
     assert "rank4 arrives last at 100.0 % of its collectives" in text
     assert "17 of 18 ranks are here" in text and "Synchronizing, at least" in text
     assert tab.overflow() <= 0
+    tab.set_dark()
+    assert tab.axe() == []
     frame.get_by_text("Bars").first.click()
     assert maps.count() == 2
     assert tab.axe() == []
+
+
+def test_a_view_that_every_object_has_is_none(open_tab: Open) -> None:
+    frame = open_tab().open(run="synthetic_gpu", view="__proto__")
+    assert frame.locator("h1").inner_text() == "Overview"
+    assert_healthy(frame)
 
 
 def test_dark_mode_follows_tensorboard(open_tab: Open) -> None:

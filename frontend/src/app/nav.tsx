@@ -22,7 +22,11 @@ export function Nav({ views, active, onActive }: { views: readonly ViewInfo[]; a
     <nav className={css.nav} aria-label="Views">
       {groupsOf(views).map(([group, members]) => (
         <Fragment key={group}>
-          {group && <h2 className={css.group}>{group}</h2>}
+          {group && (
+            <h2 className={css.group}>
+              <span>{group}</span>
+            </h2>
+          )}
           {members.map((view) =>
             view.available ? (
               <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className={css.tip}>

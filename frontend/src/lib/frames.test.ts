@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { canOpen, DEFAULT_EDITOR, editorUrl, parseFrame, parseStack } from './frames'
+import { canOpen, DEFAULT_EDITOR, editorUrl, parseFrame, parseStack, shortFrame } from './frames'
 
 it('reads frames', () => {
   const stack = parseStack('train.py(12): step;/opt/my lib/nn.py(7): forward\n<built-in method mm>')
@@ -20,4 +20,15 @@ it('builds editor addresses', () => {
   )
   expect(editorUrl('javascript:alert({line})', parseFrame('/a/b.py(3): f'))).toBeNull()
   expect(editorUrl(DEFAULT_EDITOR, parseFrame('<frozen>(3): f'))).toBeNull()
+})
+
+it('leaves the folder of installed packages out', () => {
+  expect(shortFrame('/opt/py/lib/python3.7/site-packages/torch/optim/sgd.py(7): step')).toBe(
+    'torch/optim/sgd.py(7): step',
+  )
+  expect(shortFrame('C:\\py\\site-packages\\torch\\x.py(7): f')).toBe('torch\\x.py(7): f')
+  expect(shortFrame('/home/me/train.py(7): site-packages/')).toBe('/home/me/train.py(7): site-packages/')
+  expect(shortFrame('train.py(7): step')).toBe('train.py(7): step')
+  expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 20)).toBe('torch/sgd.py(7): a/b')
+  expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 3)).toBe('sgd.py(7): a/b')
 })

@@ -21,6 +21,14 @@ export function parseStack(stack: string): CodeFrame[] {
     .map(parseFrame)
 }
 
+/** A frame without the folder that packages are installed in, and without as many others as a text of `length` has no room for. */
+export function shortFrame(text: string, length = Number.POSITIVE_INFINITY): string {
+  let short = text.replace(/^[^(]*[\\/](?:site|dist)-packages[\\/]/, '')
+  const outermost = /^[^(\\/]*[\\/]/
+  while (short.length > length && outermost.test(short)) short = short.replace(outermost, '')
+  return short
+}
+
 /** A path that an editor can open: frames of the interpreter itself (`<built-in ...>`) cannot. */
 export const canOpen = (frame: CodeFrame) => frame.path !== null && frame.line !== null && !frame.path.startsWith('<')
 

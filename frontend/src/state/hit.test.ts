@@ -53,5 +53,6 @@ it('knows the table of an event by its kind', () => {
     row: 'Memcpy\u001ememcpy',
   })
   expect(tableOf('nn.Module: Linear_0', 'module')?.state).toMatchObject({ form: 'table', row: 'Linear_0' })
-  expect(tableOf('cudaLaunchKernel', 'runtime')).toBeNull()
+  expect(tableOf('cudaLaunchKernel', 'runtime')).toMatchObject({ view: 'launches', state: { row: 'cudaLaunchKernel' } })
+  expect(tableOf('f.py(1): f', 'python')).toBeNull()
 })

@@ -3,7 +3,18 @@ import { rowId } from '../lib/pages'
 import { joinList, splitList, type Values } from './hash'
 
 /** Columns that the events view filters by. */
-const COLUMNS = ['name', 'kind', 'operator', 'input_shape', 'module', 'grid', 'block', 'category']
+const COLUMNS = [
+  'name',
+  'kind',
+  'operator',
+  'input_shape',
+  'module',
+  'grid',
+  'block',
+  'category',
+  'caller_phase',
+  'caller_frame',
+]
 const BEGIN = new RegExp(`^(?:${COLUMNS.join('|')}):`)
 
 /** Filters, `column:value` each, as one value of the URL. */
@@ -51,6 +62,7 @@ export function tableOf(name: string, kind: string): { view: string; label: stri
       label: 'copies',
       state: { group: 'copies', where, row: rowId({ name, kind }, ['name', 'kind']) },
     }
+  if (kind === 'runtime') return { view: 'launches', label: 'runtime calls', state: { where, row: name } }
   if (kind !== 'module') return null
   const module = name.replace(/^(nn\.Module: |\[pl\]\[module\])/, '')
   const state = { form: 'table', where: joinList([`module:${module}`]), row: module }

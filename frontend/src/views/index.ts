@@ -4,6 +4,7 @@ import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { Fallback } from './fallback'
 import { Kernels } from './kernels'
+import { Launches } from './launches'
 import { Memory } from './memory'
 import { Modules } from './modules'
 import { Operators } from './operators'
@@ -19,9 +20,11 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   kernels: Kernels,
   modules: Modules,
   stacks: Stacks,
+  launches: Launches,
   memory: Memory,
   distributed: Distributed,
   diff: Diff,
 }
 
-export const viewOf = (id: string): ComponentType<ViewProps> => VIEWS[id] ?? Fallback
+/** An id comes from the address: it may name what every object has. */
+export const viewOf = (id: string): ComponentType<ViewProps> => (Object.hasOwn(VIEWS, id) ? VIEWS[id] : Fallback)

@@ -1,7 +1,8 @@
 // Operators: the top ten as donuts, all of them as a table, one of them in every detail.
 import type { View } from '../api/payloads'
 import { useView } from '../state/data'
-import { Bones } from '../widgets/basics'
+import { openView } from '../state/route'
+import { Bones, Value } from '../widgets/basics'
 import { Donuts } from './parts/donuts'
 import { ViewFrame } from './parts/frame'
 import { NO_OPERATOR, NoOperator } from './parts/noOperator'
@@ -9,6 +10,7 @@ import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import textCss from '../widgets/text.module.css'
 import frameCss from './parts/frame.module.css'
 
 const GROUPS: Group[] = [
@@ -27,7 +29,12 @@ export function Operators({ base }: ViewProps) {
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={200} />} steps={String(base.steps ?? '')}>
-        {(view) => <Donuts payloads={donutsOf(view)} />}
+        {(view) => (
+          <>
+            <Donuts payloads={donutsOf(view)} />
+            <LeftOut view={view} />
+          </>
+        )}
       </ViewFrame>
       {(resource.data || !resource.problem) && (
         <TableSection
@@ -51,5 +58,20 @@ export function Operators({ base }: ViewProps) {
         />
       )}
     </div>
+  )
+}
+
+/** Host self is less than the host spent: what it leaves out, and where that is. */
+function LeftOut({ view }: { view: View }) {
+  const [time, ratio] = pick(view, 'left_out', 'figures')?.figures ?? []
+  if (!time || !ratio) return null
+  return (
+    <p className={textCss.none} data-testid="left-out">
+      Host self leaves out <Value value={time.value} unit={time.metric.unit} /> (
+      <Value value={ratio.value} unit={ratio.metric.unit} /> of the operators' own time) in runtime calls.{' '}
+      <button type="button" className={textCss.link} onClick={() => openView('launches')}>
+        Show runtime calls
+      </button>
+    </p>
   )
 }

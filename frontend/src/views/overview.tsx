@@ -1,7 +1,7 @@
 // Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
 import { SegmentedControl } from '@mantine/core'
-import { useMemo, useState } from 'react'
-import type { Breakdown, Figures, Link, Notices, Series, Severity, View } from '../api/payloads'
+import { type CSSProperties, useMemo, useState } from 'react'
+import type { Breakdown, Figures, Link, Notices, Series, Severity, Slice, View } from '../api/payloads'
 import { parseSteps } from '../lib/steps'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
@@ -18,6 +18,7 @@ import { pick } from './parts/pick'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
+import css from './overview.module.css'
 
 const KNOWN = new Set([
   'headline',
@@ -30,6 +31,12 @@ const KNOWN = new Set([
   'configuration',
   'data_quality',
 ])
+
+/** Cards of so many devices stand one below another; those of more have rows of their own, side by side. */
+const BESIDE = 2
+
+/** The least width of a card in a row of them. */
+const width = (pixels: number) => ({ '--tt-card': `${pixels}px` }) as CSSProperties
 
 const bones = (
   <div className={layoutCss.grid}>
@@ -73,11 +80,12 @@ function Page({ view, whole }: { view: View; whole: View }) {
   const devices = names.flatMap((name) =>
     name.startsWith('device_') && !name.startsWith('device_time') ? (pick(view, name, 'figures') ?? []) : [],
   )
+  const many = devices.length > BESIDE
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
   return (
     <div className={layoutCss.grid}>
       {headline && <Answer headline={headline} costs={costs} advice={advice} />}
-      {steps && <StepsCard series={steps} wide={!average} />}
+      {steps && <StepsCard series={steps} wide={!average} calls={callsOf(average)} />}
       {average && <AverageCard payload={average} outside={outside} recorded={every !== null} wide={!steps} />}
       <div className={`${layoutCss.span8} ${layoutCss.column}`}>
         {advice && (
@@ -93,11 +101,23 @@ function Page({ view, whole }: { view: View; whole: View }) {
             />
           </Card>
         )}
-        {times.map((payload) => (
-          <TimeCard key={payload.name} payload={payload} />
-        ))}
+        {!many && times.map((payload) => <TimeCard key={payload.name} payload={payload} />)}
       </div>
-      <SideCards cards={[...devices, ...about]} />
+      <SideCards cards={many ? about : [...devices, ...about]} />
+      {many && (
+        <>
+          <div className={`${layoutCss.span12} ${css.cards}`} style={width(400)}>
+            {times.map((payload) => (
+              <TimeCard key={payload.name} payload={payload} />
+            ))}
+          </div>
+          <div className={`${layoutCss.span12} ${css.cards}`} style={width(250)} data-testid="devices">
+            {devices.map((device) => (
+              <DeviceCard key={device.name} device={device} />
+            ))}
+          </div>
+        </>
+      )}
       {rest.map((name) => (
         <div key={name} className={layoutCss.span12}>
           <PayloadCard payload={view.payloads[name]} onLink={followLink} />
@@ -137,18 +157,27 @@ const LinkButton = ({ link }: { link: Link }) => (
   </button>
 )
 
-function StepsCard({ series, wide }: { series: Series; wide: boolean }) {
+/** Where the calls behind the runtime part of a step stand; null where there are none. */
+const callsOf = (average: Breakdown | null) =>
+  average?.parts.find((part) => part.link?.view === 'launches' && part.value > 0) ?? null
+
+function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; calls: Slice | null }) {
   const route = useRoute()
   const [form, setForm] = useState('chart')
   const selected = useMemo(() => new Set((route.steps ?? '').split(',').filter(Boolean)), [route.steps])
   const choose = (label: string) => setRoute({ steps: selected.has(label) && selected.size === 1 ? '' : label }, true)
-  const atIndex = (x: string) => choose(String(series.x[Number(x)] ?? x))
+  const atIndex = (x: string, category: string | null) => {
+    const label = String(series.x[Number(x)] ?? x)
+    if (calls?.link && category === calls.category) followLink({ ...calls.link, params: { steps: label } })
+    else choose(label)
+  }
+  const bars = calls ? `click a step, or ${calls.metric.title} for calls` : 'click a bar to choose its step'
   const lit = useMemo(() => parseSteps(route.steps ?? '', series.x.map(String)), [route.steps, series])
   return (
     <Card
       className={wide ? layoutCss.span12 : layoutCss.span8}
       title={series.title}
-      subtitle={[series.subtitle, 'click a bar to choose its step'].filter(Boolean).join(' · ')}
+      subtitle={[series.subtitle, bars].filter(Boolean).join(' · ')}
       actions={
         <SegmentedControl
           size="xs"
@@ -190,14 +219,18 @@ function AverageCard(props: { payload: Breakdown; outside: Figures | null; recor
   )
 }
 
+const DeviceCard = ({ device }: { device: Figures }) => (
+  <Card title={device.title} subtitle={device.subtitle}>
+    <FigureList figures={device.figures} />
+  </Card>
+)
+
 function SideCards({ cards }: { cards: Figures[] }) {
   if (cards.length === 0) return null
   return (
     <div className={`${layoutCss.span4} ${layoutCss.column}`}>
       {cards.map((card) => (
-        <Card key={card.name} title={card.title} subtitle={card.subtitle}>
-          <FigureList figures={card.figures} />
-        </Card>
+        <DeviceCard key={card.name} device={card} />
       ))}
     </div>
   )

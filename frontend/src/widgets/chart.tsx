@@ -3,7 +3,7 @@ import { type ReactNode, useMemo, useRef } from 'react'
 import type { Series } from '../api/payloads'
 import { formatNumber } from '../lib/format'
 import { useTheme, Value } from './basics'
-import { chartOption, chartScale, totalsOf, xLabels } from './chartOption'
+import { chartOption, chartScale, partAt, totalsOf, xLabels } from './chartOption'
 import { PlotFrame, usePlot } from './plot'
 import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
@@ -14,12 +14,15 @@ export function Chart(props: {
   height: number | string
   selected?: ReadonlySet<string>
   compact?: boolean
-  onBar?: (x: string) => void
+  /** The x of a bar that was clicked, and the category of the part of it that was hit. */
+  onBar?: (x: string, category: string | null) => void
 }) {
   const { series, height, selected, compact = false, onBar } = props
   const theme = useTheme()
   const handler = useRef(onBar)
   handler.current = onBar
+  const seriesNow = useRef(series)
+  seriesNow.current = series
   const option = useMemo(
     () => chartOption(series, { theme, selected: selected ?? new Set(), compact }),
     [series, theme, selected, compact],
@@ -31,7 +34,9 @@ export function Chart(props: {
       if (!handler.current || event.offsetY > node.clientHeight - 20) return
       const at = instance.convertFromPixel({ xAxisIndex: 0 }, event.offsetX)
       const inside = instance.containPixel({ gridIndex: 0 }, point) || event.offsetY > node.clientHeight - 44
-      if (inside && typeof at === 'number') handler.current(String(at))
+      if (!inside || typeof at !== 'number') return
+      const value = instance.convertFromPixel({ yAxisIndex: 0 }, event.offsetY)
+      handler.current(String(at), typeof value === 'number' ? partAt(seriesNow.current, at, value) : null)
     })
   })
 

@@ -112,6 +112,17 @@ export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index
   }
 }
 
+/** The category whose part of a stacked bar holds a value on the y axis; null beside the bar. */
+export function partAt(series: Series, index: number, value: number): string | null {
+  let reach = 0
+  if (series.style !== 'stacked_bars' || value < 0) return null
+  for (const line of series.lines) {
+    reach += line.values[index] ?? 0
+    if (value < reach) return line.category
+  }
+  return null
+}
+
 /** The hover table of one x: every part, largest first as stacked, and the total. */
 export function tooltipNode(series: Series, index: number, scale: Scale): HTMLElement {
   const { labels, scale: xScale } = xLabels(series)

@@ -56,6 +56,7 @@ const NAV: Record<string, string> = {
   kernels: 'M7 7h10v10H7zM3.5 9.5H7M3.5 14.5H7M17 9.5h3.5M17 14.5h3.5M9.5 3.5V7M14.5 3.5V7M9.5 17v3.5M14.5 17v3.5',
   modules: 'M12 4l9 4.5-9 4.5-9-4.5zM3 13l9 4.5 9-4.5',
   stacks: 'M3 4h18v4H3zM3 10h11v4H3zM16 10h5v4h-5zM3 16h6v4H3z',
+  launches: 'M3 7h7v10H3zM10 12h8M15 8.5l4 3.5-4 3.5M21 6v12',
   memory: 'M4 18V9l4 4 4-7 4 6 4-4v10z',
   distributed: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
   diff: 'M7 4v16M4 17l3 3 3-3M17 20V4M14 7l3-3 3 3',

@@ -34,6 +34,8 @@ export interface DataTableProps {
   /** Keys of shown columns; null = as the server says. */
   shown: readonly string[] | null
   nameStyle?: NameStyle
+  /** Pixels that a column of texts begins with at most: fewer where many stand side by side. */
+  widest?: number
   /** The open row, by its key values. */
   open?: string
   /** A row was clicked: it is to be opened, with its `detail` below it if there is one. */
@@ -102,12 +104,15 @@ export function DataTable(props: DataTableProps) {
 
 function Grid(props: DataTableProps & { table: Table }) {
   const { table: data, pages, query, onSort, shown, open, onOpen, onPoint, detail, nameStyle = 'plain', label } = props
+  const { widest = 340 } = props
   const scroller = useRef<HTMLDivElement>(null)
   const width = useWidth(scroller)
   const scales = useScales(pages)
   const columns = useMemo(() => orderedColumns(data), [data])
   // From the first rows alone: columns must not move while one scrolls or searches.
-  const [starts] = useState(() => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows)])))
+  const [starts] = useState(
+    () => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows, widest)])),
+  )
   const visible = columns.filter((column) => column.metric.key === data.name_column || isShown(column, shown))
   const others = visible
     .filter((column) => column.metric.key !== data.name_column)

@@ -1,6 +1,7 @@
 // Cells and headers of the big table.
 import type { Column, Scalar } from '../api/payloads'
 import { exact, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
+import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { trendClass } from './basics'
@@ -12,15 +13,15 @@ export type NameStyle = 'plain' | 'kernel'
 
 const MONO_PX = 7.3
 
-/** A starting width: numbers as wide as their header needs, texts as wide as what they hold. */
-export function startWidth(column: Column, rows: readonly Row[]): number {
+/** A starting width: numbers as wide as their header needs, texts as wide as what they hold, but no wider than `widest`. */
+export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
   const { unit, title, key } = column.metric
   if (key === 'presence') return 64
   if (unit === 'code' || unit === 'text') {
     const longest = rows
       .slice(0, 100)
       .reduce((most, row) => Math.max(most, String(row[key] ?? '').length), title.length)
-    return Math.max(100, Math.min(340, longest * 7.5 + 24))
+    return Math.max(100, Math.min(widest, longest * 7.5 + 24))
   }
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
@@ -75,9 +76,11 @@ export function CellText(props: {
     const text = format(value, unit)
     if (column.metric.key === 'presence') return <Presence presence={text} />
     if (unit !== 'code') return <span title={text + reasonOf(row, column.metric.key)}>{text}</span>
+    const room = Math.max(6, Math.floor((width - 18) / MONO_PX))
+    const short = column.metric.key === 'caller_frame' ? shortFrame(text, room) : text
     return (
       <span className={textCss.mono} title={text}>
-        {shortenMiddle(text, Math.max(6, Math.floor((width - 18) / MONO_PX)))}
+        {shortenMiddle(short, room)}
       </span>
     )
   }

@@ -43,7 +43,7 @@ from tb_plugin.payloads import (
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
-EVIDENCE = {"kernel": "kernels", "memcpy": "kernels", "memset": "kernels", "cpu": "operators"}
+EVIDENCE = {"kernel": "kernels", "memcpy": "kernels", "memset": "kernels", "runtime": "launches", "cpu": "operators"}
 """View that shows what stands behind a category; the timeline for the others."""
 
 DEVICE_PARTS = (
@@ -205,12 +205,13 @@ def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
 
 def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     count = max(len(breakdown.total), 1)
+    views = EVIDENCE if breakdown.parts["runtime"].any() else {**EVIDENCE, "runtime": "timeline"}
     parts = [
         Slice(
             metric=METRICS.metric(f"{c}_ns", window="mean of the steps"),
             category=c,
             value=int(breakdown.parts[c].sum()) / count,
-            link=Link(EVIDENCE.get(c, "timeline"), {}, "Show evidence"),
+            link=Link(views.get(c, "timeline"), {}, "Show evidence"),
         )
         for c in _categories(breakdown, has_device)
     ]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
+from tb_plugin.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -60,7 +61,7 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     memcpy, memset = when(kind == EventKind.MEMCPY), when(kind == EventKind.MEMSET)
     kernels = join(compute, communication)
     but_set = join(kernels, memcpy)
-    busy = measure(join(but_set, memset))
+    busy = measure(device_busy(trace)[device])
     window = int(end.max() - start.min())
     return DeviceTime(
         window_ns=window,
@@ -105,9 +106,9 @@ def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
 
 
 def _work_of(trace: TraceTable, device: int) -> Int64:
-    # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
-    covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
-    return np.flatnonzero((trace.device == device) & of_kind(trace.kind, *DEVICE_WORK) & covered)
+    rows = covered_work(trace)
+    own: Int64 = rows[trace.device[rows] == device]
+    return own
 
 
 def without_operator(trace: TraceTable, rows: Int64) -> Int64:

@@ -7,7 +7,7 @@ busy with, or was it early, and the work waited on the device?
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,14 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.host import host_of
 from tb_plugin.analyses.timeline.lanes import lanes_of
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
-from tb_plugin.trace.intervals import Ranges, measure_within, union
+from tb_plugin.trace.intervals import Ranges, measure_within
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, of_kind
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import stable_order
 
@@ -172,7 +173,7 @@ class _Found:
     of_stream: Bool
     of_device: Bool
     streams: int
-    busy: dict[int, Ranges]
+    busy: Mapping[int, Ranges]
     """When each device worked on any stream."""
 
     def take(self, chosen: Int64 | Bool) -> _Found:
@@ -186,9 +187,7 @@ class _Found:
 @remembered
 def _every(trace: TraceTable) -> _Found:
     """All gaps of a trace: those of streams, and those of devices that are not gaps of a stream."""
-    # A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
-    covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
-    rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & covered)
+    rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
     track, start, end = trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]
     # The latest end so far on a stream: a running maximum of places, which later streams hold the higher ones of.
@@ -199,9 +198,9 @@ def _every(trace: TraceTable) -> _Found:
     at = np.flatnonzero((track[1:] == track[:-1]) & (start[1:] > reach[:-1])) + 1
     device = trace.device[rows]
     order = stable_order(device)
-    devices, first = np.unique(device[order], return_index=True)
+    _, first = np.unique(device[order], return_index=True)
     parts = np.split(order, first[1:]) if len(rows) else []
-    busy = {int(one): union(start[part], end[part]) for one, part in zip(devices, parts, strict=True)}
+    busy = device_busy(trace)
     begin, close, after = reach[at - 1], start[at], rows[at]
     of_device = np.zeros(len(begin), np.bool_)
     for ranges, part in zip(busy.values(), parts, strict=True):

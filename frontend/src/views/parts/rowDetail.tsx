@@ -1,9 +1,10 @@
 // An opened row: call stacks, how long its events take, and each of them with its way into the timeline.
 import { Button } from '@mantine/core'
-import { useMemo } from 'react'
+import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Column, Payload, Table } from '../../api/payloads'
 import { familyScales, isNumeric } from '../../lib/format'
+import { shortenMiddle } from '../../lib/names'
 import { type Row, rowId } from '../../lib/pages'
 import { useView } from '../../state/data'
 import { showHits, showInTimeline } from '../../state/links'
@@ -33,9 +34,13 @@ const EVENT_KEYS = new Set([
   'block',
   'direction',
   'category',
+  'caller_phase',
+  'caller_frame',
 ])
 const MOST_STACKS = 5
 const MOST_INSTANCES = 100
+/** Characters of a name in the list of events: the way to the timeline stays in sight. */
+const LONGEST = 26
 
 const whereOf = (row: Row, table: Table) =>
   table.row_key.filter((key) => EVENT_KEYS.has(key)).map((key) => `${key}:${row[key] ?? ''}`)
@@ -46,8 +51,10 @@ export function RowDetail(props: {
   base: Query
   stacks: boolean
   extra?: Record<string, string>
+  /** What a view adds, from the list of the events. */
+  more?: (instances: Table) => ReactNode
 }) {
-  const { row, table, base, stacks, extra } = props
+  const { row, table, base, stacks, extra, more } = props
   const where = useMemo(
     () => [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
     [row, table, extra],
@@ -78,6 +85,7 @@ export function RowDetail(props: {
       {!events.data && !events.problem && <Bones height={170} />}
       {events.data && <Distribution distribution={payloads.distribution} summary={payloads.summary} />}
       {payloads.instances?.kind === 'table' && <Instances table={payloads.instances} />}
+      {payloads.instances?.kind === 'table' && more?.(payloads.instances)}
       {stacks && <Stacks where={whereOf(row, table).filter((item) => /^(name|input_shape):/.test(item))} base={base} />}
     </div>
   )
@@ -97,7 +105,7 @@ function Distribution({ distribution, summary }: { distribution?: Payload; summa
   )
 }
 
-const firstNumber = (row: Row, keys: readonly string[]): number | null => {
+export const firstNumber = (row: Row, keys: readonly string[]): number | null => {
   for (const key of keys) if (typeof row[key] === 'number') return row[key]
   return null
 }
@@ -142,12 +150,18 @@ export function Instances({ table }: { table: Table }) {
               <tr key={i}>
                 {columns.map(({ metric }) => (
                   <td key={metric.key} className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
-                    <Value
-                      value={row[metric.key] ?? null}
-                      unit={metric.unit}
-                      scale={scales.get(metric.key)}
-                      bare={isNumeric(metric.unit)}
-                    />
+                    {metric.unit === 'code' && row[metric.key] ? (
+                      <span className={textCss.mono} title={String(row[metric.key])}>
+                        {shortenMiddle(String(row[metric.key]), LONGEST)}
+                      </span>
+                    ) : (
+                      <Value
+                        value={row[metric.key] ?? null}
+                        unit={metric.unit}
+                        scale={scales.get(metric.key)}
+                        bare={isNumeric(metric.unit)}
+                      />
+                    )}
                   </td>
                 ))}
                 <td>

@@ -25,6 +25,7 @@ export interface Group {
   /** Columns that its filters may name; absent = those of every group. */
   filters?: readonly string[]
   nameStyle?: NameStyle
+  widest?: number
 }
 
 export function queryOf(route: Values): TableQuery {
@@ -168,6 +169,7 @@ export function TableSection(props: {
         onSort={(key, descending) => setRoute({ sort: key, desc: descending ? '1' : '0' })}
         shown={shown}
         nameStyle={group.nameStyle ?? nameStyle}
+        widest={group.widest}
         open={route.row}
         onOpen={(row) => setRoute({ row })}
         detail={detail}
