@@ -29,6 +29,7 @@ TABLES = {
     "timeline": (),
     "operators": ("operators", "operators_by_shape", "stacks"),
     "kernels": ("kernels", "kernels_by_launch", "copies"),
+    "launches": ("runtime_calls", "runtime_calls_by_caller"),
     "modules": ("modules",),
     "memory": ("memory_operators", "memory_events", "memory_peak"),
     "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices"),
@@ -42,10 +43,29 @@ TABLES = {
     "stated": ("allocator_blocks", "allocator_totals"),
 }
 """Views and all their tables, as docs/http.md names them."""
-EVENT_KEYS = ("name", "kind", "operator", "input_shape", "module", "grid", "block", "category")
+EVENT_KEYS = (
+    "name",
+    "kind",
+    "operator",
+    "input_shape",
+    "module",
+    "grid",
+    "block",
+    "category",
+    "caller_phase",
+    "caller_frame",
+)
 """Columns by which an opened row asks for its events."""
 WITH_STACKS = ("operators", "operators_by_shape", "memory_operators")
-WITH_EVENTS = (*WITH_STACKS, "kernels", "kernels_by_launch", "copies", "modules")
+WITH_EVENTS = (
+    *WITH_STACKS,
+    "kernels",
+    "kernels_by_launch",
+    "copies",
+    "modules",
+    "runtime_calls",
+    "runtime_calls_by_caller",
+)
 """Tables whose rows show these when they are opened."""
 REPEATED = 3
 OPENED = 8
