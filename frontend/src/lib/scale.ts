@@ -21,9 +21,16 @@ export function multiples(start: number, end: number, step: number): number[] {
 
 export const clamp = (value: number, low: number, high: number) => Math.min(Math.max(value, low), Math.max(low, high))
 
+/** By decimals: making one costs more than using it, and a ruler is labelled anew in every frame. */
+const formats: Intl.NumberFormat[] = []
+
 /** Time of a tick, with as many decimals as the step needs. */
 export function tickLabel(ns: number, step: number, span: number): string {
   const [factor, symbol] = span >= 2e9 ? [1e9, 's'] : span >= 2e6 ? [1e6, 'ms'] : span >= 2e3 ? [1e3, 'µs'] : [1, 'ns']
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / factor) - 1e-9))
-  return `${(ns / factor).toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} ${symbol}`
+  formats[decimals] ??= new Intl.NumberFormat('en-US', {
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  })
+  return `${formats[decimals].format(ns / factor)} ${symbol}`
 }

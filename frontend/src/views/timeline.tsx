@@ -37,6 +37,7 @@ import css from './timeline.module.css'
 
 /** Names or modules in the key of colours, as far as there is room. */
 const KEY = 8
+const NO_LEGEND: readonly LegendEntry[] = []
 /** Pixels that what is found takes in the search field. */
 const FOUND_WIDTH = 190
 /** The keys of the page around ours are for the timeline as well: it has the focus until somebody clicks. */
@@ -110,9 +111,12 @@ function Page(props: {
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const prefs = usePrefs()
   const [note, setNote] = useState<number | null>(null)
-  const [legend, setLegend] = useState<readonly LegendEntry[]>([])
+  const [legend, setLegend] = useState(NO_LEGEND)
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
-  useEffect(() => setLegend(handle.current?.legend(KEY) ?? []), [view, colors, busy, tracks, text])
+  useEffect(
+    () => setLegend((colors !== 'kind' && handle.current?.legend(KEY)) || NO_LEGEND),
+    [view, colors, busy, tracks, text],
+  )
   // A link may name an event and no window.
   const anywhere = route.start_ns === undefined
   useEffect(() => {
