@@ -73,7 +73,7 @@ def test_choice(capsys, logs):
 def test_view_and_steps(capsys, logs):
     _, document = report(capsys, logs / "a", "--view", "operators", "--steps", "5")
     (profile,) = document["profiles"]
-    assert set(profile["tables"]) <= {"operators", "operators_by_shape", "stacks"}
+    assert set(profile["tables"]) <= {"operators", "operators_outermost", "operators_by_shape", "stacks"}
     assert [row["name"] for row in profile["tables"]["operators"]] == ["aten::mm"]
 
 
