@@ -24,6 +24,8 @@ SHARED = {
     "readers": {"base", "chrome", "foreign"},
     "analyses": {
         "allocator",
+        "annotations",
+        "backward",
         "base",
         "communication",
         "matrix_unit",
