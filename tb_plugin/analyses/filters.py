@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.annotations import calls_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
@@ -75,13 +77,17 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 }
 
 
-def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...]) -> Bool:
-    """Returns which of the chosen rows all filters (key, text) keep. Raises BadRequest for an unknown filter or kind."""
+def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
+    """Returns which of the chosen rows all filters (key, text) keep; ``pattern`` is what names of one phase may differ in.
+
+    Raises BadRequest for an unknown filter, kind or phase.
+    """
+    filters = {**FILTERS, "phase": partial(calls_of, pattern=pattern)}
     chosen = rows.copy()
     for key, text in where:
-        if key not in FILTERS:
-            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(FILTERS)}.")
-        chosen &= FILTERS[key](trace, text)
+        if key not in filters:
+            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(filters)}.")
+        chosen &= filters[key](trace, text)
     return chosen
 
 

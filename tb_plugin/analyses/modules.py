@@ -14,7 +14,7 @@ from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scop
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, cut, group, outermost_of, preorder, sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import module_label
-from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.analyses.selection import Selection, launched_by, select_rows
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -86,7 +86,7 @@ class Modules:
     id = "modules"
     title = "Modules"
     model = TraceTable
-    traits = Traits("Work", tables=("modules",))
+    traits = Traits("Work", whole="", tables=("modules",))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -98,11 +98,11 @@ class Modules:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps: nothing else matters."""
-        return (params.steps,)
+        return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the tree and the table over all places. Raises BadRequest for unknown steps."""
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         calls = module_calls(trace, selection)
         keys = _columns(calls)
         tree, frame = _tree(trace, calls, keys), _totals(trace, calls, keys)
@@ -129,8 +129,7 @@ def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
         return innermost(trace.track[rows], trace.start_ns[rows], end, nesting.parent, track, time)
 
     work = selection.of(trace, *DEVICE_WORK)
-    # Work stands where its launch does; without a recorded launch, where the operator named by its external id does.
-    source = np.where(trace.launch[work] != MISSING, trace.launch[work], trace.operator[work])
+    source = launched_by(trace, work)
     placed = source != MISSING
     work, source = work[placed], source[placed]
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analyses.annotations import Calls, Phases, phases_of
+from tb_plugin.analyses.annotations import COUNTERS, Calls, Phases, phases_of
 from tb_plugin.analyses.backward import backward_roots, forward_behind, forward_operators
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.communication import communicates
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, cut, group, outermost_of, preorder, ratio
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, STEP, define
-from tb_plugin.analyses.selection import Selection, chosen_steps, select_rows
-from tb_plugin.payloads import Line, Metric, Payload, Scalar, Series, Sort, Table, Tree, View
+from tb_plugin.analyses.selection import Selection, chosen_steps, launched_by, select_rows
+from tb_plugin.payloads import Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, Tree, View
 from tb_plugin.trace.intervals import Ranges, covered_before, measure_by, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -31,12 +31,15 @@ METRICS = SHARED.adding(
                 "Annotation (record_function, a step, an optimizer, a server's range). Names that differ only in what the "
                 "pattern matches are one, with * in its place.",
             ),
+            "phase_pattern": ("Pattern", "What names of one phase may differ in, a regular expression (RE2)."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
+            "phase_names": ("Names", "Different names of annotations."),
+            "phases": ("Phases", "Names that differ only in what the pattern matches are one."),
             "phase_threads": ("Threads", "Host threads on which it was open: host times of several add up."),
         },
     ),
@@ -59,10 +62,13 @@ METRICS = SHARED.adding(
             ),
             "phase_communication_ns": (
                 "Communication",
-                "Of Device the time in which a collective runs; of process groups that work on the host the time in which they "
-                "do so while a call is open.",
+                "Of Device the time in which a collective runs; of process groups that work on the host (gloo, MPI, UCC) the "
+                "time in which they do so while a call is open.",
             ),
-            "phase_idle_ns": ("Idle inside", "While a call is open on the host, time in which no device does anything."),
+            "phase_idle_ns": (
+                "Idle inside",
+                "While a call is open on the host, time in which no device does anything.",
+            ),
         },
     ),
     define(
@@ -151,7 +157,7 @@ class PhasesAnalysis:
     id = "phases"
     title = "Phases"
     model = TraceTable
-    traits = Traits("Time", tables=("phases", "phase_steps"))
+    traits = Traits("Time", whole="", tables=("phases", "phase_steps"))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -162,18 +168,18 @@ class PhasesAnalysis:
         return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps and the pattern."""
-        return (params.steps, params.get("pattern"))
+        """Returns the chosen steps, the phase and the pattern."""
+        return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the tree, the table and the bars. Raises BadRequest for unknown steps and a pattern that is none."""
-        selection = select_rows(trace, params.steps)
-        found = phase_calls(trace, selection, params.get("pattern"))
+        selection = select_rows(trace, *params.chosen)
+        found = phase_calls(trace, selection, params.pattern)
         keys = _columns(found)
         by_step = _by_step(trace, found, chosen_steps(trace, params.steps))
         frames = {"phases": _table(found, keys), "phase_steps": _steps_table(found, by_step)}
         shown = frames["phases"].data["phase"].slice(0, PHASES_DRAWN).to_pylist()
-        payloads: dict[str, Payload] = {"tree": _tree(found, keys)}
+        payloads: dict[str, Payload] = {"names": _names(trace, found, params), "tree": _tree(found, keys)}
         payloads |= {key.removesuffix("_ns"): _bars(found, by_step, shown, key) for key in by_step.times}
         return Part(
             coverage=selection.coverage,
@@ -193,8 +199,6 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
     phases = phases_of(trace, pattern)
     calls = Calls(trace, selection.of(trace, EventKind.ANNOTATION))
     work = selection.of(trace, *DEVICE_WORK)
-    # Work stands where its launch does; without a recorded launch, where the operator named by its external id does.
-    source = np.where(trace.launch[work] != MISSING, trace.launch[work], trace.operator[work])
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     forward = forward_operators(trace, operators)
     roots = backward_roots(trace, operators, forward)
@@ -206,7 +210,7 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
         calls=calls,
         of=phases.of[trace.name[calls.row]],
         phases=phases,
-        device=_placed(trace, calls, work, source),
+        device=_placed(trace, calls, work, launched_by(trace, work)),
         backward=_placed(trace, calls, work, forward_behind(forward, trace.operator[work])),
         collective=trace.is_collective[work],
         roots=_placed(trace, calls, roots, forward[roots]),
@@ -224,6 +228,16 @@ def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np
     at[known] = trace.start_ns[source[known]]
     device = trace.device[rows].astype(np.int64)
     return _Work(trace.start_ns[rows], trace.end_ns[rows], device, at, call, known[item])
+
+
+def _names(trace: TraceTable, found: PhaseCalls, params: Params) -> Figures:
+    """How names became phases."""
+    figures: dict[str, Scalar] = {
+        "phase_pattern": params.pattern or COUNTERS,
+        "phase_names": len(np.unique(trace.name[found.calls.row])),
+        "phases": len(np.unique(found.of)),
+    }
+    return Figures("names", "Names", "", [METRICS.figure(key, value) for key, value in figures.items()])
 
 
 def _columns(found: PhaseCalls) -> list[str]:
@@ -322,7 +336,7 @@ def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
     sent: list[dict[str, Scalar]] = [
         {"phase": names[node], **{key: values[node] for key, values in numbers.items()}} for node in order
     ]
-    widths = [key for key in ("phase_device_ns", "host_total_ns") if key in keys]
+    widths: list[str] = [key for key in ("phase_device_ns", "host_total_ns") if key in keys]
     columns = METRICS.columns(*keys, hidden=_hidden(found, nodes))
     return Tree("tree", "Phase tree", columns, sent_above, sent, "phase", widths, len(nodes))
 

@@ -117,7 +117,7 @@ class Stacks:
     id = "stacks"
     title = "Stacks"
     model = TraceTable
-    traits = Traits("Time", "picture")
+    traits = Traits("Time", "picture", whole="")
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -129,12 +129,12 @@ class Stacks:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, frames, time and thread."""
-        return (params.steps, *(params.get(key) for key in ("of", "weight", "thread", "order")))
+        return (*params.chosen, *(params.get(key) for key in ("of", "weight", "thread", "order")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the places and the threads. Raises BadRequest for an unknown choice, thread or step."""
         choice = choice_of(params)
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
         tree = _tree(merged(trace, selection, choice, most=NODES_SENT), choice, has_device)
         return Part(

@@ -25,7 +25,7 @@ class TimelineAnalysis:
     id = "timeline"
     title = "Timeline"
     model = TraceTable
-    traits = Traits("Time", "picture", kept=True)
+    traits = Traits("Time", "picture", kept=True, whole="It draws everything that was recorded.")
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
