@@ -82,7 +82,7 @@ def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], 
 
     Raises BadRequest for an unknown filter, kind or phase.
     """
-    filters = {**FILTERS, "phase": partial(calls_of, pattern=pattern)}
+    filters: dict[str, Callable[[TraceTable, str], Bool]] = {**FILTERS, "phase": partial(calls_of, pattern=pattern)}
     chosen = rows.copy()
     for key, text in where:
         if key not in filters:
