@@ -8,6 +8,7 @@ import { Memory } from './memory'
 import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
+import { Phases } from './phases'
 import { Stacks } from './stacks'
 import { TimelineView } from './timeline'
 import type { ViewProps } from './view'
@@ -19,6 +20,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   kernels: Kernels,
   modules: Modules,
   stacks: Stacks,
+  phases: Phases,
   memory: Memory,
   distributed: Distributed,
   diff: Diff,

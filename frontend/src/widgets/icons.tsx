@@ -55,6 +55,7 @@ const NAV: Record<string, string> = {
   kernels: 'M7 7h10v10H7zM3.5 9.5H7M3.5 14.5H7M17 9.5h3.5M17 14.5h3.5M9.5 3.5V7M14.5 3.5V7M9.5 17v3.5M14.5 17v3.5',
   modules: 'M12 4l9 4.5-9 4.5-9-4.5zM3 13l9 4.5 9-4.5',
   stacks: 'M3 4h18v4H3zM3 10h11v4H3zM16 10h5v4h-5zM3 16h6v4H3z',
+  phases: 'M3 5h18v4H3zM5 11h7v4H5zM14 11h5v4h-5zM7 17h3v3H7z',
   memory: 'M4 18V9l4 4 4-7 4 6 4-4v10z',
   distributed: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
   diff: 'M7 4v16M4 17l3 3 3-3M17 20V4M14 7l3-3 3 3',

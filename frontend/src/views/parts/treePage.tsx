@@ -9,7 +9,7 @@ import { showHits } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { Icicle } from '../../widgets/icicle'
-import { TreeTable } from '../../widgets/tree'
+import { type TreeExtra, TreeTable } from '../../widgets/tree'
 import { SearchBox } from './tableSection'
 import textCss from '../../widgets/text.module.css'
 import frameCss from './frame.module.css'
@@ -46,8 +46,11 @@ export function TreePage(props: {
   /** The chart is the page, and the table its footnote. */
   tall?: boolean
   categoryOf: (row: Row, value: string) => string
+  /** A column of pictures of the table, and what else can be done with the chosen node. */
+  extra?: TreeExtra
+  actions?: (row: Row) => ReactNode
 }) {
-  const { tree, lead, trail, noun, whereOf, tall, categoryOf } = props
+  const { tree, lead, trail, noun, whereOf, tall, categoryOf, extra, actions } = props
   const route = useRoute()
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
   const first = useMemo(() => firstOpen(tree), [tree])
@@ -117,6 +120,7 @@ export function TreePage(props: {
             Show in timeline
           </Button>
         )}
+        {name && actions?.(tree.rows[selected])}
         {trail}
       </div>
       {value && (
@@ -147,7 +151,15 @@ export function TreePage(props: {
           </div>
         </Card>
       )}
-      <TreeTable tree={tree} open={open} onOpen={setOpen} selected={selected} onSelect={select} match={match} />
+      <TreeTable
+        tree={tree}
+        open={open}
+        onOpen={setOpen}
+        selected={selected}
+        onSelect={select}
+        match={match}
+        extra={extra}
+      />
     </div>
   )
 }

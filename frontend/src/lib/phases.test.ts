@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import type { Tree } from '../api/payloads'
+import { barsByPhase, largestPhase } from './phases'
+
+const metric = (key: string) => ({ key, title: key, unit: 'ns' as const, definition: '', window: '' })
+
+function tree(...nodes: [number, number][]): Tree {
+  return {
+    kind: 'tree',
+    name: 'tree',
+    title: '',
+    columns: [],
+    parent: nodes.map(([parent]) => parent),
+    rows: nodes.map(([, ns], i) => ({ phase: String(i), ns })),
+    label_column: 'phase',
+    value_columns: ['ns'],
+    total_nodes: nodes.length,
+  }
+}
+
+test('the sentence names the deepest phase that still takes most', () => {
+  expect(largestPhase(tree([-1, 100], [0, 30], [0, 60], [2, 59], [2, 1]), 'ns')).toBe(3)
+  expect(largestPhase(tree([-1, 100], [0, 40], [0, 45]), 'ns')).toBe(0)
+  expect(largestPhase(tree([-1, 10], [-1, 90], [0, 9]), 'ns')).toBe(1)
+  expect(largestPhase(tree([-1, 0]), 'ns')).toBe(-1)
+  expect(largestPhase(tree(), 'ns')).toBe(-1)
+})
+
+test('bars are found by the name of the phase', () => {
+  const line = { metric: metric('forward'), category: 'phase', values: [1, null, 3] }
+  const rest = {
+    kind: 'series' as const,
+    name: '',
+    title: '',
+    subtitle: '',
+    x_metric: metric('step'),
+    x: ['1', '2', '3'],
+  }
+  expect(barsByPhase({ ...rest, lines: [line], style: 'stacked_bars' }).get('forward')).toEqual([1, 0, 3])
+})

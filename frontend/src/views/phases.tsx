@@ -1,0 +1,216 @@
+// Phases: every annotation as a row of a tree, with what it took on the host, on the device and step by step.
+import { ActionIcon, Button, SegmentedControl, TextInput, Tooltip } from '@mantine/core'
+import { useEffect, useMemo, useState } from 'react'
+import type { Query } from '../api/client'
+import type { Figures, Series, Tree, View } from '../api/payloads'
+import { format } from '../lib/format'
+import { shortenMiddle } from '../lib/names'
+import type { Row } from '../lib/pages'
+import { barsByPhase, largestPhase } from '../lib/phases'
+import { useView } from '../state/data'
+import { setRoute, useRoute } from '../state/route'
+import { Bars } from '../widgets/bars'
+import { Bones } from '../widgets/basics'
+import { CloseIcon } from '../widgets/icons'
+import { ViewFrame } from './parts/frame'
+import { HeadlineCard, Say } from './parts/headline'
+import { RowDetail } from './parts/rowDetail'
+import { type Group, TableSection } from './parts/tableSection'
+import { TreePage } from './parts/treePage'
+import type { ViewProps } from './view'
+import textCss from '../widgets/text.module.css'
+import frameCss from './parts/frame.module.css'
+import css from './phases.module.css'
+
+const DEVICE = 'phase_device_ns'
+const BARS_WIDTH = 116
+const GROUPS: Group[] = [{ table: 'phases', label: 'Phases', nameStyle: 'plain' }]
+
+const whereOf = (row: Row) => [`phase:${row.phase}`]
+const categoryOf = (_: Row, value: string) => (value === DEVICE ? 'kernel' : 'cpu')
+const NO_ROW = { row: '', zoom: '' }
+
+export function Phases({ base }: ViewProps) {
+  const resource = useView('phases', base)
+  const { pattern = '', phase = '' } = useRoute()
+  return (
+    <ViewFrame
+      resource={resource}
+      bones={<Bones height={500} />}
+      steps={String(base.steps ?? '')}
+      action={
+        pattern || phase ? (
+          <Button size="xs" onClick={() => setRoute({ pattern: '', phase: '', ...NO_ROW }, true)}>
+            Show all phases, grouped as usual
+          </Button>
+        ) : undefined
+      }
+    >
+      {(view) => <Page view={view} base={base} />}
+    </ViewFrame>
+  )
+}
+
+function Page({ view, base }: { view: View; base: Query }) {
+  const route = useRoute()
+  const tree = view.payloads.tree as Tree
+  const names = view.payloads.names as Figures
+  const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
+  const series = view.payloads[value === DEVICE ? 'phase_device_in_step' : 'phase_host_in_step'] as Series | undefined
+  const bars = useMemo(() => (series && series.x.length > 1 ? barsByPhase(series) : null), [series])
+  const inTable = route.form === 'table'
+  const form = (
+    <>
+      <SegmentedControl
+        size="sm"
+        aria-label="Form"
+        value={inTable ? 'table' : 'tree'}
+        onChange={(next) =>
+          setRoute({ form: next === 'tree' ? '' : next, row: '', sort: '', desc: '', cols: '' }, true)
+        }
+        data={[
+          { value: 'tree', label: 'Tree' },
+          { value: 'table', label: 'By phase' },
+        ]}
+      />
+      <Pattern names={names} />
+    </>
+  )
+  const labels = series?.x.map(String) ?? []
+  return (
+    <div className={frameCss.page}>
+      <Answer tree={tree} value={value} />
+      {inTable ? (
+        <TableSection
+          view="phases"
+          base={base}
+          groups={GROUPS}
+          lead={form}
+          placeholder="Search phases, text or /regex/"
+          detail={(row, table) => (
+            <>
+              <span className={css.only}>
+                <OnlyThis row={row} />
+              </span>
+              <RowDetail row={row} table={table} base={base} stacks={false} />
+            </>
+          )}
+        />
+      ) : (
+        <TreePage
+          tree={tree}
+          lead={form}
+          noun="phases"
+          whereOf={whereOf}
+          categoryOf={categoryOf}
+          actions={(row) => <OnlyThis row={row} />}
+          extra={
+            bars
+              ? {
+                  title: 'By step',
+                  help: `${series?.title}, one bar a step; of the phase at all its places`,
+                  width: BARS_WIDTH,
+                  cell: (row) => (
+                    <Bars
+                      values={bars.get(String(row.phase)) ?? []}
+                      labels={labels}
+                      noun="step"
+                      category={categoryOf(row, value)}
+                      width={BARS_WIDTH}
+                    />
+                  ),
+                }
+              : undefined
+          }
+        />
+      )}
+    </div>
+  )
+}
+
+/** The sentence that answers first: the phase that takes most, and what the device does meanwhile. */
+function Answer({ tree, value }: { tree: Tree; value: string }) {
+  const node = largestPhase(tree, value)
+  if (node < 0) return null
+  const row = tree.rows[node]
+  const number = (key: string) => Number(row[key] ?? 0)
+  const share = (key: string) => format(number(key), 'ratio')
+  const device = tree.value_columns.includes(DEVICE)
+  const calls = `${format(number('calls'), 'count')} ${number('calls') === 1 ? 'call' : 'calls'}`
+  const host = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the steps)`
+  const several = number('phase_threads') > 1
+  return (
+    <HeadlineCard label="Answer" className={css.answer}>
+      <Say severity="info">
+        <b className={textCss.mono} title={String(row.phase)}>
+          {shortenMiddle(String(row.phase), 80)}
+        </b>{' '}
+        takes most: {calls},{' '}
+        {device && value === DEVICE
+          ? `${format(number(DEVICE), 'ns')} of device time (${share('phase_device_ratio')} of all of it), ${host}`
+          : host}
+        {device && `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}.
+        {several &&
+          ` It was open on ${number('phase_threads')} threads: their host times add up, what runs on the device counts once.`}
+      </Say>
+    </HeadlineCard>
+  )
+}
+
+function OnlyThis({ row }: { row: Row }) {
+  const { phase = '' } = useRoute()
+  const same = phase === row.phase
+  return (
+    <Button
+      size="sm"
+      variant="default"
+      onClick={() => setRoute({ phase: same ? '' : String(row.phase), ...NO_ROW }, true)}
+    >
+      {same ? 'Show all phases' : 'Only this phase'}
+    </Button>
+  )
+}
+
+/** What names may differ in and still be one phase: shown, and changed with Enter or on leaving the field. */
+function Pattern({ names }: { names: Figures }) {
+  const [pattern, all, phases] = names.figures.map((figure) => figure.value)
+  const route = useRoute()
+  const [text, setText] = useState(String(pattern))
+  useEffect(() => setText(String(pattern)), [pattern])
+  const apply = (next: string) => {
+    if (next !== String(pattern)) setRoute({ pattern: next, phase: '', ...NO_ROW }, true)
+  }
+  return (
+    <Tooltip
+      label={`Names of annotations that differ only in what this regular expression (RE2) matches are one phase: ${all} names, ${phases} phases`}
+    >
+      <TextInput
+        className={css.pattern}
+        size="sm"
+        aria-label="Names are one phase but for"
+        leftSection={<small className={textCss.mute}>one but for</small>}
+        leftSectionWidth={84}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        onBlur={() => apply(text)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') apply(text)
+          if (event.key === 'Escape') setText(String(pattern))
+        }}
+        rightSection={
+          route.pattern ? (
+            <ActionIcon
+              size="xs"
+              variant="subtle"
+              color="gray"
+              aria-label="The usual pattern"
+              onClick={() => apply('')}
+            >
+              <CloseIcon />
+            </ActionIcon>
+          ) : undefined
+        }
+      />
+    </Tooltip>
+  )
+}
