@@ -313,9 +313,9 @@ def _table(found: PhaseCalls, keys: list[str]) -> Frame:
 
 
 def _hidden(found: PhaseCalls, groups: Groups) -> tuple[str, ...]:
-    """Threads say something where a phase ran on several."""
+    """Threads say something where a phase ran on several, the host's backward pass where there is no device."""
     several = len(group(groups.of, found.calls.track)) > len(groups)
-    return () if several else ("phase_threads",)
+    return (*(() if several else ("phase_threads",)), *(("phase_backward_host_ns",) if len(found.busy) else ()))
 
 
 def _labels(found: PhaseCalls, groups: Groups) -> list[str]:

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Tree } from '../api/payloads'
-import { barsByPhase, largestPhase } from './phases'
+import { barsByPhase, largestPhase, partInside } from './phases'
 
 const metric = (key: string) => ({ key, title: key, unit: 'ns' as const, definition: '', window: '' })
 
@@ -20,10 +20,18 @@ function tree(...nodes: [number, number][]): Tree {
 
 test('the sentence names the deepest phase that still takes most', () => {
   expect(largestPhase(tree([-1, 100], [0, 30], [0, 60], [2, 59], [2, 1]), 'ns')).toBe(3)
-  expect(largestPhase(tree([-1, 100], [0, 40], [0, 45]), 'ns')).toBe(0)
+  expect(largestPhase(tree([-1, 100], [0, 40], [0, 45], [2, 20]), 'ns')).toBe(2)
+  expect(largestPhase(tree([-1, 100], [0, 10]), 'ns')).toBe(0)
+  expect(largestPhase(tree([-1, 100], [0, 40], [1, 19]), 'ns')).toBe(1)
   expect(largestPhase(tree([-1, 10], [-1, 90], [0, 9]), 'ns')).toBe(1)
   expect(largestPhase(tree([-1, 0]), 'ns')).toBe(-1)
   expect(largestPhase(tree(), 'ns')).toBe(-1)
+})
+
+test('a part lies in the phases inside', () => {
+  expect(partInside(tree([-1, 100], [0, 10], [0, 20], [2, 20]), 0, 'ns')).toBe(0.3)
+  expect(partInside(tree([-1, 100], [0, 90], [0, 20]), 0, 'ns')).toBe(1)
+  expect(partInside(tree([-1, 0]), 0, 'ns')).toBe(0)
 })
 
 test('bars are found by the name of the phase', () => {

@@ -6,7 +6,7 @@ import type { Figures, Series, Tree, View } from '../api/payloads'
 import { format } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
-import { barsByPhase, largestPhase } from '../lib/phases'
+import { barsByPhase, largestPhase, partInside } from '../lib/phases'
 import { useView } from '../state/data'
 import { setRoute, useRoute } from '../state/route'
 import { Bars } from '../widgets/bars'
@@ -88,12 +88,13 @@ function Page({ view, base }: { view: View; base: Query }) {
           lead={form}
           placeholder="Search phases, text or /regex/"
           detail={(row, table) => (
-            <>
-              <span className={css.only}>
-                <OnlyThis row={row} />
-              </span>
-              <RowDetail row={row} table={table} base={base} stacks={false} />
-            </>
+            <RowDetail
+              row={row}
+              table={table}
+              base={base}
+              stacks={false}
+              actions={<OnlyThis row={row} size="compact-xs" />}
+            />
           )}
         />
       ) : (
@@ -103,7 +104,7 @@ function Page({ view, base }: { view: View; base: Query }) {
           noun="phases"
           whereOf={whereOf}
           categoryOf={categoryOf}
-          actions={(row) => <OnlyThis row={row} />}
+          actions={(row) => <OnlyThis row={row} size="sm" />}
           extra={
             bars
               ? {
@@ -139,6 +140,8 @@ function Answer({ tree, value }: { tree: Tree; value: string }) {
   const calls = `${format(number('calls'), 'count')} ${number('calls') === 1 ? 'call' : 'calls'}`
   const host = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the steps)`
   const several = number('phase_threads') > 1
+  const whole =
+    tree.parent[node] < 0 && number(device && value === DEVICE ? 'phase_device_ratio' : 'phase_step_ratio') > 0.9
   return (
     <HeadlineCard label="Answer" className={css.answer}>
       <Say severity="info">
@@ -150,6 +153,8 @@ function Answer({ tree, value }: { tree: Tree; value: string }) {
           ? `${format(number(DEVICE), 'ns')} of device time (${share('phase_device_ratio')} of all of it), ${host}`
           : host}
         {device && `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}.
+        {whole &&
+          ` Only ${format(partInside(tree, node, value), 'ratio')} of it lies in phases inside: annotations (record_function) name the rest.`}
         {several &&
           ` It was open on ${number('phase_threads')} threads: their host times add up, what runs on the device counts once.`}
       </Say>
@@ -157,12 +162,12 @@ function Answer({ tree, value }: { tree: Tree; value: string }) {
   )
 }
 
-function OnlyThis({ row }: { row: Row }) {
+function OnlyThis({ row, size }: { row: Row; size: 'sm' | 'compact-xs' }) {
   const { phase = '' } = useRoute()
   const same = phase === row.phase
   return (
     <Button
-      size="sm"
+      size={size}
       variant="default"
       onClick={() => setRoute({ phase: same ? '' : String(row.phase), ...NO_ROW }, true)}
     >
@@ -187,9 +192,9 @@ function Pattern({ names }: { names: Figures }) {
       <TextInput
         className={css.pattern}
         size="sm"
-        aria-label="Names are one phase but for"
-        leftSection={<small className={textCss.mute}>one but for</small>}
-        leftSectionWidth={84}
+        aria-label="Counters in names (regular expression)"
+        leftSection={<small className={textCss.mute}>Counters</small>}
+        leftSectionWidth={74}
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
         onBlur={() => apply(text)}

@@ -17,7 +17,7 @@ export function Bars(props: {
   const { values, labels, noun, category, width } = props
   const top = Math.max(...values, 0)
   const low = values.length > 0 ? Math.min(...values) : 0
-  const each = width / Math.max(values.length, 1)
+  const each = Math.min(16, width / Math.max(values.length, 1))
   const text = `${format(low, 'ns')} to ${format(top, 'ns')} a ${noun}`
   return (
     <svg className={css.bars} width={width} height={HEIGHT} role="img" aria-label={text}>
@@ -30,7 +30,7 @@ export function Bars(props: {
               key={labels[i]}
               x={i * each}
               y={HEIGHT - height}
-              width={Math.max(1, Math.min(each - 1, 14))}
+              width={Math.max(1, each - 2)}
               height={height}
               fill={categoryColor(category)}
             >

@@ -52,7 +52,7 @@ export function TreeTable(props: {
   selected: number
   onSelect: (node: number) => void
   match: ((name: string) => boolean) | null
-  /** A column of pictures, behind the numbers. */
+  /** A column of pictures, before the numbers. */
   extra?: TreeExtra
 }) {
   const { tree, open, onOpen, selected, onSelect, match, extra } = props
@@ -106,11 +106,16 @@ export function TreeTable(props: {
   }
   const minWidth = 260 + columns.length * 97 + (extra ? extra.width + 8 : 0)
   const widths = columns.map((column) => (isNumeric(column.metric.unit) ? '88px' : '120px'))
-  const template = `minmax(220px, 1fr) ${widths.join(' ')} ${extra ? `${extra.width}px` : ''}`
+  const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.join(' ')}`
   return (
     <div className={css.tree} ref={scroller}>
       <div className={css.head} style={{ gridTemplateColumns: template, minWidth }} aria-hidden="true">
         <span>{label?.metric.title ?? 'Name'}</span>
+        {extra && (
+          <Tooltip label={extra.help}>
+            <span>{extra.title}</span>
+          </Tooltip>
+        )}
         {columns.map(({ metric }) => (
           <Tooltip key={metric.key} label={<MetricHelp metric={metric} />}>
             <span className={isNumeric(metric.unit) ? textCss.right : undefined}>
@@ -118,11 +123,6 @@ export function TreeTable(props: {
             </span>
           </Tooltip>
         ))}
-        {extra && (
-          <Tooltip label={extra.help}>
-            <span>{extra.title}</span>
-          </Tooltip>
-        )}
       </div>
       <div
         role="tree"
@@ -173,12 +173,12 @@ export function TreeTable(props: {
                   {shortenMiddle(name, 70)}
                 </span>
               </span>
+              {extra?.cell(row)}
               {columns.map(({ metric }) => (
                 <span key={metric.key} className={isNumeric(metric.unit) ? textCss.right : undefined}>
                   <Value value={row[metric.key] ?? null} unit={metric.unit} scale={scales.get(metric.key)} bare />
                 </span>
               ))}
-              {extra?.cell(row)}
             </div>
           )
         })}

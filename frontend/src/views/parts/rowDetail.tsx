@@ -1,6 +1,6 @@
 // An opened row: call stacks, how long its events take, and each of them with its way into the timeline.
 import { Button } from '@mantine/core'
-import { useMemo } from 'react'
+import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Column, Payload, Table } from '../../api/payloads'
 import { columnScale, isNumeric } from '../../lib/format'
@@ -28,6 +28,7 @@ const EVENT_KEYS = new Set([
   'operator',
   'input_shape',
   'module',
+  'phase',
   'grid',
   'block',
   'direction',
@@ -45,8 +46,10 @@ export function RowDetail(props: {
   base: Query
   stacks: boolean
   extra?: Record<string, string>
+  /** What else can be done with the row. */
+  actions?: ReactNode
 }) {
-  const { row, table, base, stacks, extra } = props
+  const { row, table, base, stacks, extra, actions } = props
   const where = useMemo(
     () => [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
     [row, table, extra],
@@ -68,6 +71,7 @@ export function RowDetail(props: {
           >
             Show in timeline
           </Button>
+          {actions}
           <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
             {copied ? 'Copied' : 'Copy row'}
           </Button>
