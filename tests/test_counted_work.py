@@ -40,7 +40,7 @@ from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
 VIEWS = (
-    "overview", "timeline", "operators", "kernels", "modules", "stacks", "memory", "find", "flows", "counters", "gaps",
+    "overview", "timeline", "operators", "kernels", "modules", "stacks", "phases", "memory", "find", "flows", "counters", "gaps",
 )  # fmt: skip
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {
@@ -52,6 +52,7 @@ BYTES_PER_ROW = {
     "kernels": 40,
     "modules": 60,
     "stacks": 120,
+    "phases": 80,
     "memory": 130,
     "find": 55,
     "flows": 20,

@@ -18,14 +18,14 @@ function tree(...nodes: [number, number][]): Tree {
   }
 }
 
-test('the sentence names the deepest phase that still takes most', () => {
-  expect(largestPhase(tree([-1, 100], [0, 30], [0, 60], [2, 59], [2, 1]), 'ns')).toBe(3)
-  expect(largestPhase(tree([-1, 100], [0, 40], [0, 45], [2, 20]), 'ns')).toBe(2)
-  expect(largestPhase(tree([-1, 100], [0, 10]), 'ns')).toBe(0)
-  expect(largestPhase(tree([-1, 100], [0, 40], [1, 19]), 'ns')).toBe(1)
-  expect(largestPhase(tree([-1, 10], [-1, 90], [0, 9]), 'ns')).toBe(1)
-  expect(largestPhase(tree([-1, 0]), 'ns')).toBe(-1)
-  expect(largestPhase(tree(), 'ns')).toBe(-1)
+test('the sentence names a phase of the step, and where most of that lies', () => {
+  const named = (...nodes: [number, number][]) => largestPhase(tree(...nodes), 'ns')
+  expect(named([-1, 100], [0, 30], [0, 60], [2, 59], [2, 1])).toEqual({ first: 2, inner: 3 })
+  expect(named([-1, 100], [0, 40], [0, 45], [2, 20])).toEqual({ first: 2, inner: 2 })
+  expect(named([-1, 100], [0, 19], [1, 19])).toEqual({ first: 0, inner: 0 })
+  expect(named([-1, 10], [-1, 90], [0, 9])).toEqual({ first: 1, inner: 1 })
+  expect(named([-1, 0])).toBeNull()
+  expect(named()).toBeNull()
 })
 
 test('a part lies in the phases inside', () => {

@@ -1,21 +1,27 @@
 // Which phase a sentence names, and what each took step by step.
 import type { Series, Tree } from '../api/payloads'
 
-/** A phase inside is named instead of the one around it when it takes so much of it; of a root, which is often the step, less. */
-const MOST = 0.5
+/** Of a root, which is often the step, the largest phase inside is named when it takes so much of it. */
 const SOME = 0.2
+/** Of that, where most of it lies: the largest phase inside as long as it takes so much of the one around it. */
+const MOST = 0.5
 
-/** The deepest phase that still takes a good part of those around it; -1 where none has any time. */
-export function largestPhase(tree: Tree, key: string): number {
-  const value = (node: number) => Number(tree.rows[node][key] ?? 0)
-  let best = -1
-  for (;;) {
-    const children = tree.parent.flatMap((parent, i) => (parent === best ? [i] : []))
-    const next = children.reduce((a, b) => (a < 0 || value(b) > value(a) ? b : a), -1)
-    const enough = tree.parent[best] === -1 ? SOME : MOST
-    if (next < 0 || value(next) === 0 || (best >= 0 && value(next) < enough * value(best))) return best
-    best = next
+/** The phase to name first and the one that most of it lies in (often the same); null where none has any time. */
+export function largestPhase(tree: Tree, key: string): { first: number; inner: number } | null {
+  const value = (node: number) => Number(tree.rows[node]?.[key] ?? 0)
+  const largestIn = (node: number) =>
+    tree.parent.reduce((best, parent, i) => (parent === node && (best < 0 || value(i) > value(best)) ? i : best), -1)
+  const within = (node: number, share: number) => {
+    const found = largestIn(node)
+    return found >= 0 && value(found) > 0 && value(found) >= share * value(node) ? found : -1
   }
+  const root = largestIn(-1)
+  if (value(root) === 0) return null
+  const child = within(root, SOME)
+  const first = child < 0 ? root : child
+  let inner = first
+  for (let next = inner; next >= 0 && child >= 0; next = within(inner, MOST)) inner = next
+  return { first, inner }
 }
 
 /** What part of the time of a node lies in the phases directly inside of it; these may overlap, then at most all. */

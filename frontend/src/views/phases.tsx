@@ -131,36 +131,45 @@ function Page({ view, base }: { view: View; base: Query }) {
 
 /** The sentence that answers first: the phase that takes most, and what the device does meanwhile. */
 function Answer({ tree, value }: { tree: Tree; value: string }) {
-  const node = largestPhase(tree, value)
-  if (node < 0) return null
-  const row = tree.rows[node]
+  const { phase = '' } = useRoute()
+  const found = largestPhase(tree, value)
+  if (!found) return null
+  const row = tree.rows[found.first]
   const number = (key: string) => Number(row[key] ?? 0)
   const share = (key: string) => format(number(key), 'ratio')
   const device = tree.value_columns.includes(DEVICE)
+  const ofDevice = value === DEVICE
   const calls = `${format(number('calls'), 'count')} ${number('calls') === 1 ? 'call' : 'calls'}`
-  const host = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the steps)`
-  const several = number('phase_threads') > 1
-  const whole =
-    tree.parent[node] < 0 && number(device && value === DEVICE ? 'phase_device_ratio' : 'phase_step_ratio') > 0.9
+  const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the steps)`
+  const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
+  const inner = tree.rows[found.inner]
+  const whole = !phase && tree.parent[found.first] < 0 && number(ofDevice ? 'phase_device_ratio' : 'phase_step_ratio') > 0.9
   return (
     <HeadlineCard label="Answer" className={css.answer}>
       <Say severity="info">
-        <b className={textCss.mono} title={String(row.phase)}>
-          {shortenMiddle(String(row.phase), 80)}
-        </b>{' '}
-        takes most: {calls},{' '}
-        {device && value === DEVICE
-          ? `${format(number(DEVICE), 'ns')} of device time (${share('phase_device_ratio')} of all of it), ${host}`
-          : host}
+        <Name row={row} /> takes most: {calls}, {ofDevice && onDevice}
+        {onHost}
         {device && `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}.
+        {found.inner !== found.first && (
+          <>
+            {' '}
+            Most of it lies in <Name row={inner} /> ({format(inner[value] ?? null, 'ns')}).
+          </>
+        )}
         {whole &&
-          ` Only ${format(partInside(tree, node, value), 'ratio')} of it lies in phases inside: annotations (record_function) name the rest.`}
-        {several &&
+          ` Only ${format(partInside(tree, found.first, value), 'ratio')} of it lies in phases inside: annotations (record_function) name the rest.`}
+        {number('phase_threads') > 1 &&
           ` It was open on ${number('phase_threads')} threads: their host times add up, what runs on the device counts once.`}
       </Say>
     </HeadlineCard>
   )
 }
+
+const Name = ({ row }: { row: Row }) => (
+  <b className={textCss.mono} title={String(row.phase)}>
+    {shortenMiddle(String(row.phase), 80)}
+  </b>
+)
 
 function OnlyThis({ row, size }: { row: Row; size: 'sm' | 'compact-xs' }) {
   const { phase = '' } = useRoute()
