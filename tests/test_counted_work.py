@@ -40,7 +40,8 @@ from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
 VIEWS = (
-    "overview", "timeline", "operators", "kernels", "modules", "stacks", "phases", "memory", "find", "flows", "counters", "gaps",
+    "overview", "timeline", "operators", "kernels", "modules", "stacks", "phases", "memory", "find", "flows", "counters",
+    "gaps",
 )  # fmt: skip
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {

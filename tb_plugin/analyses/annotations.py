@@ -37,7 +37,7 @@ _LONGEST = 500
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """The phases of a trace: ``labels`` by number, and ``of`` the number of each string id (-1: no annotation's name)."""
+    """Phases have ``labels`` by number, and ``of`` the number of each string id (-1: no annotation's name)."""
 
     labels: list[str]
     of: Int64
@@ -61,10 +61,11 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     encoded = masked.dictionary_encode()
     of = encoded.indices.to_numpy()
     alone = np.bincount(of, minlength=1)[of] == 1 if len(of) else np.empty(0, np.bool_)
-    labels = pc.if_else(pa.array(alone, pa.bool_()), names, masked).dictionary_encode()
+    labels = pc.if_else(pa.array(alone, pa.bool_()), names, masked)
+    distinct = pc.unique(labels).sort()
     numbers = np.full(len(trace.strings) + 1, MISSING, np.int64)
-    numbers[ids] = labels.indices.to_numpy()
-    return Phases(labels.dictionary.to_pylist(), numbers)
+    numbers[ids] = pc.index_in(labels, distinct).to_numpy()
+    return Phases(distinct.to_pylist(), numbers)
 
 
 def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:

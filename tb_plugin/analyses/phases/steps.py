@@ -28,7 +28,7 @@ class ByStep:
     """What each phase took in each step in which it has anything: numbers of phase and step, and the times."""
 
     labels: list[str]
-    """Of the chosen steps."""
+    """Labels of the chosen steps, which ``step`` counts into."""
     phase: Int64
     step: Int64
     times: dict[str, Int64]
