@@ -13,7 +13,7 @@ CHIP = "[data-testid=phase]"
 def test_a_phase_limits_other_views_until_it_is_cleared(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="phases", **RUN)
-    assert "takes most" in frame.inner_text("[aria-label=Answer]")
+    assert "is the largest phase" in frame.inner_text("[aria-label=Answer]")
     frame.get_by_role("treeitem", name=PHASE).click()
     assert frame.get_by_role("treeitem", name=PHASE).locator("svg[role=img]").count() == 1
     frame.get_by_role("button", name="Only this phase").click()

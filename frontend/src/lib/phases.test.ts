@@ -20,10 +20,10 @@ function tree(...nodes: [number, number][]): Tree {
 
 test('the sentence names a phase of the step, and where most of that lies', () => {
   const named = (...nodes: [number, number][]) => largestPhase(tree(...nodes), 'ns')
-  expect(named([-1, 100], [0, 30], [0, 60], [2, 59], [2, 1])).toEqual({ first: 2, inner: 3 })
-  expect(named([-1, 100], [0, 40], [0, 45], [2, 20])).toEqual({ first: 2, inner: 2 })
-  expect(named([-1, 100], [0, 19], [1, 19])).toEqual({ first: 0, inner: 0 })
-  expect(named([-1, 10], [-1, 90], [0, 9])).toEqual({ first: 1, inner: 1 })
+  expect(named([-1, 100], [0, 30], [0, 60], [2, 59], [2, 1])).toEqual({ root: 0, first: 2, inner: 3 })
+  expect(named([-1, 100], [0, 40], [0, 45], [2, 20])).toEqual({ root: 0, first: 2, inner: 2 })
+  expect(named([-1, 100], [0, 19], [1, 19])).toEqual({ root: 0, first: 0, inner: 0 })
+  expect(named([-1, 10], [-1, 90], [0, 9])).toEqual({ root: 1, first: 1, inner: 1 })
   expect(named([-1, 0])).toBeNull()
   expect(named()).toBeNull()
 })

@@ -6,8 +6,8 @@ const SOME = 0.2
 /** Of that, where most of it lies: the largest phase inside as long as it takes so much of the one around it. */
 const MOST = 0.5
 
-/** The phase to name first and the one that most of it lies in (often the same); null where none has any time. */
-export function largestPhase(tree: Tree, key: string): { first: number; inner: number } | null {
+/** The outermost phase, the one to name first and the one that most of that lies in; null where none has any time. */
+export function largestPhase(tree: Tree, key: string): { root: number; first: number; inner: number } | null {
   const value = (node: number) => Number(tree.rows[node]?.[key] ?? 0)
   const largestIn = (node: number) =>
     tree.parent.reduce((best, parent, i) => (parent === node && (best < 0 || value(i) > value(best)) ? i : best), -1)
@@ -21,7 +21,7 @@ export function largestPhase(tree: Tree, key: string): { first: number; inner: n
   const first = child < 0 ? root : child
   let inner = first
   for (let next = inner; next >= 0 && child >= 0; next = within(inner, MOST)) inner = next
-  return { first, inner }
+  return { root, first, inner }
 }
 
 /** What part of the time of a node lies in the phases directly inside of it; these may overlap, then at most all. */

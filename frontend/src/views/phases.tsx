@@ -24,6 +24,8 @@ import css from './phases.module.css'
 
 const DEVICE = 'phase_device_ns'
 const BARS_WIDTH = 116
+/** So much of the outermost phase without a name is worth a sentence. */
+const UNNAMED = 0.1
 const GROUPS: Group[] = [{ table: 'phases', label: 'Phases', nameStyle: 'plain' }]
 
 const whereOf = (row: Row) => [`phase:${row.phase}`]
@@ -57,7 +59,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   const names = view.payloads.names as Figures
   const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
   const series = view.payloads[value === DEVICE ? 'phase_device_in_step' : 'phase_host_in_step'] as Series | undefined
-  const bars = useMemo(() => (series && series.x.length > 1 ? barsByPhase(series) : null), [series])
+  const bars = useMemo(() => (series ? barsByPhase(series) : null), [series])
   const inTable = route.form === 'table'
   const form = (
     <>
@@ -143,11 +145,12 @@ function Answer({ tree, value }: { tree: Tree; value: string }) {
   const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the steps)`
   const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
   const inner = tree.rows[found.inner]
-  const whole = !phase && tree.parent[found.first] < 0 && number(ofDevice ? 'phase_device_ratio' : 'phase_step_ratio') > 0.9
+  // What is said of the step's own time is of no use where one phase was chosen.
+  const unnamed = phase ? 0 : 1 - partInside(tree, found.root, value)
   return (
     <HeadlineCard label="Answer" className={css.answer}>
       <Say severity="info">
-        <Name row={row} /> takes most: {calls}, {ofDevice && onDevice}
+        <Name row={row} /> is the largest phase: {calls}, {ofDevice && onDevice}
         {onHost}
         {device && `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}.
         {found.inner !== found.first && (
@@ -156,8 +159,13 @@ function Answer({ tree, value }: { tree: Tree; value: string }) {
             Most of it lies in <Name row={inner} /> ({format(inner[value] ?? null, 'ns')}).
           </>
         )}
-        {whole &&
-          ` Only ${format(partInside(tree, found.first, value), 'ratio')} of it lies in phases inside: annotations (record_function) name the rest.`}
+        {unnamed > UNNAMED && (
+          <>
+            {' '}
+            {format(unnamed, 'ratio')} of <Name row={tree.rows[found.root]} /> lies in no phase inside of it;
+            annotations (record_function) would name it.
+          </>
+        )}
         {number('phase_threads') > 1 &&
           ` It was open on ${number('phase_threads')} threads: their host times add up, what runs on the device counts once.`}
       </Say>

@@ -20,7 +20,7 @@ export function Bars(props: {
   const each = Math.min(16, width / Math.max(values.length, 1))
   const text = `${format(low, 'ns')} to ${format(top, 'ns')} a ${noun}`
   return (
-    <svg className={css.bars} width={width} height={HEIGHT} role="img" aria-label={text}>
+    <svg data-testid="bars" className={css.bars} width={width} height={HEIGHT} role="img" aria-label={text}>
       <title>{text}</title>
       {top > 0 &&
         values.map((value, i) => {

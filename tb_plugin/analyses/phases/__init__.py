@@ -53,7 +53,8 @@ class PhasesAnalysis:
         frames = {"phases": _table(found, keys), "phase_steps": steps_table(found, steps)}
         shown = frames["phases"].data["phase"].slice(0, PHASES_DRAWN).to_pylist()
         payloads: dict[str, Payload] = {"names": _names(trace, found, params), "tree": _tree(found, keys)}
-        payloads |= {key.removesuffix("_ns"): bars(found, steps, shown, key) for key in steps.times}
+        if len(steps.labels) > 1:
+            payloads |= {key.removesuffix("_ns"): bars(found, steps, shown, key) for key in steps.times}
         return Part(
             coverage=selection.coverage,
             facts={"phases.calls": len(found.of), "phases.names": frames["phases"].data.num_rows},
