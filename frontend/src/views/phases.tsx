@@ -32,7 +32,7 @@ const whereOf = (row: Row) => [`phase:${row.phase}`]
 const categoryOf = (_: Row, value: string) => (value === DEVICE ? 'kernel' : 'cpu')
 const NO_ROW = { row: '', zoom: '' }
 
-export function Phases({ base }: ViewProps) {
+export function Phases({ base, profile }: ViewProps) {
   const resource = useView('phases', base)
   const { pattern = '', phase = '' } = useRoute()
   return (
@@ -48,12 +48,12 @@ export function Phases({ base }: ViewProps) {
         ) : undefined
       }
     >
-      {(view) => <Page view={view} base={base} />}
+      {(view) => <Page view={view} base={base} all={profile.steps.length > 0 ? 'steps' : 'trace'} />}
     </ViewFrame>
   )
 }
 
-function Page({ view, base }: { view: View; base: Query }) {
+function Page({ view, base, all }: { view: View; base: Query; all: string }) {
   const route = useRoute()
   const tree = view.payloads.tree as Tree
   const names = view.payloads.names as Figures
@@ -81,7 +81,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   const labels = series?.x.map(String) ?? []
   return (
     <div className={frameCss.page}>
-      <Answer tree={tree} value={value} />
+      <Answer tree={tree} value={value} all={all} />
       {inTable ? (
         <TableSection
           view="phases"
@@ -131,8 +131,8 @@ function Page({ view, base }: { view: View; base: Query }) {
   )
 }
 
-/** The sentence that answers first: the phase that takes most, and what the device does meanwhile. */
-function Answer({ tree, value }: { tree: Tree; value: string }) {
+/** The sentence that answers first: the largest phase, and what the device does meanwhile. `all`: what shares of the host are of. */
+function Answer({ tree, value, all }: { tree: Tree; value: string; all: string }) {
   const { phase = '' } = useRoute()
   const found = largestPhase(tree, value)
   if (!found) return null
@@ -142,7 +142,7 @@ function Answer({ tree, value }: { tree: Tree; value: string }) {
   const device = tree.value_columns.includes(DEVICE)
   const ofDevice = value === DEVICE
   const calls = `${format(number('calls'), 'count')} ${number('calls') === 1 ? 'call' : 'calls'}`
-  const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the steps)`
+  const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the ${all})`
   const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
   const inner = tree.rows[found.inner]
   // What is said of the step's own time is of no use where one phase was chosen.
@@ -152,7 +152,10 @@ function Answer({ tree, value }: { tree: Tree; value: string }) {
       <Say severity="info">
         <Name row={row} /> is the largest phase: {calls}, {ofDevice && onDevice}
         {onHost}
-        {device && `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}.
+        {device &&
+          number('phase_idle_ns') > 0.01 * number('host_total_ns') &&
+          `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}
+        .
         {found.inner !== found.first && (
           <>
             {' '}
