@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +30,10 @@ COUNTERS = r"\d+"
 """What names of one phase may differ in, unless a person says otherwise (RE2)."""
 ANY = "*"
 """Stands in the name of a phase for what matched."""
-MOST_LEVELS = 256
+MOST_LEVELS = 64
 """Annotations nested deeper are listed, and nothing is looked for inside of them."""
+MOST_PAIRS = 8_000_000
+"""So many (call, event) pairs are held at once, those of outer levels first: 100 bytes each while they are summed up."""
 _LONGEST = 500
 """Characters of a pattern."""
 
@@ -102,12 +105,16 @@ class Calls:
         """Returns (call, moment) pairs: every call that is open at each moment, there or on the thread that it works for."""
         serves = self._serves[track]
         away = np.flatnonzero(serves != track)
-        pairs = list(self._open(track, time))
-        pairs += [(call, away[item]) for call, item in self._open(serves[away], time[away])]
-        calls = [call for call, _ in pairs]
-        items = [item for _, item in pairs]
+        elsewhere = ((call, away[item]) for call, item in self._open(serves[away], time[away]))
         none = np.empty(0, np.int64)
-        return np.concatenate([none, *calls]), np.concatenate([none, *items])
+        calls, items, held = [none], [none], 0
+        for call, item in chain(elsewhere, self._open(track, time)):
+            held += len(call)
+            if held > MOST_PAIRS:
+                break
+            calls.append(call)
+            items.append(item)
+        return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
         """For each level the (call, moment) pairs of calls of that level. Those of one thread never overlap."""

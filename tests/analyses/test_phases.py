@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses import annotations
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.table import TraceTable
@@ -77,6 +78,13 @@ def test_crossing_annotations_each_keep_what_was_launched_in_them() -> None:
     found = {r["phase"]: r["phase_device_ns"] for r in rows(builder.table(), "phases")}
     assert found == {"one": 5_000, "two": 5_000}
     assert [*tree(builder.table())] == [("one",), ("two",)]
+
+
+def test_outer_annotations_go_first_where_there_are_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(annotations, "MOST_PAIRS", 1)
+    builder = trace().annotation("outer", 0, 20).annotation("inner", 1, 10).launches(kernel("k", 5, 40), at=5)
+    found = {r["phase"]: r["phase_device_ns"] for r in rows(builder.table(), "phases")}
+    assert found == {"outer": 5_000, "inner": 0}
 
 
 def test_communication_inside() -> None:
