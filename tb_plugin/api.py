@@ -156,15 +156,25 @@ class OpenProfile:
         """Returns nn.Modules, per module over all its places."""
         return self.table("modules", "modules")
 
-    def table(self, view: str, name: str, steps: str = "") -> pd.DataFrame:
-        """Returns any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``.
+    def phases(self, pattern: str = "") -> pd.DataFrame:
+        """Returns annotations by name; names that differ only in what ``pattern`` matches (RE2) are one phase.
 
-        Raises NotFound, and MissingPackage without pandas.
+        >>> phases = open("samples/resnet_cpu", span="1").phases()
+        >>> {"phase", "calls", "host_total_ns"} <= set(phases.columns)
+        True
+        """
+        return self.table("phases", "phases", pattern=pattern)
+
+    def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
+        """Returns any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``, or for a phase.
+
+        ``pattern`` is what names of one phase may differ in. Raises BadRequest, NotFound, and MissingPackage without pandas.
         """
         _need_pandas()
         import pyarrow as pa
 
-        stream = self._workspace.arrow(self._place, view, Params(table=name, limit=None), steps)
+        asked = Params(phase=phase, pattern=pattern, table=name, limit=None)
+        stream = self._workspace.arrow(self._place, view, asked, steps)
         data = pa.ipc.open_stream(stream).read_all()
         frame: pd.DataFrame = data.to_pandas()
         for field in data.schema:

@@ -40,8 +40,8 @@ from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
 VIEWS = (
-    "overview", "timeline", "operators", "kernels", "launches", "modules", "stacks", "memory", "find", "flows", "counters",
-    "gaps",
+    "overview", "timeline", "operators", "kernels", "launches", "modules", "stacks", "phases", "memory", "find", "flows",
+    "counters", "gaps",
 )  # fmt: skip
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {
@@ -54,6 +54,7 @@ BYTES_PER_ROW = {
     "launches": 60,
     "modules": 60,
     "stacks": 120,
+    "phases": 80,
     "memory": 130,
     "find": 55,
     "flows": 20,

@@ -25,6 +25,8 @@ SHARED = {
     "analyses": {
         "allocator",
         "busy",
+        "annotations",
+        "backward",
         "base",
         "communication",
         "matrix_unit",

@@ -12,6 +12,7 @@ from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
+from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.stated import Stated
@@ -29,6 +30,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Modules(),
     Stacks(),
     Launches(),
+    PhasesAnalysis(),
     Memory(),
     Stated(),
     Distributed(),

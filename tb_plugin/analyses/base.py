@@ -49,6 +49,8 @@ class Traits:
     """Its numbers about everything are kept beside the column file: they are asked for after every start."""
     hidden: bool = False
     """It is left out, and not greyed, where a profile of its model misses data."""
+    whole: str = "Its numbers are not limited to a phase."
+    """Why a choice of a phase does not apply to it, a sentence; empty: it does."""
     tables: tuple[str, ...] = ()
     """Tables that a report in JSON always has, empty when the profile has nothing for them."""
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -61,6 +63,10 @@ class Params:
 
     steps: tuple[str, ...] | None = None
     """Labels of chosen steps, None = the whole trace."""
+    phase: str = ""
+    """Name of a phase: only what lies in its calls."""
+    pattern: str = ""
+    """What names of one phase may differ in (RE2); empty: counters."""
     table: str | None = None
     """Name of the one table wanted; None = the whole view."""
     sort: str | None = None
@@ -71,6 +77,11 @@ class Params:
     limit: int | None = 100
     """None = all rows."""
     extra: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def chosen(self) -> tuple[tuple[str, ...] | None, str, str]:
+        """Returns what chooses rows of a trace."""
+        return self.steps, self.phase, self.pattern
 
     def get(self, key: str, default: str = "") -> str:
         """Returns one of the view's own parameters."""
@@ -183,6 +194,11 @@ class Analysis(Protocol[M]):
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the payload for a request: the view, or one page of one table."""
         ...
+
+
+def asked_of(analysis: Analysis[M], params: Params) -> Params:
+    """Returns what of a question is put to a view: no phase to one that it does not apply to."""
+    return replace(params, phase="", pattern="") if analysis.traits.whole else params
 
 
 class Detail:

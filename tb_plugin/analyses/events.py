@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -55,19 +56,20 @@ class Events(Detail):
     """The calls behind a number."""
 
     id = "events"
+    traits = replace(Detail.traits, whole="")
     title = "Events"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the steps, the filters, the range and the one event."""
-        return (params.steps, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
+        """Depends on the steps, the phase, the filters, the range and the one event."""
+        return (*params.chosen, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns one event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         if params.get("event"):
             payloads = _one(trace, event_of(trace, params.get("event")))
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
-        rows = np.flatnonzero(matching(trace, selection.rows, params.where))
+        rows = np.flatnonzero(matching(trace, selection.rows, params.where, params.pattern))
         if params.get("start_ns") or params.get("end_ns"):
             rows = rows[touching(trace.start_ns[rows], trace.end_ns[rows], *bounds_of(trace, params))]
         frame = _instances(trace, rows)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analyses.annotations import calls_of
 from tb_plugin.analyses.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
@@ -101,11 +103,15 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 }
 
 
-def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...]) -> Bool:
-    """Returns which of the chosen rows all filters (key, text) keep. Raises BadRequest for an unknown filter or kind."""
+def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
+    """Returns which of the chosen rows all filters (key, text) keep; ``pattern`` is what names of one phase may differ in.
+
+    Raises BadRequest for an unknown filter, kind or phase.
+    """
+    filters: dict[str, Callable[[TraceTable, str], Bool]] = {**FILTERS, "phase": partial(calls_of, pattern=pattern)}
     chosen = rows.copy()
     for key, text in where:
-        if key not in FILTERS:
-            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(FILTERS)}.")
-        chosen &= FILTERS[key](trace, text)
+        if key not in filters:
+            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(filters)}.")
+        chosen &= filters[key](trace, text)
     return chosen

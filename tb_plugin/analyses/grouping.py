@@ -202,6 +202,18 @@ def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
     return order
 
 
+def cut(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
+    """Returns at most so many nodes of a pre-order, upper ones first, and their parents as positions among them."""
+    if len(order) > most:
+        depth: dict[int, int] = {}
+        for node in order:
+            depth[node] = depth.get(int(parent[node]), -1) + 1
+        kept = set(sorted(order, key=lambda node: depth[node])[:most])
+        order = [node for node in order if node in kept]
+    position = {node: i for i, node in enumerate(order)}
+    return order, [position.get(int(parent[node]), MISSING) for node in order]
+
+
 def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
     """Positions (ascending) of some rows (-1 = none) and all around them, and their parents as positions among these."""
     needed = np.zeros(len(parent) + 1, np.bool_)

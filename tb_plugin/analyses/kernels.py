@@ -75,7 +75,7 @@ class Kernels:
     id = "kernels"
     title = "Kernels"
     model = TraceTable
-    traits = Traits("Work", tables=("kernels", "kernels_by_launch"))
+    traits = Traits("Work", whole="", tables=("kernels", "kernels_by_launch"))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -87,11 +87,11 @@ class Kernels:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""
-        return (params.steps,)
+        return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns all tables. Raises BadRequest for unknown steps."""
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         kernels = selection.of(trace, EventKind.KERNEL)
         units = matrix_units(trace, kernels)
         times = class_time(trace, kernels)

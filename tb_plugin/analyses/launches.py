@@ -85,7 +85,7 @@ class Launches:
     id = "launches"
     title = "Runtime calls"
     model = TraceTable
-    traits = Traits("Time", tables=("runtime_calls", "runtime_calls_by_caller"))
+    traits = Traits("Time", whole="", tables=("runtime_calls", "runtime_calls_by_caller"))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -96,12 +96,12 @@ class Launches:
         return Missing("The trace holds no calls of a device's runtime.", trace.recorder.todo("view.launches"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps."""
-        return (params.steps,)
+        """Depends on the chosen steps and phase."""
+        return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns both tables and what their first rows say. Raises BadRequest for unknown steps."""
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         calls = _chosen(trace, selection.rows)
         frames = {
             "runtime_calls": _frame(trace, calls, "runtime_calls", "Runtime calls", NAMES),

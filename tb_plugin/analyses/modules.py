@@ -9,16 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analyses.backward import backward_roots, forward_behind, forward_operators, in_backward
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost_of, preorder, sum_by
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, cut, group, outermost_of, preorder, sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
-from tb_plugin.analyses.names import BACKWARD, module_label
-from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.selection import Selection, launched_by, select_rows
 from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import inherit, innermost, nest
+from tb_plugin.trace.tree import innermost, nest
 
 METRICS = SHARED.adding(
     define(
@@ -85,7 +86,7 @@ class Modules:
     id = "modules"
     title = "Modules"
     model = TraceTable
-    traits = Traits("Work", tables=("modules",))
+    traits = Traits("Work", whole="", tables=("modules",))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -97,11 +98,11 @@ class Modules:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps: nothing else matters."""
-        return (params.steps,)
+        return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the tree and the table over all places. Raises BadRequest for unknown steps."""
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         calls = module_calls(trace, selection)
         keys = _columns(calls)
         tree, frame = _tree(trace, calls, keys), _totals(trace, calls, keys)
@@ -128,20 +129,19 @@ def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
         return innermost(trace.track[rows], trace.start_ns[rows], end, nesting.parent, track, time)
 
     work = selection.of(trace, *DEVICE_WORK)
-    # Work stands where its launch does; without a recorded launch, where the operator named by its external id does.
-    source = np.where(trace.launch[work] != MISSING, trace.launch[work], trace.operator[work])
+    source = launched_by(trace, work)
     placed = source != MISSING
     work, source = work[placed], source[placed]
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
-    forward = _forward(trace, operators)
-    backward = _after(forward, trace.operator[work])
+    forward = forward_operators(trace, operators)
+    backward = forward_behind(forward, trace.operator[work])
     owner = around(trace.track[source], trace.start_ns[source])
     backward_owner = np.full(len(work), MISSING, np.int32)
     known = backward != MISSING
     backward_owner[known] = around(trace.track[backward[known]], trace.start_ns[backward[known]])
     # What a module launched itself is forward, also inside a backward pass that recomputes it.
     backward_owner[owner != MISSING] = MISSING
-    roots = _backward_roots(trace, operators, forward)
+    roots = backward_roots(trace, operators, forward)
     roots = roots[selection.rows[roots]]
     root_owner = around(trace.track[forward[roots]], trace.start_ns[forward[roots]])
     root_owner[around(trace.track[roots], trace.start_ns[roots]) != MISSING] = MISSING
@@ -158,37 +158,8 @@ def module_calls(trace: TraceTable, selection: Selection) -> ModuleCalls:
         backward_device=sum_by(backward_owner, trace.dur_ns[work], len(rows)),
         backward_host=sum_by(root_owner, trace.dur_ns[roots], len(rows)),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
-        in_backward=_in_backward(trace, operators, forward)[trace.operator[rows]],
+        in_backward=in_backward(trace, operators, forward)[trace.operator[rows]],
     )
-
-
-def _forward(trace: TraceTable, operators: Int64) -> Int32:
-    """For every row: the forward operator of it or of the nearest operator around it, -1 = none."""
-    position = places_of(operators, len(trace))
-    forward = np.full(len(trace) + 1, MISSING, np.int32)
-    forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
-    return forward
-
-
-def _in_backward(trace: TraceTable, operators: Int64, forward: Int32) -> Bool:
-    """For every row, and one more for -1: an operator of the backward pass, or inside one."""
-    named = trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name[operators]]
-    own = np.where(named | (forward[operators] != MISSING), 0, MISSING).astype(np.int32)
-    flags = np.zeros(len(trace) + 1, np.bool_)
-    flags[operators] = inherit(own, places_of(operators, len(trace))[trace.operator[operators]]) != MISSING
-    return flags
-
-
-def _after(forward: Int32, operator: Int32) -> Int32:
-    return np.where(operator == MISSING, MISSING, forward[operator]).astype(np.int32)
-
-
-def _backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64:
-    """Backward operators with a forward operator that stand in no other such operator."""
-    linked = operators[forward[operators] != MISSING]
-    above = trace.operator[linked]
-    roots: Int64 = linked[(above == MISSING) | (forward[above] == MISSING)]
-    return roots
 
 
 def _modules(trace: TraceTable, rows: Int64) -> Groups:
@@ -263,7 +234,7 @@ def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
     above = above[nodes.first]
     parent = np.where(above == MISSING, MISSING, nodes.of[above])
     order = preorder(parent, -calls.row[nodes.first].astype(np.int64))  # in order of execution
-    order, above_of = _cut(order, parent)
+    order, above_of = cut(order, parent, NODES_SENT)
     names = [
         module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
         for name, repeats in zip(trace.name[calls.row[nodes.first]], again[nodes.first].tolist(), strict=True)
@@ -273,18 +244,6 @@ def _tree(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Tree:
     ]
     widths = [key for key in TIMES if key in keys]
     return Tree("tree", "Module tree", METRICS.columns(*keys), above_of, sent, "module", widths, len(nodes))
-
-
-def _cut(order: list[int], parent: Int64) -> tuple[list[int], list[int]]:
-    """At most NODES_SENT nodes, upper ones first; and the parents as positions in the result."""
-    if len(order) > NODES_SENT:
-        depth: dict[int, int] = {}
-        for node in order:
-            depth[node] = depth.get(int(parent[node]), -1) + 1
-        kept = set(sorted(order, key=lambda node: depth[node])[:NODES_SENT])
-        order = [node for node in order if node in kept]
-    position = {node: i for i, node in enumerate(order)}
-    return order, [position.get(int(parent[node]), MISSING) for node in order]
 
 
 def _totals(trace: TraceTable, calls: ModuleCalls, keys: list[str]) -> Frame:

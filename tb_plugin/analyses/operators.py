@@ -125,7 +125,7 @@ class Operators:
     id = "operators"
     title = "Operators"
     model = TraceTable
-    traits = Traits("Work", tables=("operators", "operators_by_shape"))
+    traits = Traits("Work", whole="", tables=("operators", "operators_by_shape"))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -137,11 +137,11 @@ class Operators:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""
-        return (params.steps,)
+        return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns all tables. Raises BadRequest for unknown steps."""
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         calls = operator_calls(trace, selection)
         has_device = bool(calls.device_self_ns.any() or calls.no_operator_ns)
         units = matrix_units(trace, selection.of(trace, EventKind.KERNEL))

@@ -1,4 +1,4 @@
-"""Which rows a choice of steps keeps."""
+"""Which rows a choice of steps and of a phase keeps."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from tb_plugin.analyses.annotations import calls_of, inside, open_at
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, WindowInfo
 from tb_plugin.trace.intervals import contains, union
-from tb_plugin.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Chosen = tuple[tuple[str, ...] | None, str, str]
+"""Labels of steps (None: all), a phase and the pattern of its name."""
+EVERYTHING: Chosen = (None, "", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +30,13 @@ class Selection:
     rows: Bool
     coverage: CoverageInfo
     steps: tuple[str, ...] | None
+    phase: str = ""
+    pattern: str = ""
+
+    @property
+    def chosen(self) -> Chosen:
+        """Returns what chose the rows, as ``Params.chosen``."""
+        return self.steps, self.phase, self.pattern
 
     def of(self, trace: TraceTable, *kinds: EventKind) -> Int64:
         """Positions of the chosen rows of these kinds."""
@@ -42,12 +55,40 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
     return [i for i, label in enumerate(trace.steps.label) if label in wanted]
 
 
-def select_rows(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
+def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:
     """Returns host rows that begin in the chosen steps on the host, and the device rows that were launched there.
 
     A device row without a recorded launch belongs to the step in whose window it begins. ``steps`` None = all rows; of
-    a trace that was opened as a window all its whole steps, so that rows that cross its edge are in no sum.
+    a trace that was opened as a window all its whole steps, so that rows that cross its edge are in no sum. With a phase,
+    of these only what lies in its calls.
     """
+    chosen = _of_steps(trace, steps)
+    if not phase:
+        return chosen
+    rows = chosen.rows & _of_phase(trace, np.flatnonzero(calls_of(trace, phase, pattern)))
+    return Selection(rows, replace(chosen.coverage, phase=phase), steps, phase, pattern)
+
+
+def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
+    """Host rows inside of the calls, and device rows that were launched there (or by an operator that began there)."""
+    rows = np.zeros(len(trace), np.bool_)
+    on_device = of_kind(trace.kind, *ON_DEVICE)
+    host = np.flatnonzero(~on_device)
+    rows[host] = inside(trace, calls, host)
+    placed = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    source = launched_by(trace, placed)
+    placed, source = placed[source != MISSING], source[source != MISSING]
+    rows[placed] = open_at(trace, calls, trace.track[source], trace.start_ns[source])
+    return rows
+
+
+def launched_by(trace: TraceTable, work: Int64) -> Int32:
+    """Returns the row that device work stands at: its launch, without a recorded one the operator of its external id."""
+    launch, operator = trace.launch[work], trace.operator[work]
+    return np.where(launch != MISSING, launch, operator)
+
+
+def _of_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
     if steps is None and trace.coverage.whole is None:
         window = trace.coverage.end_ns - trace.coverage.start_ns
         everything = np.ones(len(trace), np.bool_)

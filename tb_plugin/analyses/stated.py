@@ -23,7 +23,7 @@ class Stated:
     id = "stated"
     title = "Stated"
     model = TraceTable
-    traits = Traits("Work", hidden=True)
+    traits = Traits("Work", hidden=True, whole="The profile states its tables as a whole.")
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

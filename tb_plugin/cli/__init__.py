@@ -84,6 +84,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
     parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
+    parser.add_argument("--phase", default="", help="only what lies in this phase (a name of the view phases)")
+    parser.add_argument("--pattern", default="", help="what names of one phase may differ in, an RE2 expression (\\d+)")
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
     _add_output(parser)
     parser.set_defaults(command="report")
@@ -112,6 +114,8 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"which {name}, where there are several")
     parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
+    parser.add_argument("--phase", default="", help="only what lies in this phase (a name of the view phases)")
+    parser.add_argument("--pattern", default="", help="what names of one phase may differ in, an RE2 expression (\\d+)")
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
     parser.add_argument("--of", choices=FRAMES, default="both", help="what the frames are (both)")
     parser.add_argument("--weight", choices=WEIGHTS, default="host", help="which time they are given (host)")

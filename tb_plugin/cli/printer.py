@@ -34,12 +34,16 @@ class Printer(ABC):
     ) -> None:
         """Prints a table. ``keep`` are columns that stay however narrow it gets; ``more`` is where the others are."""
 
-    def view(self, view: View) -> None:
-        """Prints all payloads of a view that make sense as text."""
+    def view(self, view: View, remark: str = "") -> None:
+        """Prints all payloads of a view that make sense as text, after a remark."""
         self.heading(view.title, 2)
+        if remark:
+            self.line(remark)
         coverage = view.coverage
         if coverage.steps is not None:
             self.line(f"Steps: {', '.join(coverage.steps)}")
+        if coverage.phase is not None:
+            self.line(f"Phase: {coverage.phase}")
         if coverage.window is not None:
             self.line(_window_line(coverage.window))
         elif not coverage.complete:

@@ -45,7 +45,7 @@ def _report_json(
     errors: list[UserError] = []
     for entry in load_all(workspace, entries, failed, errors):
         try:
-            numbers = workspace.numbers(place_of(entry), arguments.view, arguments.steps)
+            numbers = workspace.numbers(place_of(entry), arguments.view, arguments.steps, _asked(arguments))
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
@@ -60,6 +60,8 @@ def _report_json(
                 "path": found.url,
                 "read": summary.read if summary else None,
                 "window": summary.window if summary else None,
+                "phase": arguments.phase or None,
+                "not_limited": [a.id for a in _views_of(entry, arguments.view) if arguments.phase and a.traits.whole],
                 "findings": findings(numbers.notices),
                 "data_notices": data_notices(numbers.notices),
                 "facts": numbers.facts,
@@ -130,7 +132,7 @@ def _report_text(
         printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
         printer.line(found.url)
         for view in views:
-            printer.view(view)
+            printer.view(view, _not_limited(view.id, arguments))
         reported += 1
     for analysis, place in _group_places(entries, arguments.view):
         try:
@@ -139,17 +141,27 @@ def _report_text(
             errors.append(error)
             continue
         printer.heading(f"{place.run} / all workers / span {place.span}", 1)
-        printer.view(msgspec.json.decode(answer, type=View))
+        printer.view(msgspec.json.decode(answer, type=View), _not_limited(analysis.id, arguments))
     for failure in failed:
         complain(f"{failure['path']}: {failure['reason']}")
     return _exit_code(reported, errors)
 
 
 def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View:
-    answer = workspace.view(place_of(entry), view, Params(limit=arguments.top), arguments.steps)
+    answer = workspace.view(place_of(entry), view, _asked(arguments), arguments.steps)
     if isinstance(answer, Profile):
         raise Cancelled("The file changed while it was read.")
     return msgspec.json.decode(answer, type=View)
+
+
+def _not_limited(view: str, arguments: argparse.Namespace) -> str:
+    """What to say of a view that the chosen phase does not apply to, else nothing."""
+    why = registry.analysis_named(view).traits.whole if arguments.phase else ""
+    return f"Not limited to the phase {arguments.phase}. {why}" if why else ""
+
+
+def _asked(arguments: argparse.Namespace) -> Params:
+    return Params(phase=arguments.phase, pattern=arguments.pattern, limit=arguments.top)
 
 
 def _exit_code(reported: int, errors: list[UserError]) -> int:

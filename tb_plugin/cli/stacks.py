@@ -28,7 +28,8 @@ def stacks(arguments: argparse.Namespace) -> int:
         with progress_bar.shown(entry.found.names[0]):
             workspace.load(place_of(entry), progress_bar.update)
         chosen = tuple((key, str(getattr(arguments, key))) for key in ("of", "weight", "thread", "fold"))
-        answer = workspace.stacks(place_of(entry), Params(extra=chosen), arguments.format, arguments.steps)
+        params = Params(phase=arguments.phase, pattern=arguments.pattern, extra=chosen)
+        answer = workspace.stacks(place_of(entry), params, arguments.format, arguments.steps)
         if isinstance(answer, Profile):
             raise StorageError("The file changed while it was read.", entry.found.url, "Try again.")
         _write(answer.plain(), arguments.output)

@@ -77,3 +77,5 @@ class CoverageInfo(Struct, frozen=True):
     """Labels of the chosen steps, None = the whole trace (or the whole window)."""
     window: WindowInfo | None = None
     """None when all of the file was opened."""
+    phase: str | None = None
+    """The phase in whose calls everything lies, None = any."""

@@ -37,3 +37,5 @@ class ViewInfo(Struct, frozen=True):
     enable: str = ""
     group: str = ""
     """Under which title the navigation lists it (``Traits.group``)."""
+    whole: str = ""
+    """Why a choice of a phase does not apply to it (``Traits.whole``); empty: it does."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tb_plugin import registry
-from tb_plugin.analyses.base import Analysis, Params, Part
+from tb_plugin.analyses.base import Analysis, Params, Part, asked_of
 from tb_plugin.analyses.timeline.pyramid import Pyramid
 from tb_plugin.errors import KeptLost, NotFound
 from tb_plugin.models.levels import levels_of
@@ -71,6 +71,7 @@ class OpenModels:
 
     def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
         """Returns the numbers of one view about a profile. Raises KeptLost, BadRequest."""
+        params = asked_of(analysis, params)
 
         def make() -> Part:
             return _kept_part(file.path, analysis, params) or analysis.part(self.made(file), params)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Missing, Params
@@ -172,17 +173,22 @@ def read_info(report: ReadReport) -> ReadInfo:
     return ReadInfo(**counts, issues=issues)
 
 
+def expected(analysis: Analysis[Any]) -> ViewInfo:
+    """Returns how the navigation shows a view that applies."""
+    traits = analysis.traits
+    return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.whole)
+
+
 def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo | None:
     """How the navigation shows a view; None where it does not."""
-    group = analysis.traits.group
+    view = expected(analysis)
     if missing is None:
-        return ViewInfo(analysis.id, analysis.title, True, group=group)
+        return view
     if analysis.traits.hidden:
         return None
     if outline.window is not None:
-        why = f"In the window that was opened: {missing.why}"
-        return ViewInfo(analysis.id, analysis.title, False, why, group=group)
-    return ViewInfo(analysis.id, analysis.title, False, missing.why, missing.enable, group)
+        return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
+    return replace(view, available=False, why=missing.why, enable=missing.enable)
 
 
 def _count_data_notices(models: OpenModels, file: ModelFile, view_id: str) -> int:

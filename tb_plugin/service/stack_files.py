@@ -34,7 +34,7 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
         raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # merged: by time there may be as many places as events
     # A flame graph lays all threads over each other; speedscope lets one choose a thread.
-    places = merged(trace, select_rows(trace, params.steps), choice, by_thread=form == "speedscope")
+    places = merged(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
     if not len(places):
         raise NotFound(f"No stack has any {choice.weight} time.", "weight", "Choose other frames or another weight.")
     own = (places.host_ns if choice.weight == "host" else places.device_ns).tolist()

@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from tb_plugin import registry
-from tb_plugin.analyses.base import Analysis, Params
+from tb_plugin.analyses.base import Analysis, Params, asked_of
 from tb_plugin.analyses.stacks import choice_of
 from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
@@ -31,7 +31,7 @@ from tb_plugin.service.found import Root
 from tb_plugin.service.job import Answer
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile
-from tb_plugin.service.parse import Ready
+from tb_plugin.service.parse import Ready, expected
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Progress, Question
 from tb_plugin.service.stack_files import SUFFIXES
@@ -49,6 +49,9 @@ _MEASURED = ("copying", "surveying", "reading")
 _PAUSE_SECONDS = 0.3
 _NAMED = 5
 """Workers of a run that a message names."""
+
+EVERYTHING = Params()
+"""A question about all of a profile."""
 
 _OfOne = Callable[[ModelFile, str, Params], Question[bytes]]
 """Makes a question of a loaded profile, a view and parameters."""
@@ -131,15 +134,17 @@ class Workspace:
                 return answer
         raise Cancelled("The file changed while it was read.")
 
-    def numbers(self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "") -> Numbers:
+    def numbers(
+        self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "", asked: Params = EVERYTHING
+    ) -> Numbers:
         """Returns facts and whole tables of views (None = all), and notices of these and of the first view.
 
-        Waits until the profile is loaded. Raises UserError.
+        ``asked`` chooses a phase. Waits until the profile is loaded. Raises UserError.
         """
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
             entry = self.load(place)
-            params = Params(steps=_steps(entry, steps), limit=None)
+            params = replace(asked, steps=_steps(entry, steps), limit=None)
             there = [view.id for view in navigation(entry) if view.available]
             views = [view for view in there if _of_several(view) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
@@ -180,7 +185,7 @@ class Workspace:
         if entry.summary is None:
             return _later(entry)
         params = replace(params, steps=_steps(entry, steps))
-        key = f"stacks|{entry.path}|{params.steps}|{choice}|{form}"
+        key = f"stacks|{entry.path}|{params.chosen}|{choice}|{form}"
         path = self._written(entry, key, ".stacks.gz", partial(WriteStacks, file_of(entry), params, form))
         if path is None:
             return _later(entry)
@@ -260,6 +265,7 @@ class Workspace:
         self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
         """Has a worker combine the parts of several profiles; their common state while they are not there."""
+        params = asked_of(analysis, params)
         gather = self._of_pair if analysis.scope == "pair" else self._of_workers
         for _ in range(CHANGES):
             try:
@@ -355,7 +361,7 @@ def navigation(entry: Entry) -> list[ViewInfo]:
 def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
     """The views that a profile of a model may have, before anybody knows which of them apply."""
     shown = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
-    return [ViewInfo(each.id, each.title, True, group=each.traits.group) for each in shown if not each.traits.hidden]
+    return [expected(each) for each in shown if not each.traits.hidden]
 
 
 def _later(entry: Entry) -> Profile:

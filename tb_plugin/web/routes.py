@@ -36,7 +36,7 @@ _GZIP_FROM_BYTES = 1024
 _MAX_LEVEL = 99
 _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
-_KNOWN = frozenset((*PARTS, "window", "steps", *_OF_TABLES))
+_KNOWN = frozenset((*PARTS, "window", "steps", "phase", "pattern", *_OF_TABLES))
 _JSON = "application/json"
 _DATA = ("runs", "profile", "view", "table", "tiles", "download")
 """Where routes of data begin; all others are files of the page."""
@@ -177,6 +177,8 @@ def _params(request: Request, table: str | None) -> Params:
             raise BadRequest("A filter is not column:value.", f"where={item}", "Write for example where=name:aten::mm.")
         where.append((column, value))
     return Params(
+        phase=_arg(request, "phase"),
+        pattern=_arg(request, "pattern"),
         table=table,
         sort=request.args.get("sort") or None,
         descending=_choice(request, "desc", "1", ("0", "1")) == "1",

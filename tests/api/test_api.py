@@ -34,6 +34,12 @@ def test_tables(tmp_path):
     assert profile.kernels().empty
     assert profile.table("overview", "steps")["total_ns"].tolist() == [100_000, 100_000]
     assert profile.facts["trace.cpu_ops"] == 2
+    assert profile.phases()["phase"].tolist() == ["ProfilerStep#*"]
+    assert profile.phases(pattern=r"[^\s\S]")["phase"].tolist() == ["ProfilerStep#5", "ProfilerStep#6"]
+    assert set(profile.table("operators", "operators", phase="ProfilerStep#6", pattern="x")["name"]) < {
+        "aten::mm",
+        "aten::add",
+    }
     assert profile.read.complete
     with pytest.raises(NotFound):
         profile.table("operators", "nonsense")

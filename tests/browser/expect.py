@@ -74,7 +74,9 @@ def _assert_payload(frame: Frame, text: str, name: str, payload: dict[str, Any])
     elif payload["kind"] == "breakdown" and payload["total"]:
         assert frame.locator("[role=img]").count() > 0, name
     elif payload["kind"] == "series" and payload["x"]:
-        assert frame.locator("[data-testid=chart] canvas, [data-testid=chart] svg").count() > 0, name
+        assert (
+            frame.locator("[data-testid=chart] canvas, [data-testid=chart] svg, svg[data-testid=bars]").count() > 0
+        ), name
     elif payload["kind"] == "tree" and payload["rows"]:
         assert frame.locator("[role=treeitem], [data-testid=call-tree] tbody tr").count() > 0, name
     elif payload["kind"] == "timeline" and payload["total_events"]:

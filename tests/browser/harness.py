@@ -34,6 +34,7 @@ VIEWS = (
     "kernels",
     "modules",
     "stacks",
+    "phases",
     "launches",
     "memory",
     "distributed",

@@ -20,6 +20,7 @@ PAGES: tuple[dict[str, str], ...] = (
     {**GPU, "view": "modules"},
     {**GPU, "view": "stacks"},
     {**GPU, "view": "launches", "row": "cudaMemcpyAsync"},
+    {**GPU, "view": "phases", "row": "1", "phase": "ProfilerStep#*"},
     {**GPU, "view": "memory"},
     {**GPU, "view": "memory", "group": "memory_events"},
     {**GPU, "view": "distributed"},

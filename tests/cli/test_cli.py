@@ -45,9 +45,10 @@ def test_json_of_one_profile(capsys, logs):
     assert (document["schema_version"], document["groups"], document["failed"]) == (3, [], [])
     (profile,) = document["profiles"]
     assert set(profile) == {
-        "run", "worker", "span", "path", "read", "window", "findings", "data_notices", "facts", "tables",
+        "run", "worker", "span", "path", "read", "window", "phase", "not_limited", "findings", "data_notices",
+        "facts", "tables",
     }  # fmt: skip
-    assert profile["window"] is None
+    assert profile["window"] is None and profile["phase"] is None and profile["not_limited"] == []
     assert (profile["run"], profile["worker"], profile["span"]) == ("a", "w", "1")
     assert profile["path"] == str(logs / "a" / "w.1.pt.trace.json.gz")
     assert profile["read"]["events_seen"] == 4
@@ -75,6 +76,20 @@ def test_view_and_steps(capsys, logs):
     (profile,) = document["profiles"]
     assert set(profile["tables"]) <= {"operators", "operators_outermost", "operators_by_shape", "stacks"}
     assert [row["name"] for row in profile["tables"]["operators"]] == ["aten::mm"]
+
+
+def test_a_phase(capsys):
+    path, phase = SAMPLES / "synthetic_gpu", "Optimizer.step#AdamW.step"
+    (profile,) = report(capsys, path, "--phase", phase, "--view", "kernels", "--view", "memory")[1]["profiles"]
+    (whole,) = report(capsys, path, "--view", "kernels")[1]["profiles"]
+    assert (profile["phase"], profile["not_limited"]) == (phase, ["memory"])
+    assert 0 < profile["facts"]["kernels.calls"] < whole["facts"]["kernels.calls"]
+    assert cli.main(["report", str(path), "--phase", phase, "--view", "kernels", "--view", "overview"]) == 0
+    text = capsys.readouterr().out
+    assert f"Phase: {phase}" in text and f"Not limited to the phase {phase}. Its figures are" in text
+    assert report(capsys, path, "--phase", "none", "--view", "kernels")[0] == 2
+    (apart,) = report(capsys, path, "--pattern", r"[^\s\S]", "--view", "phases")[1]["profiles"]
+    assert {"ProfilerStep#0", "ProfilerStep#5"} <= {row["phase"] for row in apart["tables"]["phases"]}
 
 
 def test_all_rows_come(capsys, tmp_path):

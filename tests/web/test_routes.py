@@ -261,6 +261,8 @@ def test_window_with_and_without_gzip(client):
         ("view/memory?run=a&device=cuda:9", 400),
         ("view/", 404),
         ("view/overview?run=a&steps=99", 400),
+        ("view/operators?run=a&phase=none", 400),
+        ("view/phases?run=a&pattern=(", 400),
         ("table/operators?run=a", 404),
         ("table/operators/none?run=a", 404),
         ("table/operators/operators/more?run=a", 404),

@@ -170,6 +170,7 @@ export interface ViewInfo {
   group: string
   id: string
   title: string
+  whole: string
   why: string
 }
 /**
@@ -248,6 +249,7 @@ export interface View {
 export interface CoverageInfo {
   complete: boolean
   fraction_read: number
+  phase: string | null
   steps: string[] | null
   window: WindowInfo | null
   window_ns: number | null

@@ -2,7 +2,8 @@
 import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Catalog, Problem, Profile, SpanInfo } from '../api/payloads'
+import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
+import { shortenMiddle } from '../lib/names'
 import { openedView, resolveAddress, spanOf } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, setDefaultView, useRoute } from '../state/route'
@@ -59,7 +60,11 @@ function Frame() {
   }, [profile])
   const steps = route.steps ?? ''
   const key = address ? JSON.stringify({ ...address, window: part }) : ''
-  const base = useMemo<Query>(() => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps }), [key, steps])
+  const { phase = '', pattern = '' } = route
+  const base = useMemo<Query>(
+    () => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps, phase, pattern }),
+    [key, steps, phase, pattern],
+  )
   useEffect(() => {
     const title = profile?.views.find((item) => item.id === view)?.title ?? view
     document.title = address ? `${title} · ${address.run} · Torch Trace` : 'Torch Trace'
@@ -108,6 +113,7 @@ function Frame() {
         {profile?.read && !profile.read.complete && (
           <CutBanner events={profile.read.events_kept} onMore={() => setQuality(true)} />
         )}
+        {phase && <NotLimited phase={phase} view={profile?.views.find((item) => item.id === view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next })} />}
         <Boundary key={`${key} ${view}`}>
           {catalog === null ? (
@@ -149,6 +155,16 @@ const CutBanner = ({ events, onMore }: { events: number; onMore: () => void }) =
     </button>
   </Alert>
 )
+
+/** Says so where a view is not limited to the chosen phase. */
+function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined }) {
+  if (!view?.available || !view.whole) return null
+  return (
+    <Alert color="gray" variant="light" data-testid="not-limited" className={css.offline} role="status">
+      Not limited to the phase <span className={textCss.mono}>{shortenMiddle(phase, 60)}</span>. {view.whole}
+    </Alert>
+  )
+}
 
 function skip(event: React.MouseEvent): void {
   // The hash is TensorBoard's: focus moves, the address stays.

@@ -8,6 +8,7 @@ import { useCurrent } from '../state/current'
 import { openProfile, setRoute, shareUrl } from '../state/route'
 import { useCopied } from '../widgets/basics'
 import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
+import { PhaseChip } from '../widgets/phaseChip'
 import { ProfilePickers } from '../widgets/profilePickers'
 import { StepsPicker } from '../widgets/stepsPicker'
 import css from './topbar.module.css'
@@ -16,7 +17,7 @@ export function TopBar(props: {
   catalog: Catalog | null
   address: Address | null
   profile: Profile | null
-  /** run, worker, span, window and steps. */
+  /** run, worker, span, window, steps, phase and pattern. */
   base: Query
   steps: string
   onQuality: () => void
@@ -36,6 +37,7 @@ export function TopBar(props: {
             onChange={(next) => setRoute({ steps: next }, true)}
           />
         )}
+        {base.phase && <PhaseChip phase={String(base.phase)} onClear={() => setRoute({ phase: '' }, true)} />}
       </div>
       <div className={css.actions}>
         {profile?.state === 'ready' && (

@@ -9,6 +9,7 @@ import { Memory } from './memory'
 import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
+import { Phases } from './phases'
 import { Stacks } from './stacks'
 import { TimelineView } from './timeline'
 import type { ViewProps } from './view'
@@ -21,6 +22,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   modules: Modules,
   stacks: Stacks,
   launches: Launches,
+  phases: Phases,
   memory: Memory,
   distributed: Distributed,
   diff: Diff,

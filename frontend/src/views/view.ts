@@ -6,6 +6,6 @@ export interface ViewProps {
   id: string
   catalog: Catalog
   profile: Profile
-  /** run, worker, span, window and steps: goes with every question. */
+  /** run, worker, span, window, steps, phase and pattern: goes with every question. */
   base: Query
 }

@@ -1,10 +1,11 @@
 // A tree as a table: rows open and close, one row can be chosen together with the icicle chart.
 import { Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
 import type { Tree } from '../api/payloads'
 import { familyScales, isNumeric } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
+import type { Row } from '../lib/pages'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
 import textCss from './text.module.css'
@@ -37,6 +38,13 @@ export function hasChildren(tree: Tree): boolean[] {
   return out
 }
 
+export interface TreeExtra {
+  title: string
+  help: string
+  width: number
+  cell: (row: Row) => ReactNode
+}
+
 export function TreeTable(props: {
   tree: Tree
   open: ReadonlySet<number>
@@ -44,8 +52,10 @@ export function TreeTable(props: {
   selected: number
   onSelect: (node: number) => void
   match: ((name: string) => boolean) | null
+  /** A column of pictures, before the numbers. */
+  extra?: TreeExtra
 }) {
-  const { tree, open, onOpen, selected, onSelect, match } = props
+  const { tree, open, onOpen, selected, onSelect, match, extra } = props
   const scroller = useRef<HTMLDivElement>(null)
   const nodes = useMemo(() => visibleNodes(tree, open), [tree, open])
   const depth = useMemo(() => depths(tree), [tree])
@@ -82,12 +92,18 @@ export function TreeTable(props: {
     else return
     event.preventDefault()
   }
-  const minWidth = 260 + columns.length * 97
-  const template = `minmax(220px, 1fr) ${columns.map((column) => (isNumeric(column.metric.unit) ? '88px' : '120px')).join(' ')}`
+  const minWidth = 260 + columns.length * 97 + (extra ? extra.width + 8 : 0)
+  const widths = columns.map((column) => (isNumeric(column.metric.unit) ? '88px' : '120px'))
+  const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.join(' ')}`
   return (
     <div className={css.tree} ref={scroller}>
       <div className={css.head} style={{ gridTemplateColumns: template, minWidth }} aria-hidden="true">
         <span>{label?.metric.title ?? 'Name'}</span>
+        {extra && (
+          <Tooltip label={extra.help}>
+            <span>{extra.title}</span>
+          </Tooltip>
+        )}
         {columns.map(({ metric }) => (
           <Tooltip key={metric.key} label={<MetricHelp metric={metric} />}>
             <span className={isNumeric(metric.unit) ? textCss.right : undefined}>
@@ -145,6 +161,7 @@ export function TreeTable(props: {
                   {shortenMiddle(name, 70)}
                 </span>
               </span>
+              {extra?.cell(row)}
               {columns.map(({ metric }) => (
                 <span key={metric.key} className={isNumeric(metric.unit) ? textCss.right : undefined}>
                   <Value value={row[metric.key] ?? null} unit={metric.unit} scale={scales.get(metric.key)} bare />

@@ -83,7 +83,7 @@ class Diff:
     id = "diff"
     title = "Diff"
     model = TraceTable
-    traits = Traits("Compare")
+    traits = Traits("Compare", whole="It compares whole steps of two profiles.")
     scope: Scope = "pair"
     borrows = BORROWED
 

@@ -44,7 +44,7 @@ class Distributed:
     id = "distributed"
     title = "Distributed"
     model = TraceTable
-    traits = Traits("Ranks", tables=GROUP_TABLES, facts=GROUP_FACTS)
+    traits = Traits("Ranks", whole="It compares whole steps of all workers.", tables=GROUP_TABLES, facts=GROUP_FACTS)
     scope: Scope = "workers"
     borrows = OWN_ONLY
 

@@ -44,7 +44,7 @@ class Memory:
     id = "memory"
     title = "Memory"
     model = TraceTable
-    traits = Traits("Memory")
+    traits = Traits("Memory", whole="Memory is held beyond the phase that asks for it.")
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

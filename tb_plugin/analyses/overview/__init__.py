@@ -64,7 +64,9 @@ class Overview:
     id = "overview"
     title = "Overview"
     model = TraceTable
-    traits = Traits("Summary", kept=True, tables=("steps",))
+    traits = Traits(
+        "Summary", kept=True, whole="Its figures are those of whole steps and of devices.", tables=("steps",)
+    )
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

@@ -39,7 +39,7 @@ class Stacks:
     id = "stacks"
     title = "Stacks"
     model = TraceTable
-    traits = Traits("Time", "picture")
+    traits = Traits("Time", "picture", whole="")
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -52,7 +52,7 @@ class Stacks:
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, frames, time, thread and function."""
         keys = ("of", "weight", "thread", "order", "fold", "function")
-        return (params.steps, *(params.get(key) for key in keys))
+        return (*params.chosen, *(params.get(key) for key in keys))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the places, the functions and the threads; of a ``function`` who called it and whom it called.
@@ -60,9 +60,9 @@ class Stacks:
         Raises BadRequest for an unknown choice, thread or step, NotFound for an unknown function.
         """
         choice = choice_of(params)
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
-        places = all_places(trace, selection.steps, choice)
+        places = all_places(trace, selection.chosen, choice)
         function = params.get("function")
         if function:
             callers, callees = sandwich(places, function, choice, has_device)
@@ -90,7 +90,7 @@ def _tree(places: Places, choice: Choice, has_device: bool) -> Tree:
 
 def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
     """The threads with calls in the chosen steps, whichever was chosen: those with most time first, idle ones last."""
-    threads = threads_of(trace, selection.steps)
+    threads = threads_of(trace, selection.chosen)
     count = 1 + max((thread.number for thread in threads), default=0)
     any_calls, events = (_events(trace, selection, of, choice.fold, count) for of in ("both", choice.of))
     threads = tuple(thread for thread in threads if any_calls[thread.number])

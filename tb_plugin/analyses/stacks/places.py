@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.grouping import Forest, Groups, group, preorder, sum_by
-from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.analyses.selection import Chosen, Selection, select_rows
 from tb_plugin.analyses.stacks.choice import ALL_THREADS, FRAMES, REST, Choice
 from tb_plugin.analyses.stacks.frames import labels_of, stack_frames
 from tb_plugin.analyses.stacks.threads import chosen_threads
@@ -95,7 +95,9 @@ def merged(
     """
     by_time = choice.order == "time"
     found = (
-        lay(trace, selection, choice, by_thread) if by_thread or by_time else all_places(trace, selection.steps, choice)
+        lay(trace, selection, choice, by_thread)
+        if by_thread or by_time
+        else all_places(trace, selection.chosen, choice)
     )
     forest = Forest(found.parent)
     totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
@@ -116,9 +118,9 @@ def merged(
 
 
 @remembered
-def all_places(trace: TraceTable, steps: tuple[str, ...] | None, choice: Choice) -> Laid:
+def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
     """Returns all places of a choice over all its threads: the table of functions and the parts of one ask for them again."""
-    return lay(trace, select_rows(trace, steps), choice, False)
+    return lay(trace, select_rows(trace, *chosen), choice, False)
 
 
 def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
@@ -173,7 +175,7 @@ def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
 
 def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     frames = stack_frames(trace, choice.of, choice.fold)
-    threads = chosen_threads(trace, selection.steps, choice.thread)
+    threads = chosen_threads(trace, selection.chosen, choice.thread)
     row, parent, thread, own = frames.row, frames.parent, frames.thread, frames.own_ns
     work = selection.of(trace, *DEVICE_WORK)
     launcher = _launcher(trace, work, choice)

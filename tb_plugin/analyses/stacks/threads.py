@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.selection import EVERYTHING, Chosen, select_rows
 from tb_plugin.analyses.stacks.choice import ALL_THREADS
 from tb_plugin.analyses.stacks.frames import stack_frames, thread_starts
 from tb_plugin.errors import BadRequest
@@ -67,7 +67,7 @@ def thread_key(track: Track) -> str:
 
 
 @remembered
-def threads_of(trace: TraceTable, steps: tuple[str, ...] | None = None) -> tuple[Thread, ...]:
+def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ...]:
     """Returns the threads that have frames, with their time in the chosen steps.
 
     One is idle that calls no operator, runtime or module there, opens no named range, and waits nearly all of its time.
@@ -77,7 +77,7 @@ def threads_of(trace: TraceTable, steps: tuple[str, ...] | None = None) -> tuple
     if not len(frames.row):
         return ()
     count = int(frames.thread.max()) + 1
-    chosen = select_rows(trace, steps).rows[frames.row]
+    chosen = select_rows(trace, *rows).rows[frames.row]
     own = np.where(chosen, frames.own_ns, 0)
     waits = trace.strings.where(lambda text: WAITS.fullmatch(text) is not None)[trace.name[frames.row]]
     host = np.bincount(frames.thread, weights=own, minlength=count).astype(np.int64)
@@ -120,9 +120,9 @@ def _runs(trace: TraceTable, rows: Int64) -> str:
     return ""
 
 
-def chosen_threads(trace: TraceTable, steps: tuple[str, ...] | None, text: str) -> Bool | None:
+def chosen_threads(trace: TraceTable, rows: Chosen, text: str) -> Bool | None:
     """Returns by number which threads a choice means; None for all. Raises BadRequest for one that there is not."""
-    threads = threads_of(trace, steps)
+    threads = threads_of(trace, rows)
     if text == ALL_THREADS or (not text and not any(thread.idle for thread in threads)):
         return None
     found = [thread for thread in threads if not thread.idle] if not text else _meant(trace, threads, text)

@@ -25,7 +25,9 @@ class TimelineAnalysis:
     id = "timeline"
     title = "Timeline"
     model = TraceTable
-    traits = Traits("Time", "picture", kept=True)
+    traits = Traits(
+        "Time", "picture", kept=True, whole="It draws everything; what it finds and highlights lies in the phase."
+    )
     scope: Scope = "profile"
     borrows = OWN_ONLY
 

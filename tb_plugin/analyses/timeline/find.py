@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -67,19 +67,21 @@ class Find(Detail):
     """A search of a whole trace."""
 
     id = "find"
+    traits = replace(Detail.traits, whole="")
     title = "Find"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on all that chooses events; where somebody looks from (``near_ns``) does not."""
         own = ("in", "exact", "start_ns", "end_ns", "bins")
-        return (params.steps, params.search, params.where, *(params.get(key) for key in own))
+        return (*params.chosen, params.search, params.where, *(params.get(key) for key in own))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns all hits in order of time. Raises BadRequest for a senseless text, filter, range or number."""
-        selection = select_rows(trace, params.steps)
+        selection = select_rows(trace, *params.chosen)
         # A row of a table stands for events that the table counts; a text is looked for in all that is drawn.
-        counted = params.steps is not None or params.where
-        chosen = matching(trace, selection.rows if counted else np.ones(len(trace), np.bool_), params.where)
+        counted = params.steps is not None or params.where or params.phase
+        rows = selection.rows if counted else np.ones(len(trace), np.bool_)
+        chosen = matching(trace, rows, params.where, params.pattern)
         place, exact = _one_of(params, "in", PLACES), _one_of(params, "exact", ("0", "1")) == "1"
         if params.search or exact:
             chosen &= _found(trace, place, params.search, exact)

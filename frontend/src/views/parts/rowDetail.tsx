@@ -30,6 +30,7 @@ const EVENT_KEYS = new Set([
   'operator',
   'input_shape',
   'module',
+  'phase',
   'grid',
   'block',
   'direction',
@@ -53,8 +54,10 @@ export function RowDetail(props: {
   extra?: Record<string, string>
   /** What a view adds, from the list of the events. */
   more?: (instances: Table) => ReactNode
+  /** What else can be done with the row. */
+  actions?: ReactNode
 }) {
-  const { row, table, base, stacks, extra, more } = props
+  const { row, table, base, stacks, extra, more, actions } = props
   const where = useMemo(
     () => [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
     [row, table, extra],
@@ -76,6 +79,7 @@ export function RowDetail(props: {
           >
             Show in timeline
           </Button>
+          {actions}
           <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
             {copied ? 'Copied' : 'Copy row'}
           </Button>

@@ -12,7 +12,7 @@ import { Card } from '../../widgets/basics'
 import { ColorKey } from '../../widgets/colorKey'
 import { Icicle } from '../../widgets/icicle'
 import { DownIcon, UpIcon } from '../../widgets/icons'
-import { TreeTable } from '../../widgets/tree'
+import { type TreeExtra, TreeTable } from '../../widgets/tree'
 import { SearchBox } from './tableSection'
 import textCss from '../../widgets/text.module.css'
 import frameCss from './frame.module.css'
@@ -55,8 +55,11 @@ export function TreePage(props: {
   labelOf?: (row: Row) => string
   /** More about the chosen node. */
   about?: (row: Row) => ReactNode
+  /** A column of pictures of the table, and what else can be done with the chosen node. */
+  extra?: TreeExtra
+  actions?: (row: Row) => ReactNode
 }) {
-  const { tree, lead, trail, note, noun, whereOf, tall, categoryOf, labelOf, about } = props
+  const { tree, lead, trail, note, noun, whereOf, tall, categoryOf, labelOf, about, extra, actions } = props
   const route = useRoute()
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
   const first = useMemo(() => firstOpen(tree), [tree])
@@ -183,6 +186,7 @@ export function TreePage(props: {
             Show in timeline
           </Button>
         )}
+        {name && actions?.(tree.rows[selected])}
         {trail}
       </div>
       {value && (
@@ -215,7 +219,15 @@ export function TreePage(props: {
           {about && selected >= 0 && about(tree.rows[selected])}
         </Card>
       )}
-      <TreeTable tree={tree} open={open} onOpen={setOpen} selected={selected} onSelect={select} match={match} />
+      <TreeTable
+        tree={tree}
+        open={open}
+        onOpen={setOpen}
+        selected={selected}
+        onSelect={select}
+        match={match}
+        extra={extra}
+      />
     </div>
   )
 }

@@ -1,0 +1,241 @@
+// Phases: every annotation as a row of a tree, with what it took on the host, on the device and step by step.
+import { ActionIcon, Button, SegmentedControl, TextInput, Tooltip } from '@mantine/core'
+import { useEffect, useMemo, useState } from 'react'
+import type { Query } from '../api/client'
+import type { Figures, Series, Tree, View } from '../api/payloads'
+import { format } from '../lib/format'
+import { shortenMiddle } from '../lib/names'
+import type { Row } from '../lib/pages'
+import { barsByPhase, largestPhase, partInside } from '../lib/phases'
+import { useView } from '../state/data'
+import { setRoute, useRoute } from '../state/route'
+import { Bars } from '../widgets/bars'
+import { Bones } from '../widgets/basics'
+import { CloseIcon } from '../widgets/icons'
+import { ViewFrame } from './parts/frame'
+import { HeadlineCard, Say } from './parts/headline'
+import { RowDetail } from './parts/rowDetail'
+import { type Group, TableSection } from './parts/tableSection'
+import { TreePage } from './parts/treePage'
+import type { ViewProps } from './view'
+import textCss from '../widgets/text.module.css'
+import frameCss from './parts/frame.module.css'
+import css from './phases.module.css'
+
+const DEVICE = 'phase_device_ns'
+const BARS_WIDTH = 116
+/** So much of the outermost phase without a name is worth a sentence. */
+const UNNAMED = 0.1
+const GROUPS: Group[] = [{ table: 'phases', label: 'Phases', nameStyle: 'plain' }]
+
+const whereOf = (row: Row) => [`phase:${row.phase}`]
+const categoryOf = (_: Row, value: string) => (value === DEVICE ? 'kernel' : 'cpu')
+const NO_ROW = { row: '', zoom: '' }
+
+export function Phases({ base, profile }: ViewProps) {
+  const resource = useView('phases', base)
+  const { pattern = '', phase = '' } = useRoute()
+  return (
+    <ViewFrame
+      resource={resource}
+      bones={<Bones height={500} />}
+      steps={String(base.steps ?? '')}
+      action={
+        pattern || phase ? (
+          <Button size="xs" onClick={() => setRoute({ pattern: '', phase: '', ...NO_ROW }, true)}>
+            Show all phases, grouped as usual
+          </Button>
+        ) : undefined
+      }
+    >
+      {(view) => <Page view={view} base={base} all={profile.steps.length > 0 ? 'steps' : 'trace'} />}
+    </ViewFrame>
+  )
+}
+
+function Page({ view, base, all }: { view: View; base: Query; all: string }) {
+  const route = useRoute()
+  const tree = view.payloads.tree as Tree
+  const names = view.payloads.names as Figures
+  const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
+  const series = view.payloads[value === DEVICE ? 'phase_device_in_step' : 'phase_host_in_step'] as Series | undefined
+  const bars = useMemo(() => (series ? barsByPhase(series) : null), [series])
+  const inTable = route.form === 'table'
+  const form = (
+    <>
+      <SegmentedControl
+        size="sm"
+        aria-label="Form"
+        value={inTable ? 'table' : 'tree'}
+        onChange={(next) =>
+          setRoute({ form: next === 'tree' ? '' : next, row: '', sort: '', desc: '', cols: '' }, true)
+        }
+        data={[
+          { value: 'tree', label: 'Tree' },
+          { value: 'table', label: 'By phase' },
+        ]}
+      />
+      <Pattern names={names} />
+    </>
+  )
+  const labels = series?.x.map(String) ?? []
+  return (
+    <div className={frameCss.page}>
+      <Answer tree={tree} value={value} all={all} />
+      {inTable ? (
+        <TableSection
+          view="phases"
+          base={base}
+          groups={GROUPS}
+          lead={form}
+          placeholder="Search phases, text or /regex/"
+          detail={(row, table) => (
+            <RowDetail
+              row={row}
+              table={table}
+              base={base}
+              stacks={false}
+              actions={<OnlyThis row={row} size="compact-xs" />}
+            />
+          )}
+        />
+      ) : (
+        <TreePage
+          tree={tree}
+          lead={form}
+          noun="phases"
+          whereOf={whereOf}
+          categoryOf={categoryOf}
+          actions={(row) => <OnlyThis row={row} size="sm" />}
+          extra={
+            bars
+              ? {
+                  title: 'By step',
+                  help: `${series?.title}, one bar a step; of the phase at all its places`,
+                  width: BARS_WIDTH,
+                  cell: (row) => (
+                    <Bars
+                      values={bars.get(String(row.phase)) ?? []}
+                      labels={labels}
+                      noun="step"
+                      category={categoryOf(row, value)}
+                      width={BARS_WIDTH}
+                    />
+                  ),
+                }
+              : undefined
+          }
+        />
+      )}
+    </div>
+  )
+}
+
+/** The sentence that answers first: the largest phase, and what the device does meanwhile. `all`: what shares of the host are of. */
+function Answer({ tree, value, all }: { tree: Tree; value: string; all: string }) {
+  const { phase = '' } = useRoute()
+  const found = largestPhase(tree, value)
+  if (!found) return null
+  const row = tree.rows[found.first]
+  const number = (key: string) => Number(row[key] ?? 0)
+  const share = (key: string) => format(number(key), 'ratio')
+  const device = tree.value_columns.includes(DEVICE)
+  const ofDevice = value === DEVICE
+  const calls = `${format(number('calls'), 'count')} ${number('calls') === 1 ? 'call' : 'calls'}`
+  const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the ${all})`
+  const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
+  const inner = tree.rows[found.inner]
+  // What is said of the step's own time is of no use where one phase was chosen.
+  const unnamed = phase ? 0 : 1 - partInside(tree, found.root, value)
+  return (
+    <HeadlineCard label="Answer" className={css.answer}>
+      <Say severity="info">
+        <Name row={row} /> is the largest phase: {calls}, {ofDevice && onDevice}
+        {onHost}
+        {device &&
+          number('phase_idle_ns') > 0.01 * number('host_total_ns') &&
+          `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}
+        .
+        {found.inner !== found.first && (
+          <>
+            {' '}
+            Most of it lies in <Name row={inner} /> ({format(inner[value] ?? null, 'ns')}).
+          </>
+        )}
+        {unnamed > UNNAMED && (
+          <>
+            {' '}
+            {format(unnamed, 'ratio')} of <Name row={tree.rows[found.root]} /> lies in no phase inside of it;
+            annotations (record_function) would name it.
+          </>
+        )}
+        {number('phase_threads') > 1 &&
+          ` It was open on ${number('phase_threads')} threads: their host times add up, what runs on the device counts once.`}
+      </Say>
+    </HeadlineCard>
+  )
+}
+
+const Name = ({ row }: { row: Row }) => (
+  <b className={textCss.mono} title={String(row.phase)}>
+    {shortenMiddle(String(row.phase), 80)}
+  </b>
+)
+
+function OnlyThis({ row, size }: { row: Row; size: 'sm' | 'compact-xs' }) {
+  const { phase = '' } = useRoute()
+  const same = phase === row.phase
+  return (
+    <Button
+      size={size}
+      variant="default"
+      onClick={() => setRoute({ phase: same ? '' : String(row.phase), ...NO_ROW }, true)}
+    >
+      {same ? 'Show all phases' : 'Only this phase'}
+    </Button>
+  )
+}
+
+/** What names may differ in and still be one phase: shown, and changed with Enter or on leaving the field. */
+function Pattern({ names }: { names: Figures }) {
+  const [pattern, all, phases] = names.figures.map((figure) => figure.value)
+  const route = useRoute()
+  const [text, setText] = useState(String(pattern))
+  useEffect(() => setText(String(pattern)), [pattern])
+  const apply = (next: string) => {
+    if (next !== String(pattern)) setRoute({ pattern: next, phase: '', ...NO_ROW }, true)
+  }
+  return (
+    <Tooltip
+      label={`Names of annotations that differ only in what this regular expression (RE2) matches are one phase: ${all} names, ${phases} phases`}
+    >
+      <TextInput
+        className={css.pattern}
+        size="sm"
+        aria-label="Counters in names (regular expression)"
+        leftSection={<small className={textCss.mute}>Counters</small>}
+        leftSectionWidth={74}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        onBlur={() => apply(text)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') apply(text)
+          if (event.key === 'Escape') setText(String(pattern))
+        }}
+        rightSection={
+          route.pattern ? (
+            <ActionIcon
+              size="xs"
+              variant="subtle"
+              color="gray"
+              aria-label="The usual pattern"
+              onClick={() => apply('')}
+            >
+              <CloseIcon />
+            </ActionIcon>
+          ) : undefined
+        }
+      />
+    </Tooltip>
+  )
+}

@@ -1,0 +1,31 @@
+// The chosen phase in the bar on top: what lies outside of its calls is in no number of the views that it applies to.
+import { ActionIcon } from '@mantine/core'
+import { shortenMiddle } from '../lib/names'
+import { CloseIcon } from './icons'
+import css from './phaseChip.module.css'
+import pickerCss from './picker.module.css'
+import textCss from './text.module.css'
+
+export function PhaseChip({ phase, onClear }: { phase: string; onClear: () => void }) {
+  return (
+    <div
+      className={`${pickerCss.pick} ${pickerCss.label} ${pickerCss.set} ${css.chip}`}
+      data-testid="phase"
+      title={`Only what lies in calls of the phase ${phase}, and what was launched there`}
+    >
+      <div>
+        <small>Phase</small>
+        <span className={textCss.mono}>{shortenMiddle(phase, 30)}</span>
+      </div>
+      <ActionIcon
+        size="sm"
+        variant="subtle"
+        color="gray"
+        aria-label={`Show all phases, not only ${phase}`}
+        onClick={onClear}
+      >
+        <CloseIcon />
+      </ActionIcon>
+    </div>
+  )
+}
