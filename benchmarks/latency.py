@@ -27,7 +27,7 @@ from tb_plugin.web.routes import BASE
 TABLES = {
     "overview": ("steps",),
     "timeline": (),
-    "operators": ("operators", "operators_by_shape", "stacks"),
+    "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),
     "kernels": ("kernels", "kernels_by_launch", "copies"),
     "launches": ("runtime_calls", "runtime_calls_by_caller"),
     "modules": ("modules",),
@@ -35,6 +35,7 @@ TABLES = {
     "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices"),
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
     "range": ("range", "range_devices"),
+    "phases": ("phases", "phase_steps"),
     "stacks": ("functions", "threads"),
     "find": ("hits", "names"),
     "flows": (),

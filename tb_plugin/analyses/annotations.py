@@ -19,8 +19,9 @@ from tb_plugin.analyses.backward import works_for
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.intervals import contains, union
 from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import nest, side_by_side, stable_order
+from tb_plugin.trace.tree import innermost, nest, side_by_side, stable_order
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -164,4 +165,20 @@ def inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
     if len(whole):
         place = np.maximum(np.searchsorted(whole.start, at, side="right") - 1, 0)
         found &= ~((at == whole.start[place]) & (until > whole.end[place]))
+    return found
+
+
+def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
+    """Returns the name (string id) of the innermost annotation open on the thread of each host row when it begins.
+
+    -1 = none, also for a row of -1. Profiler steps are none.
+    """
+    is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
+    members = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & ~is_step)
+    track, start, end = trace.track[members], trace.start_ns[members], trace.end_ns[members]
+    known = np.flatnonzero(rows != MISSING)
+    at = rows[known]
+    place = innermost(track, start, end, nest(track, start, end).parent, trace.track[at], trace.start_ns[at])
+    found = np.full(len(rows), MISSING, np.int32)
+    found[known] = np.append(trace.name[members], np.int32(MISSING))[place]
     return found

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analyses.annotations import annotation_around
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import group, shares, with_ancestors
 from tb_plugin.analyses.metrics import SHARED, define
@@ -19,9 +20,8 @@ from tb_plugin.payloads import Breakdown, Metric, Slice, Sort
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind
-from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import inherit, innermost, nest
+from tb_plugin.trace.tree import inherit
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -128,7 +128,7 @@ def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
 def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     """Returns these device rows by name, reason and what was open around their launches."""
     launch = trace.launch[rows]
-    keys = (trace.name[rows], reasons(trace, rows), _phase_around(trace, launch), *_python_around(trace, launch))
+    keys = (trace.name[rows], reasons(trace, rows), annotation_around(trace, launch), *_python_around(trace, launch))
     groups = group(*(key.astype(np.int64) for key in keys))
     name, reason, phase, frame, module = (key.astype(np.int64)[groups.first] for key in keys)
     strings, total = trace.strings, groups.sum(trace.dur_ns[rows])
@@ -165,19 +165,6 @@ def _python_around(trace: TraceTable, launch: Int32) -> tuple[Int32, Int32]:
     # One more at the end answers for -1, of both.
     module = np.append(members, MISSING)[np.append(nearest, MISSING)[places_of(members, len(trace))[around]]]
     return _names(trace, around), _names(trace, module)
-
-
-def _phase_around(trace: TraceTable, launch: Int32) -> Int32:
-    """Name (string id, -1 = none) of the innermost annotation around each launch."""
-    is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)
-    rows = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & ~is_step[trace.name])
-    start, end, track = trace.start_ns[rows], trace.end_ns[rows], trace.track[rows]
-    known = launch != MISSING
-    found = np.full(len(launch), MISSING, np.int64)
-    calls = launch[known]
-    place = innermost(track, start, end, nest(track, start, end).parent, trace.track[calls], trace.start_ns[calls])
-    found[known] = np.append(rows, MISSING)[place]
-    return _names(trace, found)
 
 
 def _names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:

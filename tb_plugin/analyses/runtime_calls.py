@@ -10,15 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.analyses.annotations import annotation_around
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.trace.intervals import EMPTY, covered_before, join
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
-from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import inherit, innermost, nest, self_time
+from tb_plugin.trace.tree import inherit, self_time
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -123,17 +123,7 @@ def callers(trace: TraceTable) -> Callers:
     """Returns who made the calls of a whole trace, as far as it tells; rows are those of ``runtime_calls``."""
     calls = np.flatnonzero(trace.kind == EventKind.RUNTIME)
     frame, frames = _frames(trace, calls)
-    return Callers(calls, _phases(trace, calls), frame, frames)
-
-
-def _phases(trace: TraceTable, rows: Int64) -> Int32:
-    """Names of the innermost annotations that are open on the thread of each row when it begins; no steps."""
-    is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
-    members = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & ~is_step)
-    track, start, end = trace.track[members], trace.start_ns[members], trace.end_ns[members]
-    parent = nest(track, start, end).parent
-    around = innermost(track, start, end, parent, trace.track[rows], trace.start_ns[rows])
-    return np.append(trace.name[members], np.int32(MISSING))[around]
+    return Callers(calls, annotation_around(trace, calls), frame, frames)
 
 
 def _frames(trace: TraceTable, rows: Int64) -> tuple[Int32, pa.Array]:

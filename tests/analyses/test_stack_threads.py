@@ -36,7 +36,7 @@ def test_an_idle_thread_is_out_of_the_sum_and_listed_last() -> None:
     assert sum(us for _, us in folded(places(table, thread="1:0"))) == 100
     found = part(table, "stacks").frames["threads"].data.to_pylist()
     assert [(row["thread"], row["thread_idle"]) for row in found] == [
-        ("thread 1", False), (f"thread 0: {MONITOR}", True),
+        ("Main thread", False), (f"thread 0: {MONITOR}", True),
     ]  # fmt: skip
     assert (found[1]["thread_host_ns"], found[1]["thread_wait_ns"]) == (100_000, 96_000)
 

@@ -345,7 +345,7 @@ def test_the_page() -> None:
     }  # fmt: skip
     assert found.frames["threads"].data.to_pylist() == [
         {
-            "thread": "thread 1", "thread_key": "1:1", "events": 6, "thread_host_ns": 100_000, "thread_wait_ns": 0,
+            "thread": "Main thread", "thread_key": "1:1", "events": 6, "thread_host_ns": 100_000, "thread_wait_ns": 0,
             "thread_idle": False,
         }
     ]  # fmt: skip
@@ -355,7 +355,7 @@ def test_the_page_lists_all_threads_whichever_is_chosen() -> None:
     found = part(threads(), "stacks", extra=(("thread", "2"), ("weight", "device")))
     tree: Any = found.payloads["stacks"]
     assert [row["device_ns"] for row in tree.rows] == [4_000] and tree.value_columns == ["device_ns"]
-    assert [row["thread"] for row in found.frames["threads"].data.to_pylist()] == ["autograd", "main"]
+    assert [row["thread"] for row in found.frames["threads"].data.to_pylist()] == ["autograd", "Main thread"]
 
 
 def test_a_page_gets_the_places_with_most_time(monkeypatch: pytest.MonkeyPatch) -> None:

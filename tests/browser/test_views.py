@@ -27,6 +27,8 @@ PROFILES = {
 }
 
 
+BASELINE = {"base_run": "resnet_cpu", "base_worker": "worker0", "base_span": "1"}
+"""What samples are compared with: they are no series of runs, so the page would ask."""
 EVERY_PAGE = [(name, view) for name in PROFILES for view in VIEWS]
 SOME_PAGES = [
     *(("gpu", view) for view in VIEWS),
@@ -47,6 +49,7 @@ def test_a_view_of_a_profile(open_tab: Open, name: str, view: str) -> None:
     if not logdir.exists():
         pytest.skip(f"{logdir} is not on this machine")
     tab = open_tab(logdir)
+    place = {**place, **(BASELINE if view == "diff" and logdir == SAMPLES else {})}
     frame = tab.open(view=view, **place)
     assert_shows(frame, tab.address, view, place)
     assert frame.get_attribute("html", "lang") == "en"
@@ -58,8 +61,9 @@ def test_a_view_of_a_profile(open_tab: Open, name: str, view: str) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_small_window(open_tab: Open, view: str) -> None:
     tab = open_tab(size=(1000, 700))
-    frame = tab.open(run="synthetic_gpu", view=view)
-    assert_shows(frame, tab.address, view, {"run": "synthetic_gpu"})
+    place = {"run": "synthetic_gpu", **(BASELINE if view == "diff" else {})}
+    frame = tab.open(view=view, **place)
+    assert_shows(frame, tab.address, view, place)
     assert tab.overflow() <= 0
 
 
@@ -89,7 +93,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crowd")
     config = synthetic.Config(steps=2, ranks=18, layers=1, slow_rank=4, slow_factor=1.6, absent_ranks=(9,), seed=1)
     synthetic.write(synthetic.generate(config), folder / "many")
-    builder = trace().step(1, 0, 1000)
+    builder = trace().step(1, 0, 1000).step(2, 1000, 1000)
     for number in range(8):
         builder.op("a", 10 + 100 * number, 50).launches(kernel("k", 40, device=number), dur=30).device(number)
     (folder / "eight").mkdir()
@@ -106,8 +110,13 @@ def test_eight_devices_stand_side_by_side(open_tab: Open, crowd: Path) -> None:
     assert tab.overflow() <= 0
     box = frame.get_by_test_id("chart").first.bounding_box()
     assert box is not None
-    # The only bar is 1 ms high on an axis of 1.2 ms, between the margins of the plot; its runtime part begins at 0.35 ms.
-    x, foot, height = box["x"] + (box["width"] + 58 - 14) / 2, box["y"] + box["height"] - 42, box["height"] - 42 - 26
+    # The first of two bars is 1 ms high on an axis of 1.2 ms, between the margins of the plot; its runtime part begins at
+    # 0.35 ms.
+    x, foot, height = (
+        box["x"] + 58 + (box["width"] - 58 - 14) / 4,
+        box["y"] + box["height"] - 42,
+        box["height"] - 42 - 26,
+    )
     tab.page.mouse.click(x, foot - height * 0.2 / 1.2)
     tab.settle()
     assert (tab.state()["view"], tab.state()["steps"]) == ("overview", "1")

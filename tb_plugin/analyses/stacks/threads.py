@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.selection import EVERYTHING, Chosen, select_rows
 from tb_plugin.analyses.stacks.choice import ALL_THREADS
 from tb_plugin.analyses.stacks.frames import stack_frames, thread_starts
+from tb_plugin.analyses.tracks import track_names
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import EventKind, of_kind
@@ -105,10 +106,11 @@ def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
     opens = np.flatnonzero(starts.thread == number)
     place = int(trace.track[starts.row[opens[0]]]) if len(opens) else number
     track, ordinal = trace.tracks[place], int(starts.ordinal[opens[0]]) if len(opens) else 0
-    name = track.thread.strip() or f"thread {track.tid}"
     runs = _runs(trace, rows) if len(opens) else ""
+    # What else was recorded under one id is no part of the thread that has it.
+    name = f"{track.thread.strip() or f'thread {track.tid}'}: {runs}" if runs else track_names(trace)[place].title
     key = thread_key(track)
-    return (f"{key}#{ordinal + 1}" if ordinal else key), (f"{name}: {runs}" if runs else name)
+    return (f"{key}#{ordinal + 1}" if ordinal else key), name
 
 
 def _runs(trace: TraceTable, rows: Int64) -> str:
