@@ -96,6 +96,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     builder = trace().step(1, 0, 1000).step(2, 1000, 1000)
     for number in range(8):
         builder.op("a", 10 + 100 * number, 50).launches(kernel("k", 40, device=number), dur=30).device(number)
+    builder.op("a", 1010, 50).launches(kernel("k", 40), dur=30)
     (folder / "eight").mkdir()
     (folder / "eight" / "worker0.pt.trace.json").write_bytes(builder.bytes())
     return folder
