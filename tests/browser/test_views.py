@@ -94,9 +94,10 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = synthetic.Config(steps=2, ranks=18, layers=1, slow_rank=4, slow_factor=1.6, absent_ranks=(9,), seed=1)
     synthetic.write(synthetic.generate(config), folder / "many")
     builder = trace().step(1, 0, 1000).step(2, 1000, 1000)
+    for number in range(16):
+        builder.op("a", 10 + 125 * number, 50).launches(kernel("k", 40, device=number % 8), dur=30)
     for number in range(8):
-        builder.op("a", 10 + 100 * number, 50).launches(kernel("k", 40, device=number), dur=30).device(number)
-    builder.op("a", 1010, 50).launches(kernel("k", 40), dur=30)
+        builder.device(number)
     (folder / "eight").mkdir()
     (folder / "eight" / "worker0.pt.trace.json").write_bytes(builder.bytes())
     return folder
