@@ -10,8 +10,8 @@ from tb_plugin.cli.exits import NOTHING, OK
 from tb_plugin.cli.printer import Printer, TextPrinter
 from tb_plugin.cli.session import load_all, open_workspace
 from tb_plugin.format import format_value
+from tb_plugin.service.profiles import navigation
 from tb_plugin.service.states import Entry
-from tb_plugin.service.workspace import navigation
 
 
 def doctor(arguments: argparse.Namespace) -> int:

@@ -19,8 +19,9 @@ from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Place
+from tb_plugin.service.profiles import navigation
 from tb_plugin.service.states import Entry
-from tb_plugin.service.workspace import Workspace, navigation
+from tb_plugin.service.workspace import Workspace
 
 SCHEMA_VERSION = 3
 

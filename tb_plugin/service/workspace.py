@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -20,20 +20,20 @@ from tb_plugin.analyses.base import Analysis, Params, asked_of
 from tb_plugin.analyses.stacks import choice_of
 from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
-from tb_plugin.models.base import Model
-from tb_plugin.payloads import Catalog, Loading, Profile, Stage, ViewInfo
+from tb_plugin.payloads import Catalog, Profile
 from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
 from tb_plugin.service.asking import Desk
-from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog, problem_of
+from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.discovery import Scanner
 from tb_plugin.service.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.found import Root
 from tb_plugin.service.job import Answer
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile
-from tb_plugin.service.parse import Ready, expected
+from tb_plugin.service.parse import Ready
 from tb_plugin.service.pool import Workers
-from tb_plugin.service.question import Progress, Question
+from tb_plugin.service.profiles import later, navigation, profile_of
+from tb_plugin.service.question import Question
 from tb_plugin.service.stack_files import SUFFIXES
 from tb_plugin.service.states import Entry
 from tb_plugin.service.step_choice import chosen_steps, window_of
@@ -44,8 +44,6 @@ from tb_plugin.storage.files import Folder
 
 CHANGES = 10
 """How often what is read may change or vanish under way before a caller that waits gives up."""
-_MEASURED = ("copying", "surveying", "reading")
-"""Stages whose end is known: so many bytes."""
 _PAUSE_SECONDS = 0.3
 _NAMED = 5
 """Workers of a run that a message names."""
@@ -90,7 +88,7 @@ class Workspace:
         entry = self.catalog.find(place)
         if start or retry:
             self._loader.begin(entry, retry)
-        return _payload(entry)
+        return profile_of(entry)
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
         """Loads a profile and waits, telling ``watch`` the fraction done. Raises the UserError that it failed with.
@@ -115,9 +113,9 @@ class Workspace:
         """Tiles of the timeline as a gzipped Arrow stream; the Profile when it is not loaded yet. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return _later(entry)
+            return later(entry)
         answer = self._run(entry, AskTiles(file_of(entry), level, tuple(wanted)))
-        return _later(entry) if answer is None else answer
+        return later(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """Returns all matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""
@@ -169,13 +167,13 @@ class Workspace:
         """Returns the events of a window as Chrome JSON; the Profile when it is not loaded yet. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return _later(entry)
+            return later(entry)
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
         write = partial(WriteWindow, file_of(entry), start_ns, end_ns)
         path = self._written(entry, key, ".json.gz", write, heavy=True)
         if path is None:
-            return _later(entry)
+            return later(entry)
         return Download(f"{entry.found.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
@@ -183,12 +181,12 @@ class Workspace:
         choice = choice_of(params)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return _later(entry)
+            return later(entry)
         params = replace(params, steps=_steps(entry, steps))
         key = f"stacks|{entry.path}|{params.chosen}|{choice}|{form}"
         path = self._written(entry, key, ".stacks.gz", partial(WriteStacks, file_of(entry), params, form))
         if path is None:
-            return _later(entry)
+            return later(entry)
         name = f"{entry.found.stem}.{choice.weight}{SUFFIXES[form]}"
         return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
 
@@ -217,7 +215,7 @@ class Workspace:
         """
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return _later(entry)
+            return later(entry)
         found, file = entry.found, entry.found.files[0]
         # What was loaded stays usable while its store is away.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
@@ -251,9 +249,9 @@ class Workspace:
         entry = self.catalog.find(place)
         registry.analysis_named(view_id, registry.model_of(entry.found.reader))
         if self._loader.ready(entry).summary is None:
-            return _later(entry)
+            return later(entry)
         answer = self._run(entry, ask[0](file_of(entry), view_id, replace(params, steps=_steps(entry, steps))))
-        return _later(entry) if answer is None else answer
+        return later(entry) if answer is None else answer
 
     def _waited(self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str) -> bytes:
         answer = self._of_several(ask, place, analysis, params, steps, wait=True)
@@ -351,61 +349,6 @@ def _baseline(exp: Entry, params: Params) -> Place:
     """
     run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
     return Place(run, worker, span, params.get("base_window"))
-
-
-def navigation(entry: Entry) -> list[ViewInfo]:
-    """Returns the views of a loaded profile in the order of the navigation; empty before."""
-    return [] if entry.summary is None else entry.summary.views
-
-
-def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
-    """The views that a profile of a model may have, before anybody knows which of them apply."""
-    shown = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
-    return [expected(each) for each in shown if not each.traits.hidden]
-
-
-def _later(entry: Entry) -> Profile:
-    """The state of a profile that could not answer a moment ago.
-
-    What was read, or failed, since then is told as loading: whoever asked asks again, and ``ready`` means an answer.
-    """
-    profile = _payload(entry)
-    return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
-
-
-def _payload(entry: Entry) -> Profile:
-    now = entry.now
-    summary, stage = now.summary, entry.progress(now)
-    model = registry.model_of(entry.found.reader)
-    return Profile(
-        run=entry.found.run,
-        worker=entry.found.worker,
-        span=entry.found.span,
-        state=now.state,
-        fraction=now.fraction,
-        events_read=summary.read.events_seen if summary else stage.events,
-        problem=problem_of(now.problem) if now.problem else None,
-        views=summary.views if summary else _expected(model),
-        steps=summary.steps if summary else [],
-        read=summary.read if summary else None,
-        data_notice_count=summary.data_notice_count if summary else 0,
-        loading=_loading(stage) if now.state == "loading" else None,
-        window=summary.window if summary else None,
-        model=model.id,
-        default_view=model.default_view,
-        features=list(model.features),
-        trace_steps=summary.trace_steps if summary else [],
-    )
-
-
-def _loading(progress: Progress) -> Loading:
-    return Loading(
-        stage=cast(Stage, progress.stage),
-        seconds=max(0.0, time.monotonic() - progress.since),
-        fraction=progress.fraction if progress.stage in _MEASURED else None,
-        counts=dict(progress.counts),
-        about=list(progress.about),
-    )
 
 
 def _steps(entry: Entry, text: str) -> tuple[str, ...] | None:

@@ -15,8 +15,7 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest, Cancelled, NotFound, StorageError, UnreadableTrace, WorkerDied
 from tb_plugin.payloads import Profile
-from tb_plugin.service import loader
-from tb_plugin.service import workspace as workspace_module
+from tb_plugin.service import loader, profiles
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace
@@ -283,13 +282,13 @@ def test_what_ends_while_a_question_is_turned_away_is_told_as_loading(tmp_path, 
     if ends == "failed":
         path.write_text("{ this is no trace")
     workspace = opened(path.parent)
-    payload_of = workspace_module._payload
+    payload_of = profiles.profile_of
 
     def late(entry):
         assert until(lambda: entry.state == ends)
         return payload_of(entry)
 
-    monkeypatch.setattr(workspace_module, "_payload", late)
+    monkeypatch.setattr(profiles, "profile_of", late)
     assert ask(workspace).state == "loading"
 
 

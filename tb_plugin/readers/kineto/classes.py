@@ -28,13 +28,15 @@ def class_names(core: Core, interner: Interner, file: RuleFile, log: IssueLog) -
     if not len(kernels):
         return ClassNames()
     operators = np.unique(core.name[core.kind == EventKind.OPERATOR])
-    of_kernels, of_operators = (
+    found = [
         _known(names, interner, [rule for rule in rules if rule.of_operator == asked])
         for names, asked in ((kernels, False), (operators, True))
-    )
-    both = zip(of_kernels, of_operators, strict=True)
-    name, kernel_class, rule, is_own = (np.concatenate(columns) for columns in both)
-    of_operator = np.arange(len(name)) >= len(of_kernels[0])
+    ]
+    name = np.concatenate([each[0] for each in found])
+    kernel_class = np.concatenate([each[1] for each in found])
+    rule = np.concatenate([each[2] for each in found])
+    is_own = np.concatenate([each[3] for each in found])
+    of_operator = np.arange(len(name)) >= len(found[0][0])
     return ClassNames(name, of_operator, kernel_class, rule, is_own)
 
 

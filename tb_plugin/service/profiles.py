@@ -1,0 +1,74 @@
+"""What is told of one profile: where it stands, and once it is read what can be asked of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+from tb_plugin import registry
+from tb_plugin.models.base import Model
+from tb_plugin.payloads import Loading, Profile, Stage, ViewInfo
+from tb_plugin.service.catalog import problem_of
+from tb_plugin.service.parse import expected
+from tb_plugin.service.question import Progress
+from tb_plugin.service.states import Entry
+from tb_plugin.service.team import progress
+
+_MEASURED = ("copying", "surveying", "reading")
+"""Stages whose end is known: so many bytes."""
+
+
+def navigation(entry: Entry) -> list[ViewInfo]:
+    """Returns the views of a loaded profile in the order of the navigation; empty before."""
+    return [] if entry.summary is None else entry.summary.views
+
+
+def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
+    """The views that a profile of a model may have, before anybody knows which of them apply."""
+    shown = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
+    return [expected(each) for each in shown if not each.traits.hidden]
+
+
+def later(entry: Entry) -> Profile:
+    """Returns the state of a profile that could not answer a moment ago.
+
+    What was read, or failed, since then is told as loading: whoever asked asks again, and ``ready`` means an answer.
+    """
+    profile = profile_of(entry)
+    return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
+
+
+def profile_of(entry: Entry) -> Profile:
+    """Returns where a profile stands and, once it is read, what can be asked of it."""
+    now = entry.now
+    summary, stage = now.summary, entry.progress(now)
+    model = registry.model_of(entry.found.reader)
+    return Profile(
+        run=entry.found.run,
+        worker=entry.found.worker,
+        span=entry.found.span,
+        state=now.state,
+        fraction=now.fraction,
+        events_read=summary.read.events_seen if summary else stage.events,
+        problem=problem_of(now.problem) if now.problem else None,
+        views=summary.views if summary else _expected(model),
+        steps=summary.steps if summary else [],
+        read=summary.read if summary else None,
+        data_notice_count=summary.data_notice_count if summary else 0,
+        loading=_loading(stage) if now.state == "loading" else None,
+        window=summary.window if summary else None,
+        model=model.id,
+        default_view=model.default_view,
+        features=list(model.features),
+        trace_steps=summary.trace_steps if summary else [],
+    )
+
+
+def _loading(progress: Progress) -> Loading:
+    return Loading(
+        stage=cast(Stage, progress.stage),
+        seconds=max(0.0, time.monotonic() - progress.since),
+        fraction=progress.fraction if progress.stage in _MEASURED else None,
+        counts=dict(progress.counts),
+        about=list(progress.about),
+    )
