@@ -71,13 +71,13 @@ def test_speedscope_has_a_profile_for_each_thread(tmp_path: Path) -> None:
         for profile in document["profiles"]
     ]
     assert found == [
-        ("thread 2 1:2", [["aten::mm"]], [70_000]),
+        ("Thread 2 1:2", [["aten::mm"]], [70_000]),
         ("trainer 1:1", [["main"], ["main", "aten::mm"]], [30_000, 20_000]),
     ]
     document = speedscope(two_threads(), tmp_path, weight="device")
     check_schema(document)
     assert [(p["name"], p["weights"]) for p in document["profiles"]] == [
-        ("(no operator)", [9_000]), ("thread 2 1:2", [4_000]), ("trainer 1:1", [3_000]),
+        ("(no operator)", [9_000]), ("Thread 2 1:2", [4_000]), ("trainer 1:1", [3_000]),
     ]  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def test_both_files_have_the_sums_of_the_page(name: str, of: str, tmp_path: Path
 
 def test_one_thread_and_chosen_steps(tmp_path: Path) -> None:
     assert exported(two_threads(), tmp_path, "folded", thread="trainer") == "main 30000\nmain;aten::mm 20000\n"
-    assert [p["name"] for p in speedscope(two_threads(), tmp_path, thread="2")["profiles"]] == ["thread 2 1:2"]
+    assert [p["name"] for p in speedscope(two_threads(), tmp_path, thread="2")["profiles"]] == ["Thread 2 1:2"]
     table = trace().step(1, 0, 50).op("a", 10, 5).step(2, 60, 40).op("b", 70, 9).table()
     assert exported(table, tmp_path, "folded", ("2",)) == "b 9000\n"
 
