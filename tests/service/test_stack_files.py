@@ -72,7 +72,7 @@ def test_speedscope_has_a_profile_for_each_thread(tmp_path: Path) -> None:
     ]
     assert found == [
         ("Thread 2 1:2", [["aten::mm"]], [70_000]),
-        ("trainer 1:1", [["main"], ["main", "aten::mm"]], [30_000, 20_000]),
+        ("Main thread 1:1", [["main"], ["main", "aten::mm"]], [30_000, 20_000]),
     ]
     document = speedscope(two_threads(), tmp_path, weight="device")
     check_schema(document)
