@@ -77,7 +77,7 @@ def test_speedscope_has_a_profile_for_each_thread(tmp_path: Path) -> None:
     document = speedscope(two_threads(), tmp_path, weight="device")
     check_schema(document)
     assert [(p["name"], p["weights"]) for p in document["profiles"]] == [
-        ("(no operator)", [9_000]), ("Thread 2 1:2", [4_000]), ("trainer 1:1", [3_000]),
+        ("(no operator)", [9_000]), ("Thread 2 1:2", [4_000]), ("Main thread 1:1", [3_000]),
     ]  # fmt: skip
 
 
