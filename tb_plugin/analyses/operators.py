@@ -1,4 +1,7 @@
-"""Operators: host and device time by name, by name and input shapes, and by call stack."""
+"""Operators: host and device time by name, by name and input shapes, and by call stack.
+
+In one file, for all tables are made from one set of calls (``Calls``); what has no operator is in ``no_operator``.
+"""
 
 from __future__ import annotations
 

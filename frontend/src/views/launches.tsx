@@ -3,7 +3,7 @@ import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Column, Figure, Table, View } from '../api/payloads'
-import { columnScale, format, isNumeric } from '../lib/format'
+import { familyScales, format, isNumeric } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
 import { type Row, rowId } from '../lib/pages'
@@ -194,9 +194,7 @@ function Callers({ name, base }: { name: string; base: Query }) {
   if (!table) return <Bones height={120} />
   const rows = table.rows.slice(0, MOST_CALLERS)
   const columns = table.columns.filter(({ metric, hidden }) => !hidden && !LEFT_OUT.has(metric.key))
-  const scales = new Map(
-    columns.map(({ metric }) => [metric.key, columnScale(metric.unit, table.extremes[metric.key] ?? [])]),
-  )
+  const scales = familyScales(columns, (key) => table.extremes[key] ?? [])
   return (
     <div className={`${detailCss.block} ${detailCss.stacks}`} data-testid="callers">
       <h3>
@@ -260,7 +258,7 @@ function Callers({ name, base }: { name: string; base: Query }) {
   )
 }
 
-function CallerCell({ row, column, scale }: { row: Row; column: Column; scale?: ReturnType<typeof columnScale> }) {
+function CallerCell({ row, column, scale }: { row: Row; column: Column; scale?: ReturnType<typeof familyScales> }) {
   const { key, unit } = column.metric
   const value = row[key] ?? null
   if (isNumeric(unit))

@@ -3,7 +3,7 @@ import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Breakdown } from '../../api/payloads'
-import { columnScale, isNumeric } from '../../lib/format'
+import { familyScales, isNumeric } from '../../lib/format'
 import { labelsOf, shortenMiddle, shortKernel } from '../../lib/names'
 import { followLink, showHits } from '../../state/links'
 import { usePages } from '../../state/pages'
@@ -65,9 +65,7 @@ function Kernels({ base }: { base: Query }) {
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
   if (!table) return <Bones height={170} />
   const rows = table.rows.slice(0, MOST_ROWS)
-  const scales = new Map(
-    columns.map(({ metric }) => [metric.key, columnScale(metric.unit, table.extremes[metric.key] ?? [])]),
-  )
+  const scales = familyScales(columns, (key) => table.extremes[key] ?? [])
   return (
     <div className={`${css.block} ${css.stacks}`}>
       <h3>
