@@ -3,7 +3,7 @@ import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Column, Figure, Table, View } from '../api/payloads'
-import { familyScales, format, isNumeric } from '../lib/format'
+import { familyScales, format, isNumeric, type Scale } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
 import { type Row, rowId } from '../lib/pages'
@@ -258,7 +258,7 @@ function Callers({ name, base }: { name: string; base: Query }) {
   )
 }
 
-function CallerCell({ row, column, scale }: { row: Row; column: Column; scale?: ReturnType<typeof familyScales> }) {
+function CallerCell({ row, column, scale }: { row: Row; column: Column; scale?: Scale }) {
   const { key, unit } = column.metric
   const value = row[key] ?? null
   if (isNumeric(unit))
