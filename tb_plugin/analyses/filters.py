@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.annotations import calls_of
+from tb_plugin.analyses.names import MODULE_PREFIXES
 from tb_plugin.analyses.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
@@ -30,7 +31,7 @@ def event_of(trace: TraceTable, text: str) -> int:
 
 def _named(trace: TraceTable, text: str) -> Bool:
     """Whether each row has this name (module rows also without their prefix)."""
-    return _flags(trace.name, trace.strings.find(text), trace.strings.find(f"nn.Module: {text}"))
+    return _flags(trace.name, *(trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES)))
 
 
 def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:

@@ -10,8 +10,10 @@ OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 """Annotations around an optimizer's step and around clearing its gradients."""
 BACKWARD = re.compile(r"autograd::engine::evaluate_function: |torch::autograd::|\w+Backward\d*$")
 """The autograd engine runs one backward function (PyTorch before 1.9 writes the bare name of the function)."""
-MODULE = re.compile(r"^(nn\.Module: |\[pl\]\[module\])")
-"""Prefix of the calls of modules."""
+MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
+"""What profilers write before the name of a module."""
+MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
+"""Expression of such a prefix, as RE2 has it too."""
 
 DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedDataParallel.forward"
 """Ranges around the forward pass of wrapped models."""
@@ -19,4 +21,4 @@ DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedD
 
 def module_label(name: str) -> str:
     """Returns a module's name without the prefix that marks it as one."""
-    return MODULE.sub("", name)
+    return re.sub(MODULE, "", name)

@@ -28,7 +28,7 @@ CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0], np.uint8)
 """Order of kinds (by EventKind) with equal bounds: what usually encloses comes first. Python ids order Python calls."""
 
 MARKER_NAME = re.compile(
-    r"ProfilerStep#|enumerate\(Data(?:Loader|Pipe)\)#|Optimizer\.|(?:Distributed)?DataParallel\.forward$"
+    r"ProfilerStep#|enumerate\(Data(?:Loader|Pipe)\)#|Optimizer\.|(?:Distributed)?DataParallel\.forward$|\[pl\]\["
 )
 """Names of ranges that PyTorch up to 1.11 wrote with the category of operators; they are not operators."""
 

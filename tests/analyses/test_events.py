@@ -56,6 +56,11 @@ def test_filters(table: TraceTable, where: list[tuple[str, str]], expected: list
     assert found(table, *where) == expected
 
 
+def test_a_module_that_lightning_wrote_is_found_without_its_prefix() -> None:
+    table = trace().event("user_annotation", "[pl][module]Linear: head", 5, 10, 1, 1).table()
+    assert found(table, ("module", "Linear: head")) == [("[pl][module]Linear: head", 0)]
+
+
 def test_steps_and_filters(table: TraceTable) -> None:
     assert found(table, ("name", "aten::mm"), steps=("2",)) == [("aten::mm", 210)]
 

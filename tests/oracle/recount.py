@@ -33,7 +33,7 @@ WORK = ("kernel", "memcpy", "memset")
 CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
 NO_OPERATOR = "(no operator)"
 MARKER = re.compile(
-    r"ProfilerStep#|enumerate\(DataLoader\)#|enumerate\(DataPipe\)#|Optimizer\.|.*DataParallel\.forward$"
+    r"ProfilerStep#|enumerate\(DataLoader\)#|enumerate\(DataPipe\)#|Optimizer\.|.*DataParallel\.forward$|\[pl\]\["
 )
 COLLECTIVE_OP = re.compile(r"(nccl|gloo):|c10d::|record_param_comms")
 RANK = {"annotation": 1, "module": 2, "python": 2, "operator": 4, "runtime": 5, "kernel": 6, "memcpy": 6, "memset": 6}
@@ -90,8 +90,13 @@ def recount(path: Path) -> Recount:
         content = gzip.decompress(content)
     root = json.loads(content, parse_float=Decimal)
     listed = root["traceEvents"] if isinstance(root, dict) else root
+    known = [e for e in map(_event, listed) if e is not None]
+    if not any(e.kind == "module" for e in known):
+        for event in known:
+            if event.kind in ("annotation", "operator") and event.name.startswith("[pl][module]"):
+                event.kind = "module"
     events = sorted(
-        (e for e in map(_event, listed) if e is not None),
+        known,
         key=lambda e: (e.start, -e.dur, RANK[e.kind], _identity(e), e.name),
     )
     by_kind: dict[str, list[Event]] = defaultdict(list)
@@ -459,7 +464,7 @@ def _modules(modules: list[Event], operators: list[Event], work: list[Event]) ->
     """By name and number of the module."""
 
     def key(module: Event) -> tuple[str, Any]:
-        return module.name.removeprefix("nn.Module: "), module.args.get("Python module id")
+        return module.name.removeprefix("nn.Module: ").removeprefix("[pl][module]"), module.args.get("Python module id")
 
     columns = (
         "calls", "host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns", "backward_device_self_ns",

@@ -294,11 +294,11 @@ def test_operator_arguments_are_normalised_text():
     assert (o.sequence.tolist(), o.forward_thread.tolist(), o.strides.tolist()) == ([0], [1], [-1])
 
 
-def test_lightning_modules():
-    assert kinds(read_events(op("[pl][module]Linear: fc", cat="user_annotation"), op("[pl][profile]x"))) == [
-        K.MODULE,
-        K.OPERATOR,
-    ]
+def test_lightning_s_ranges_are_modules_where_no_calls_are_recorded():
+    ranges = (op("[pl][module]Linear: fc", cat="user_annotation"), op("[pl][profile]x"))
+    assert kinds(read_events(*ranges)) == [K.MODULE, K.OPERATOR]
+    called = op("nn.Module: Linear_0", cat="python_function", **{"Python module id": 0})
+    assert kinds(read_events(*ranges, called)) == [K.ANNOTATION, K.OPERATOR, K.MODULE]  # a call counts once
 
 
 def test_forward_backward_arrows_pair_by_id_and_category():

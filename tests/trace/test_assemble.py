@@ -159,7 +159,9 @@ def test_memory_events_before_the_first_event_have_negative_times() -> None:
 # old names
 
 
-@pytest.mark.parametrize("name", ["Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD", "DataParallel.forward"])
+@pytest.mark.parametrize(
+    "name", ["Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD", "DataParallel.forward", "[pl][profile]fit"]
+)
 def test_ranges_that_old_profilers_wrote_as_operators_are_none(name: str) -> None:
     table = trace().event("Operator", name, 0, 100, 1, 1).event("Operator", "aten::mm", 10, 20, 1, 1).table()
     assert [r["name"] for r in rows(table, "operators")] == ["aten::mm"]

@@ -192,7 +192,7 @@ def _owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -
 
 def module_names(trace: TraceTable, name: Int32) -> pa.Array:
     """Names of modules as the module view shows them; null for none."""
-    return pc.replace_substring_regex(trace.strings.take(name), pattern=MODULE.pattern, replacement="")
+    return pc.replace_substring_regex(trace.strings.take(name), pattern=MODULE, replacement="")
 
 
 @dataclass(frozen=True, eq=False)

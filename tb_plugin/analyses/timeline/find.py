@@ -14,6 +14,7 @@ from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bo
 from tb_plugin.analyses.filters import EVENT, matching
 from tb_plugin.analyses.grouping import ratio, sum_by
 from tb_plugin.analyses.metrics import SHARED, define
+from tb_plugin.analyses.names import MODULE_PREFIXES
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
 from tb_plugin.analyses.tracks import track_names
@@ -155,7 +156,7 @@ def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, ex
     texts = strings.array.take(pa.array(distinct))
     if exact:
         # As the filter by name has it: modules also without their prefix.
-        wanted = pa.array([search, f"nn.Module: {search}"], texts.type)
+        wanted = pa.array([prefix + search for prefix in ("", *MODULE_PREFIXES)], texts.type)
         hits = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
     else:
         hits = holding(texts, search)

@@ -145,9 +145,10 @@ class RowColumns:
     def take(self) -> Core:
         """Returns the whole columns; the rows are empty afterwards."""
         core = Core(**{name: column.take() for name, column in self._columns.items()})
-        named = _HOST_NAMED[core.kind]
-        modules = _matches(core.name, named, self._interner.texts, lambda name: name.startswith(LIGHTNING_MODULE))
-        core.kind[modules] = EventKind.MODULE
+        if not (core.kind == EventKind.MODULE).any():  # else the profiler recorded the calls, and each counts once
+            named = _HOST_NAMED[core.kind]
+            modules = _matches(core.name, named, self._interner.texts, lambda name: name.startswith(LIGHTNING_MODULE))
+            core.kind[modules] = EventKind.MODULE
         return core
 
     def _kind_column(self, categories: Int32) -> npt.NDArray[np.uint8]:
