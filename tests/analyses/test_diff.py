@@ -269,6 +269,36 @@ def test_two_large_changes_that_cancel_are_both_named() -> None:
     assert (found["leading_delta_ns"], found["opposite_delta_ns"]) == (100_000, -60_000)
 
 
+def one_step(load: int = 10, mm: int = 10, call: int = 10, gemm: int = 10, copy: int = 10) -> TraceBuilder:
+    """A step whose parts lie behind each other, each as long as said, in microseconds."""
+    builder = trace().step(1, 0, load + mm + call + gemm + copy).annotation(LOADER, 0, load)
+    builder.op("aten::mm", load, mm).op("aten::copy_", load + mm, call)
+    work = [kernel("gemm", gemm, load + mm + call), memcpy(copy, load + mm + call + gemm)]
+    return builder.launches(*work, at=load + mm, dur=call)
+
+
+@pytest.mark.parametrize(
+    ("change", "part", "row"),
+    [
+        ({"load": 50}, "Data loader", (LOADER, 40_000)),
+        ({"mm": 90}, "CPU", ("aten::mm", 80_000)),
+        ({"call": 80}, "Runtime", ("cudaLaunchKernel", 70_000)),
+        ({"gemm": 70}, "Kernel", ("gemm", 60_000)),
+        ({"copy": 60}, "Memcpy", (None, None)),
+    ],
+)
+@pytest.mark.parametrize("slower", [True, False])
+def test_the_row_that_changed_most_is_named(
+    change: dict[str, int], part: str, row: tuple[str | None, int | None], slower: bool
+) -> None:
+    sides = [one_step(), one_step(**change)]
+    first = page(*(sides if slower else sides[::-1])).payloads["findings"].notices[0]  # type: ignore[union-attr]
+    found = {figure.metric.key: figure.value for figure in first.figures}
+    sign = 1 if slower else -1
+    assert found["leading_part"] == part
+    assert (found.get("leading_row"), found.get("leading_row_delta_ns")) == (row[0], row[1] and sign * row[1])
+
+
 def modules(text: str) -> list[Node]:
     return [Node("module", name) for name in text.split()]
 
@@ -422,7 +452,7 @@ def test_sums_of_as_many_steps_are_called_sums() -> None:
     findings = page(two_steps(50, 50), two_steps(80, 80), per="total").payloads["findings"]
     assert isinstance(findings, Notices)
     assert (findings.notices[0].rule, findings.notices[0].severity) == ("slower", "high")
-    assert "{leading_delta_ns} in all. The sum of the steps changed" in findings.notices[0].text
+    assert "{leading_delta_ns} in all, the largest change in {leading_row} ({leading_row_delta_ns}). The sum" in findings.notices[0].text
 
 
 @pytest.mark.parametrize("side", [0, 1])

@@ -46,6 +46,7 @@ const GROUPS: Group[] = [
   { table: 'operators_by_shape', label: 'Operators by shape' },
   { table: 'kernels', label: 'Kernels', nameStyle: 'kernel' },
   { table: 'modules', label: 'Modules' },
+  { table: 'runtime_calls', label: 'Runtime calls' },
 ]
 
 const hasDevice = (profile: Profile | null) =>
@@ -259,7 +260,7 @@ function Page({ view }: { view: View }) {
   return (
     <div className={layoutCss.grid}>
       {headline && (
-        <HeadlineCard className={css.headline}>
+        <HeadlineCard below>
           <Headline figures={headline.figures} alarms={new Map()} />
           {first && (
             <Say severity={first.severity}>

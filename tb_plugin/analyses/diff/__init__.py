@@ -25,6 +25,7 @@ from tb_plugin.analyses.diff.joined import (
 )
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part, step_time
+from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -56,8 +57,19 @@ BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
         "operators": ("operators", "operators_by_shape"),
         "kernels": ("kernels",),
         "modules": ("modules",),
+        "launches": ("runtime_calls",),
     }
 )
+
+NAMED_BY: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "kernel_ns": ("kernels", "total_ns"),
+        "communication_ns": ("kernels", "total_ns"),
+        "runtime_ns": ("runtime_calls", "host_total_ns"),
+        "cpu_ns": ("operators", "host_self_ns"),
+    }
+)
+"""Part of a step -> the table, and its time, whose row says what changed."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +197,30 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         "",
         [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
     )
-    payloads["findings"] = findings(sides.base, sides.exp, base, exp, _summed(sides))
-    payloads["call_tree"] = _tree(sides)
+    tree = _tree(sides)
+    payloads["findings"] = findings(sides.base, sides.exp, base, exp, _summed(sides), _changed_most(sides, tree))
+    payloads["call_tree"] = tree
     return payloads
+
+
+def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
+    """Name and change of the row of the leading part that changed most its way; None where no table holds its rows."""
+    if sides.base_step is None or sides.exp_step is None:
+        return None
+    part = leading_part(sides.base_step, sides.exp_step)
+    if part == "dataloader_ns":
+        rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
+        inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
+        sizes = [(float(row["delta_ns"] or 0), str(row["name"])) for row in inside]
+    elif part in NAMED_BY:
+        name, measure = NAMED_BY[part]
+        table = next(each for each in TABLES if each.name == name)
+        data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data.slice(0, 1)
+        sizes = [(float(row["delta_ns"]), row["name"]) for row in data.to_pylist()]
+    else:
+        return None
+    change, name = max(sizes, key=lambda each: each[0] if sides.slower else -each[0], default=(0.0, ""))
+    return (name, change) if change and (change > 0) == sides.slower else None
 
 
 def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:

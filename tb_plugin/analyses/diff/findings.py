@@ -19,15 +19,21 @@ AGAINST_FROM = 0.5
 
 
 def findings(
-    base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None, summed: tuple[int, int] | None
+    base: Part,
+    exp: Part,
+    base_step: StepTime | None,
+    exp_step: StepTime | None,
+    summed: tuple[int, int] | None,
+    row: tuple[str, float] | None,
 ) -> Notices:
     """Returns the leading part first, then what makes the comparison unfair.
 
-    ``summed`` says of how many steps each time is the sum; None where it is that of one step.
+    ``summed`` says of how many steps each time is the sum; None where it is that of one step. ``row`` is the row of the
+    leading part that changed most, and its change in nanoseconds.
     """
     notices = []
     if base_step is not None and exp_step is not None:
-        notices.append(_leading(base_step, exp_step, summed))
+        notices.append(_leading(base_step, exp_step, summed, row))
     notices += _unlike(base, exp)
     return Notices("findings", "Findings", "training", notices)
 
@@ -58,7 +64,7 @@ def _settings(part: Part) -> dict[str, str]:
     return found
 
 
-def _leading(base: StepTime, exp: StepTime, summed: tuple[int, int] | None) -> Notice:
+def _leading(base: StepTime, exp: StepTime, summed: tuple[int, int] | None, row: tuple[str, float] | None) -> Notice:
     """The part with the largest change in the direction of the whole. Sums of unlike numbers of steps judge nothing."""
     each = "a step" if summed is None else "in all"
     whole = "The whole step" if summed is None else "The sum of the steps"
@@ -89,12 +95,16 @@ def _leading(base: StepTime, exp: StepTime, summed: tuple[int, int] | None) -> N
                 "same_step_time", "info", text, "", [change, *leading, *opposite], "delta_step_ns", SAME_BELOW
             )
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
+    most = ""
+    if row is not None:
+        most = ", the largest change in {leading_row} ({leading_row_delta_ns})"
+        leading += [METRICS.figure("leading_row", row[0]), METRICS.figure("leading_row_delta_ns", row[1])]
     severity: Severity = "info" if total < 0 or unlike else "high" if share > HIGH_FROM else "medium"
     rule = "unlike_sums" if unlike else "slower" if total > 0 else "faster"
     return Notice(
         rule,
         severity,
-        f"{{leading_part}} leads: {{leading_delta_ns}} {each}. "
+        f"{{leading_part}} leads: {{leading_delta_ns}} {each}{most}. "
         + ("Against it {opposite_part}: {opposite_delta_ns}. " if opposite else "")
         + f"{whole} changed by {{delta_step_ns}}.{unlike}",
         "",

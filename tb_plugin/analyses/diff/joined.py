@@ -42,6 +42,7 @@ TABLES = (
         ("module",),
         ("device_self_ns", "device_total_ns", "backward_device_total_ns", "host_self_ns", "host_total_ns"),
     ),
+    Joined("runtime_calls", "Runtime calls", ("name",), ("host_self_ns", "host_total_ns")),
 )
 
 

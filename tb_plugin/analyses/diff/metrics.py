@@ -7,6 +7,17 @@ from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 METRICS = SHARED.adding(
     define(
         "",
+        "code",
+        {
+            "leading_row": (
+                "Row",
+                "Row of the leading part that changed most its way: a kernel, a runtime call, an operator, "
+                "or the data loader's range.",
+            )
+        },
+    ),
+    define(
+        "",
         "text",
         {
             "setting": ("Setting", "What the file says of the machine, the software and the profiler's options."),
@@ -34,6 +45,10 @@ METRICS = SHARED.adding(
             "exp_step_ns": ("Experiment step", "Mean step of the experiment, in whole nanoseconds."),
             "delta_step_ns": ("Change", "Experiment's step less baseline's."),
             "leading_delta_ns": ("Change", "Change of the part that leads the difference of the steps."),
+            "leading_row_delta_ns": (
+                "Change",
+                "Change of that row: of kernels and runtime calls all their time, of operators host self.",
+            ),
             "opposite_delta_ns": ("Change against it", "Change of the part that goes the other way."),
         },
     ),
