@@ -13,6 +13,8 @@ CHOSEN = "the chosen steps, else the whole trace"
 WHOLE = "the whole trace"
 CHOSEN_WINDOW = "the chosen window or steps, else the whole trace"
 STEPS = "all recorded steps, from the first one's start to the last one's end"
+NO_STEPS = "the whole trace, which has no steps"
+"""What STEPS comes to where none are recorded."""
 STEP = "one step"
 
 
@@ -63,9 +65,9 @@ class Metrics(Mapping[str, Metric]):
             Column(self.metric(key, renamed.get(key, "")), hidden=key in hidden, share=key in share) for key in keys
         ]
 
-    def figure(self, key: str, value: Scalar, title: str = "", note: str = "") -> Figure:
-        """Returns a figure of a metric."""
-        return Figure(self.metric(key, title), value, note)
+    def figure(self, key: str, value: Scalar, title: str = "", note: str = "", window: str = "") -> Figure:
+        """Returns a figure of a metric, with another title or window where the place needs one."""
+        return Figure(self.metric(key, title, window), value, note)
 
 
 SHARED = Metrics(
@@ -243,13 +245,7 @@ SHARED = Metrics(
             ),
         },
     ),
-    define(
-        WHOLE,
-        "bytes",
-        {
-            "memory_bytes": ("Memory", "Memory of the device."),
-        },
-    ),
+    define("", "bytes", {"memory_bytes": ("Memory", "Memory of the device.")}),
     define(
         WHOLE,
         "count",

@@ -452,7 +452,10 @@ def test_sums_of_as_many_steps_are_called_sums() -> None:
     findings = page(two_steps(50, 50), two_steps(80, 80), per="total").payloads["findings"]
     assert isinstance(findings, Notices)
     assert (findings.notices[0].rule, findings.notices[0].severity) == ("slower", "high")
-    assert "{leading_delta_ns} in all, the largest change in {leading_row} ({leading_row_delta_ns}). The sum" in findings.notices[0].text
+    assert (
+        "{leading_delta_ns} in all, the largest change in {leading_row} ({leading_row_delta_ns}). The sum"
+        in findings.notices[0].text
+    )
 
 
 @pytest.mark.parametrize("side", [0, 1])

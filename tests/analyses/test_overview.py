@@ -289,6 +289,21 @@ def test_one_step_has_no_percentile(steps: int, has_it: bool) -> None:
     assert ("step_time_p95_ns" in {figure.metric.key for figure in headline.figures}) is has_it
 
 
+@pytest.mark.parametrize(
+    ("steps", "notes"),
+    [(2, ["2 steps", "", "of the steps", "of the steps"]), (0, ["", "of the recording", "of the recording"])],
+)
+def test_the_figures_of_the_headline_say_their_window(steps: int, notes: list[str]) -> None:
+    builder = trace().annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 5).op("a", 10, 5)
+    builder.launches(kernel("k", 3))
+    for number in range(steps):
+        builder.step(number, 20 * number, 20)
+    headline = part(builder.table(), "overview").payloads["headline"]
+    assert isinstance(headline, Figures)
+    assert [figure.note for figure in headline.figures] == notes
+    assert all(("no steps" in figure.metric.window) is (steps == 0) for figure in headline.figures)
+
+
 def test_device_time_by_priority() -> None:
     """[0, 100) compute, [50, 150) communication, [140, 200) copy, [190, 220) set, then idle until the end at 300."""
     builder = trace().on_device(kernel("k", 100, 0)).on_device(kernel("ncclDevKernel_AllReduce", 100, 50, stream=8))

@@ -9,7 +9,7 @@ import { setRoute, useRoute } from '../state/route'
 import { Bones, Card, PageBones } from '../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../widgets/breakdown'
 import { Chart, SeriesTable } from '../widgets/chart'
-import { FigureList, Headline } from '../widgets/figures'
+import { FigureList, Headline, WindowedList } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { PayloadCard } from '../widgets/payload'
 import { ViewFrame } from './parts/frame'
@@ -221,7 +221,7 @@ function AverageCard(props: { payload: Breakdown; outside: Figures | null; recor
 
 const DeviceCard = ({ device }: { device: Figures }) => (
   <Card title={device.title} subtitle={device.subtitle}>
-    <FigureList figures={device.figures} />
+    <WindowedList figures={device.figures} />
   </Card>
 )
 

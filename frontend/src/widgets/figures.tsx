@@ -49,6 +49,22 @@ export function FigureList({ figures, whole }: { figures: readonly Figure[]; who
   )
 }
 
+/** The windows of figures, in order, those without one first; several windows are said, one or none is not. */
+export function WindowedList({ figures }: { figures: readonly Figure[] }) {
+  const windows = [...new Set(['', ...figures.map((figure) => figure.metric.window)])]
+  if (windows.length < 3) return <FigureList figures={figures} />
+  return windows.map((window) => (
+    <section key={window}>
+      {window && (
+        <h3 className={css.window} title={window}>
+          of {window.split(',')[0]}
+        </h3>
+      )}
+      <FigureList figures={figures.filter((figure) => figure.metric.window === window)} />
+    </section>
+  ))
+}
+
 /** Any Figures payload. */
 export function FiguresBlock({ payload }: { payload: Figures }) {
   return payload.style === 'headline' ? (

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.driver_calls import driver_calls, step_time
 from tb_plugin.analyses.kernel_classes import class_slices
+from tb_plugin.analyses.metrics import NO_STEPS
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.device_time import (
@@ -108,7 +109,7 @@ class Overview:
                 if d.id in times and times[d.id].compute_ns
             },
             **{
-                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id))
+                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id), recorded=steps.recorded)
                 for d in trace.devices
                 if d.id in times or (d.name and not times)
             },
@@ -154,22 +155,22 @@ def _step_title(steps: Steps) -> str:
 
 def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios]) -> Figures:
     """Figures that mean something for this trace: waiting for input where there is a loader, communication where any was."""
-    recorded = trace.steps.recorded
-    total = float(breakdown.total.mean()) if len(breakdown.total) else None
-    figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time")]
-    if len(breakdown.total) > 1:
+    recorded, count = trace.steps.recorded, len(breakdown.label)
+    total = float(breakdown.total.mean()) if count else None
+    subtitle = ("1 step" if count == 1 else f"{count} steps") if recorded else "no steps recorded"
+    of, window = ("of the steps", "") if recorded else ("of the recording", NO_STEPS)
+    note = subtitle if recorded else ""
+    figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time", note, window)]
+    if count > 1:
         figures.append(METRICS.figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95))))
     if ratios:
-        note = f"mean of {len(ratios)} devices" if len(ratios) > 1 else ""
-        figures.append(
-            METRICS.figure("utilization", _mean([ratio.utilization for ratio in ratios.values()]), note=note)
-        )
+        note = f"{of}, mean of {len(ratios)} devices" if len(ratios) > 1 else of
+        mean = _mean([ratio.utilization for ratio in ratios.values()])
+        figures.append(METRICS.figure("utilization", mean, "", note, window))
     if active_rows(trace, "dataloader").any():
-        figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader")))
+        figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader"), "", of, window))
     if trace.report.complete and trace.is_collective.any():
-        figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication")))
-    count = len(breakdown.label)
-    subtitle = ("1 step" if count == 1 else f"{count} steps") if recorded else "no steps recorded"
+        figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication"), "", of, window))
     return Figures("headline", "Headline", subtitle, figures, "headline")
 
 

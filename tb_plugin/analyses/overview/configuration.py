@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from tb_plugin.analyses.matrix_unit import NEUTRAL
+from tb_plugin.analyses.metrics import NO_STEPS
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.payloads import Figure, Figures, Metric
@@ -147,8 +148,9 @@ def _title(device: DeviceInfo, text: str) -> str:
     return text.format(device.multiprocessor) if device.multiprocessor else ""
 
 
-def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None) -> Figures:
-    """Returns one device: what it is, and how well it was used."""
+def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, *, recorded: bool) -> Figures:
+    """Returns one device: what it is, and how well it was used; ``recorded`` says that the trace has steps."""
+    window = "" if recorded else NO_STEPS
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),
         Figure(METRICS.metric("capability"), device.capability),
@@ -156,9 +158,9 @@ def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTim
     ]
     if ratios is not None:
         figures += [
-            Figure(METRICS.metric("utilization", "Utilization"), ratios.utilization),
-            Figure(METRICS.metric("sm_efficiency", _title(device, "Est. {} efficiency")), ratios.sm_efficiency),
-            Figure(METRICS.metric("achieved_occupancy"), ratios.occupancy),
+            Figure(METRICS.metric("utilization", "Utilization", window), ratios.utilization),
+            Figure(METRICS.metric("sm_efficiency", _title(device, "Est. {} efficiency"), window), ratios.sm_efficiency),
+            Figure(METRICS.metric("achieved_occupancy", "", window), ratios.occupancy),
             *_matrix(device, ratios),
         ]
     if time is not None:

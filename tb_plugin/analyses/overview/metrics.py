@@ -129,7 +129,6 @@ METRICS = SHARED.adding(
         "count",
         {
             "ordinal": ("Number", "Number of the device in the framework, which allocator events record."),
-            "sm_count": ("Multiprocessors", "Multiprocessors of the device, which run blocks of threads."),
             "lost_events": ("Lost events", "Events that were dropped, or set aside for their times: in no figure."),
             "odd_times": (
                 "Odd times",
@@ -140,6 +139,9 @@ METRICS = SHARED.adding(
             "trace_events": ("Events of the trace", "Events of the window and outside it."),
             "trace_steps": ("Steps of the trace", "Recorded steps, also outside the window that was opened."),
         },
+    ),
+    define(
+        "", "count", {"sm_count": ("Multiprocessors", "Multiprocessors of the device, which run blocks of threads.")}
     ),
     define(
         "",
