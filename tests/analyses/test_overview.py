@@ -297,7 +297,7 @@ def test_the_figures_of_the_headline_say_their_window(steps: int, notes: list[st
     builder = trace().annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 5).op("a", 10, 5)
     builder.launches(kernel("k", 3))
     for number in range(steps):
-        builder.step(number, 20 * number, 20).op("b", 20 * number + 16, 2)
+        builder.step(number, 20 * number, 20).op("b", 20 * number + 16, 2).launches(kernel("k", 1))
     headline = part(builder.table(), "overview").payloads["headline"]
     assert isinstance(headline, Figures)
     assert [figure.note for figure in headline.figures] == notes
