@@ -294,10 +294,11 @@ def test_one_step_has_no_percentile(steps: int, has_it: bool) -> None:
     [(2, ["2 steps", "", "of the steps", "of the steps"]), (0, ["", "of the recording", "of the recording"])],
 )
 def test_the_figures_of_the_headline_say_their_window(steps: int, notes: list[str]) -> None:
-    builder = trace().annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 5).op("a", 10, 5)
-    builder.launches(kernel("k", 3))
+    builder = trace().annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 5)
+    for number in range(2):
+        builder.op("a", 20 * number + 10, 5).launches(kernel("k", 3))
     for number in range(steps):
-        builder.step(number, 20 * number, 20).op("b", 20 * number + 16, 2).launches(kernel("k", 1))
+        builder.step(number, 20 * number, 20)
     headline = part(builder.table(), "overview").payloads["headline"]
     assert isinstance(headline, Figures)
     assert [figure.note for figure in headline.figures] == notes
