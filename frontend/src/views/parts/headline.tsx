@@ -23,5 +23,7 @@ const SAYS: Record<Severity, string> = {
 }
 
 export const Say = ({ severity, children }: { severity: Severity; children: ReactNode }) => (
-  <p className={SAYS[severity]}>{children}</p>
+  <p className={SAYS[severity]} data-testid="answer">
+    {children}
+  </p>
 )

@@ -1,0 +1,39 @@
+"""docs/views.md: each view's answer is what the page says first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.answers import TRACES, Answer, documented, lay_out, shown
+from tests.browser.conftest import Open
+from tests.browser.harness import VIEWS
+from tests.depth import sampled
+
+EVERY = documented()
+SOME = [
+    answer
+    for place, answer in enumerate(EVERY)
+    if answer.trace == "CPU" or answer.view == "overview" or place % len(TRACES) == list(VIEWS).index(answer.view) % 4
+]
+"""All views of the trace that every machine has, the Overview of all, and of each other view one more."""
+
+
+@pytest.fixture(scope="module")
+def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("answers")
+    lay_out(folder)
+    return folder
+
+
+def test_every_view_has_an_answer_on_every_trace() -> None:
+    assert {(answer.view, answer.trace) for answer in EVERY} == {(view, trace) for view in VIEWS for trace in TRACES}
+
+
+@pytest.mark.parametrize("answer", sampled(EVERY, SOME), ids=lambda each: f"{each.view}-{each.trace}")
+def test_the_page_says_what_the_docs_say(open_tab: Open, logdir: Path, answer: Answer) -> None:
+    source = TRACES[answer.trace]
+    if not source.exists() or ("base_run" in answer.state and not all(each.exists() for each in TRACES.values())):
+        pytest.skip(f"{source} is not on this machine")
+    assert shown(open_tab(logdir), answer) == answer.text
