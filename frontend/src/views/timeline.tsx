@@ -10,7 +10,7 @@ import { arrange } from '../lib/arrange'
 import { matcher } from '../lib/search'
 import { PANEL, setPrefs, usePrefs } from '../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../state/route'
-import { Bones } from '../widgets/basics'
+import { Bones, useTheme } from '../widgets/basics'
 import { DownIcon, UpIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { Split } from '../widgets/split'
@@ -104,21 +104,24 @@ function Page(props: {
   const [text, setText] = useState(false)
   const range = rangeOf(route.from_ns, route.to_ns)
   const event = route.event === undefined ? null : Number(route.event)
-  const colors = useColors()
-  const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class' && model.head.busy_is_device)
+  const wish = useColors()
+  // Nothing on the host has a class.
+  const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
+  const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
   // Where no lane is shown there are no events to wait for.
   const ready = drawn || arrange(model.lanes, tracks.arrangement).order.length === 0
   const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, ready, steps)
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const prefs = usePrefs()
+  const theme = useTheme()
   const holds = useMemo(() => holdsOf(model.head), [model])
   const [note, setNote] = useState<number | null>(null)
   const [legend, setLegend] = useState(NO_LEGEND)
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
   useEffect(
     () => setLegend((colors !== 'kind' && handle.current?.legend(KEY)) || NO_LEGEND),
-    [view, colors, classes, busy, tracks, text],
+    [view, colors, classes, busy, tracks, text, theme],
   )
   // A link may name an event and no window.
   const anywhere = route.start_ns === undefined

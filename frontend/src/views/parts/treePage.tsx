@@ -114,7 +114,6 @@ export function TreePage(props: {
     select(node, at < 0 ? { zoom: '' } : {})
   }
   const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
-  const all = () => setOpen(new Set(tree.parent.filter((parent) => parent >= 0)))
   const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
   return (
     <div className={frameCss.page}>
@@ -175,12 +174,6 @@ export function TreePage(props: {
             : `${tree.rows.length.toLocaleString('en-US')} ${noun}`}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
-        <Button size="sm" variant="default" onClick={all}>
-          Open all
-        </Button>
-        <Button size="sm" variant="default" onClick={() => setOpen(new Set())}>
-          Close all
-        </Button>
         {name && whereOf(tree.rows[selected]).length > 0 && (
           <Button size="sm" variant="default" onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}>
             Show in timeline
