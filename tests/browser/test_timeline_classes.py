@@ -130,7 +130,8 @@ def test_what_is_found_on_a_closed_track_opens_it(open_tab: Open) -> None:
     # What a person closes while it is chosen stays closed.
     lane = hit["lane"]
     before = closed(tab)
-    tab.page.mouse.click(*picture.on_page(Point(60, picture.top(lane) + 12)))
+    frame.get_by_role("button", name="Tracks").click()
+    frame.get_by_test_id("track").nth(lane).get_by_role("checkbox").click()
     tab.settle()
     assert closed(tab) == before | {ids[lane]}
 
