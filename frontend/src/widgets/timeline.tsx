@@ -168,9 +168,10 @@ function HoverTip(props: { hover: Hover; kernelClass?: KernelClass; width: numbe
         ['Duration', format(item.dur, 'ns')],
         ['Start', format(item.start, 'ns')],
       ]
-  if (kernelClass) lines.push(['Class', kernelClass.title], ['Class by', kernelClass.why])
   if (item.module) lines.push(['Module', item.module])
   if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
+  // Last, for why it is that one follows.
+  if (kernelClass) lines.push(['Class', kernelClass.title])
   const style = {
     left: Math.min(hover.x + 14, Math.max(0, width - 340)),
     ...(hover.y > height / 2 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
@@ -187,6 +188,7 @@ function HoverTip(props: { hover: Hover; kernelClass?: KernelClass; width: numbe
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
+      {kernelClass && <div className={tipCss.why}>{kernelClass.why}</div>}
       <div className={tipCss.foot}>
         {item.category}
         {merged ? ' · too small at this zoom: click to zoom in' : ' · click for details'}
