@@ -80,9 +80,7 @@ export function EventPanel(props: {
             ) : (
               <FigureList
                 whole={key !== 'same_name'}
-                figures={payload.figures.filter(
-                  ({ metric }) => metric.key !== 'event' && (key !== 'event' || isLong || metric.key !== 'name'),
-                )}
+                figures={key === 'event' ? factsOf(payload.figures, isLong) : withoutNumber(payload.figures)}
               />
             )}
           </div>
@@ -90,6 +88,16 @@ export function EventPanel(props: {
       </div>
     </Card>
   )
+}
+
+/** The number of an event says nothing to a person. */
+const withoutNumber = (figures: readonly Figure[]) => figures.filter(({ metric }) => metric.key !== 'event')
+
+/** The name stands above them; a long one last. */
+function factsOf(figures: readonly Figure[], isLong: boolean): Figure[] {
+  const facts = withoutNumber(figures)
+  const others = facts.filter(({ metric }) => metric.key !== 'name')
+  return isLong ? [...others, ...facts.filter((fact) => !others.includes(fact))] : others
 }
 
 /** The way to an event that belongs to the selected one; nothing for figures that are not about one event. */

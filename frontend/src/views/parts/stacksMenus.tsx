@@ -80,7 +80,7 @@ export function StacksSaveMenu({ query }: { query: Query }) {
   return (
     <Popover position="bottom-end" withinPortal trapFocus>
       <Popover.Target>
-        <Button size="sm" variant="default">
+        <Button size="compact-xs" variant="default">
           Save as
         </Button>
       </Popover.Target>

@@ -40,7 +40,7 @@ export function TreePage(props: {
   tree: Tree
   /** Choices in front of the search. */
   lead: ReactNode
-  /** What is done with all of it, behind everything else. */
+  /** What is done with all of it, beside the chart. */
   trail?: ReactNode
   /** Something to know before one looks. */
   note?: ReactNode
@@ -180,19 +180,21 @@ export function TreePage(props: {
           </Button>
         )}
         {name && actions?.(tree.rows[selected])}
-        {trail}
       </div>
       {value && (
         <Card
           title="Icicle"
           subtitle={`width: ${titleOf(value)?.title.toLowerCase() ?? value} · click zooms`}
           actions={
-            zoom >= 0 ? (
-              <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
-                Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
-                {format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
-              </Button>
-            ) : undefined
+            <span className={textCss.row}>
+              {zoom >= 0 && (
+                <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
+                  Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
+                  {format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
+                </Button>
+              )}
+              {trail}
+            </span>
           }
         >
           <div className={tall ? `${css.frame} ${css.tall}` : css.frame}>
