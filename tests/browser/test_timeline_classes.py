@@ -61,7 +61,7 @@ def test_kernels_are_coloured_by_what_they_do(open_tab: Open) -> None:
     assert len([url for url in asked if "/view/kernels" in url]) == 1
     colours = key(frame)
     assert seen(picture, kernel) == colours["Elementwise"] != by_kind
-    assert list(colours)[-1] == "no kernel"
+    assert list(colours)[-1] == "no class"
     tab.page.mouse.move(*picture.on_page(picture.spot(kernel["event"])))
     tip = frame.get_by_test_id("tip").inner_text()
     assert f"Class\nElementwise\n{row['class_by']}" in tip.replace("\t", "\n")
@@ -77,13 +77,13 @@ def test_kernels_are_coloured_by_what_they_do(open_tab: Open) -> None:
     tab.settle()
     assert seen(picture, kernel) == colours["Elementwise"]
     dark = key(tab.set_dark())
-    assert dark["Elementwise"] == colours["Elementwise"] and dark["no kernel"] != colours["no kernel"]
+    assert dark["Elementwise"] == colours["Elementwise"] and dark["no class"] != colours["no class"]
 
 
 def test_copies_collectives_and_the_host(open_tab: Open) -> None:
     tab = open_tab()
     picture = Picture(tab, run=RUN)
-    for kind, name in (("memcpy", "Copy"), ("operator", "no kernel")):
+    for kind, name in (("memcpy", "Copy"), ("operator", "no class")):
         (event, *_) = ask(tab.address, "table/events/instances", run=RUN, where=f"kind:{kind}")["rows"]
         frame = tab.open(run=RUN, view="timeline", charts="none", colors="class", **around(event))
         assert seen(picture, event) == key(frame)[name]

@@ -71,7 +71,7 @@ describe('colours', () => {
     const colors = new Colors(LIGHT, 'class', kinds, store, classes)
     const looks = tile.category.length
     const said = Array.from({ length: looks }, (_, i) => colors.legend(colors.meaning(tile, i)))
-    expect(said.map(({ label }) => label)).toEqual(['GEMM', 'no kernel', 'Communication', 'Copy', 'GEMM', 'no kernel'])
+    expect(said.map(({ label }) => label)).toEqual(['GEMM', 'no class', 'Communication', 'Copy', 'GEMM', 'no class'])
     expect(said.map(({ isRest }) => isRest)).toEqual([false, true, false, false, false, true])
     for (const [i, key] of ['gemm', '', 'communication', 'copy', 'gemm', ''].entries()) {
       const { fill } = colors.paint(colors.slot(tile, i), 1)
@@ -80,7 +80,7 @@ describe('colours', () => {
       const item = { category: kinds[tile.category[i]], name: store.names.list[tile.name[i]], module: '' } as Item
       expect(colors.of(item)).toBe(fill)
     }
-    expect(new Colors(LIGHT, 'class', kinds, store).legend(colors.meaning(tile, 1)).label).toBe('no kernel')
+    expect(new Colors(LIGHT, 'class', kinds, store).legend(colors.meaning(tile, 1)).label).toBe('no class')
   })
 
   test('weak is nearer to the panel than strong, and never nothing', () => {

@@ -99,7 +99,7 @@ export class Colors {
       return { label: text || 'no module', color: this.paint(this.slotOf(text), 1).fill, isRest: false }
     }
     const isRest = meaning === this.neutral
-    const label = isRest ? 'no kernel' : this.titles[meaning - this.neutral - 1]
+    const label = isRest ? 'no class' : this.titles[meaning - this.neutral - 1]
     return { label, color: this.paint(meaning, 1).fill, isRest }
   }
 

@@ -118,9 +118,10 @@ function Page(props: {
   const holds = useMemo(() => holdsOf(model.head), [model])
   const [note, setNote] = useState<number | null>(null)
   const [legend, setLegend] = useState(NO_LEGEND)
+  const hasLegend = colors === 'class' ? classes !== null : colors !== 'kind'
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
   useEffect(
-    () => setLegend((colors !== 'kind' && handle.current?.legend(KEY)) || NO_LEGEND),
+    () => setLegend((hasLegend && handle.current?.legend(KEY)) || NO_LEGEND),
     [view, colors, classes, busy, tracks, text, theme],
   )
   // A link may name an event and no window.
