@@ -85,7 +85,11 @@ class Params:
 
     def get(self, key: str, default: str = "") -> str:
         """Returns one of the view's own parameters."""
-        return dict(self.extra).get(key, default)
+        return next(iter(self.values(key)), default)
+
+    def values(self, key: str) -> tuple[str, ...]:
+        """Returns one of the view's own parameters that may be repeated."""
+        return tuple(value for name, value in self.extra if name == key)
 
 
 @dataclass(frozen=True, eq=False)

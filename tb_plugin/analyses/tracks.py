@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.recorder import ThreadRole
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
@@ -30,9 +31,10 @@ _LONGEST = 60
 _WORK = ("compute", "communication", "copies")
 _MINOR = 0.2
 """A share of a stream's work that is less than this does not name it."""
+_COPIES = _WORK.index("copies")
 _KIND = np.full(len(EventKind), MISSING, np.int64)
 _KIND[EventKind.KERNEL] = 0
-_KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = 2
+_KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 
 
 @dataclass(frozen=True)
@@ -209,14 +211,36 @@ def _work_of(trace: TraceTable) -> list[str]:
     time = np.zeros((len(trace.tracks), len(_WORK)), np.int64)
     np.add.at(time, (trace.track[rows], kind), np.maximum(trace.dur_ns[rows], 1))
     groups = _groups_of(trace)
+    going = _going(trace, rows[kind == _COPIES])
     said = []
     for i, track in enumerate(trace.tracks):
-        share = time[i] / max(int(time[i].sum()), 1)
-        named = [int(k) for k in np.argsort(-time[i], kind="stable") if share[k] >= _MINOR]
+        named = _most(time[i])
         backend = next((d.collective_backend for d in trace.devices if d.id == track.pid), "").upper()
         texts = [_communication(backend, groups.get(i, ())) if k == 1 else _WORK[k] for k in named]
-        said.append(" and ".join(texts))
+        said.append(" and ".join(texts) if named != [_COPIES] else _copies(going[i]))
     return said
+
+
+def _going(trace: TraceTable, copies: Int64) -> Int64:
+    """Time of copies by their streams and directions; the last column is that of copies that name none, and of sets."""
+    time = np.zeros((len(trace.tracks), len(DIRECTIONS) + 1), np.int64)
+    goes = np.where(trace.kind[copies] == EventKind.MEMCPY, directions_of(trace, copies), MISSING)
+    np.add.at(time, (trace.track[copies], goes), np.maximum(trace.dur_ns[copies], 1))
+    return time
+
+
+def _most(time: Int64) -> list[int]:
+    """What took at least a fifth of the time, most first."""
+    share = time / max(int(time.sum()), 1)
+    return [int(k) for k in np.argsort(-time, kind="stable") if share[k] >= _MINOR]
+
+
+def _copies(time: Int64) -> str:
+    """Copies, and where they go where all of them that matter say so."""
+    named = _most(time)
+    if len(DIRECTIONS) in named:
+        return _WORK[_COPIES]
+    return f"{_WORK[_COPIES]} {' and '.join(DIRECTIONS[k].whither for k in named)}"
 
 
 def _communication(backend: str, groups: tuple[str, ...]) -> str:

@@ -120,7 +120,10 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--of", choices=FRAMES, default="both", help="what the frames are (both)")
     parser.add_argument("--weight", choices=WEIGHTS, default="host", help="which time they are given (host)")
     parser.add_argument(
-        "--thread", default="", help="only this thread: pid:tid, its id or its name; all: idle ones as well"
+        "--thread",
+        action="append",
+        default=[],
+        help="only this thread: pid:tid, its id or its name; all: idle ones as well (repeatable)",
     )
     parser.add_argument(
         "--fold", choices=FOLDS, default="none", help="framework: its own calls are part of the first (none)"

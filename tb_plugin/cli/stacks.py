@@ -27,7 +27,8 @@ def stacks(arguments: argparse.Namespace) -> int:
     try:
         with progress_bar.shown(entry.found.names[0]):
             workspace.load(place_of(entry), progress_bar.update)
-        chosen = tuple((key, str(getattr(arguments, key))) for key in ("of", "weight", "thread", "fold"))
+        chosen = tuple((key, str(getattr(arguments, key))) for key in ("of", "weight", "fold"))
+        chosen += tuple(("thread", thread) for thread in arguments.thread)
         params = Params(phase=arguments.phase, pattern=arguments.pattern, extra=chosen)
         answer = workspace.stacks(place_of(entry), params, arguments.format, arguments.steps)
         if isinstance(answer, Profile):

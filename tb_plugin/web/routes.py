@@ -186,7 +186,7 @@ def _params(request: Request, table: str | None) -> Params:
         where=tuple(where),
         offset=_number(request, "offset", 0, 0, _MAX_ROW) or 0,
         limit=_number(request, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT),
-        extra=tuple((key, value) for key, value in request.args.items() if key not in _KNOWN),
+        extra=tuple((key, value) for key, value in request.args.items(multi=True) if key not in _KNOWN),
     )
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tb_plugin.analyses.directions import DIRECTIONS
 from tb_plugin.analyses.overview.device_time import device_ratios
-from tb_plugin.analyses.timeline.counters import DIRECTIONS, LONGEST_LIST
+from tb_plugin.analyses.timeline.counters import LONGEST_LIST
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Counter, Counters
 from tb_plugin.payloads.export import to_json
@@ -240,7 +241,7 @@ def test_a_sample_recounted(name: str) -> None:
     found = {key.partition(":")[0]: c for key, c in by_key(table, edges[0], edges[-1], 50).items()}
     data = moments(table, edges[0], edges[-1])
     kernels, copies = data[data["kind"] == EventKind.KERNEL], data[data["kind"] == EventKind.MEMCPY]
-    patterns = {key: pattern for key, _, pattern in DIRECTIONS}
+    patterns = {each.key: each.pattern for each in DIRECTIONS}
 
     def at(key: str, time: int) -> float:
         if key == "queue_depth":

@@ -6,6 +6,8 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.stacks import Choice, merged, threads_of
@@ -16,6 +18,7 @@ from tb_plugin.trace.table import TraceTable
 from tests.analyses.test_stacks import folded, places
 from tests.builders import TraceBuilder, kernel, part, trace
 from tests.conftest import SAMPLE_FILES, sample
+from tests.depth import examples
 
 BOOTSTRAP, WAIT, MONITOR = "threading.py(1032): _bootstrap", "threading.py(359): wait", "tqdm/_monitor.py(60): run"
 
@@ -61,6 +64,94 @@ def test_a_thread_that_works_is_not_idle_however_long_it_waits(works: str) -> No
         case _:
             builder.module("Net", 99, 0.1, tid=9)
     assert not any(thread.idle for thread in threads_of(builder.table()))
+
+
+def several() -> TraceTable:
+    builder = trace().op("a", 0, 50).launches(kernel("k", 1)).thread_name(3, "third")
+    builder.op("b", 0, 20, tid=2).launches(kernel("k", 2)).op("a", 10, 30, tid=3).launches(kernel("k", 4))
+    return progress_bar(builder).on_device(kernel("stray", 8, at=99)).table()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "host", "device"),
+    [
+        ((), [("a", 80), ("b", 20)], 15),
+        (("1:1", "1:3"), [("a", 80)], 5),
+        (("third", "2"), [("a", 30), ("b", 20)], 6),
+        (("1:3", "third", "3"), [("a", 30)], 4),
+        (("1:1", "1:2", "1:3"), [("a", 80), ("b", 20)], 7),
+    ],
+)
+def test_any_threads_can_be_chosen(chosen: tuple[str, ...], host: list[tuple[str, int]], device: int) -> None:
+    """Work that nobody launched belongs to no thread: it counts where none is chosen."""
+    table = several()
+    assert folded(places(table, thread=chosen)) == host
+    assert sum(us for _, us in folded(places(table, thread=chosen, weight="device"), "device")) == device
+    page = part(table, "stacks", extra=tuple(("thread", text) for text in chosen)).frames
+    names, own = (page["functions"].data[key].to_pylist() for key in ("name", "function_host_self_ns"))
+    assert [(name, ns // 1000) for name, ns in zip(names, own, strict=True) if ns] == host
+    assert len(page["threads"].data) == 4, "all can be chosen"
+
+
+def test_one_of_several_threads_that_is_not_there_is_said() -> None:
+    with pytest.raises(BadRequest, match="no thread 9"):
+        places(several(), thread=("1:1", "9"))
+    assert sum(us for _, us in folded(places(several(), thread=("1:1", "1:0")))) == 150, "idle ones may be chosen"
+
+
+CALLS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(1, 20)), min_size=1, max_size=12)
+
+
+@given(CALLS, st.sets(st.integers(0, 3)))
+@examples(20, 300)
+def test_any_subset_recounted(calls: list[tuple[int, int, int]], wanted: set[int]) -> None:
+    """The time of chosen threads is the number of their microseconds in which they are in any call."""
+    builder = trace()
+    for tid, at, dur in calls:
+        builder.op(f"op{dur}", at, dur, tid=10 + tid)
+    present = {tid for tid, _, _ in calls}
+    moments = {(tid, at + i) for tid, at, dur in calls if tid in (wanted & present or present) for i in range(dur)}
+    found = part(builder.table(), "stacks", extra=tuple(("thread", str(10 + tid)) for tid in wanted & present))
+    assert sum(found.frames["functions"].data["function_host_self_ns"].to_pylist()) == 1000 * len(moments)
+    tree = found.payloads["stacks"]
+    roots = [row["host_ns"] for row, above in zip(tree.rows, tree.parent, strict=True) if above < 0]
+    assert sum(roots) == 1000 * len(moments)
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        (WAIT, True),
+        ("/opt/conda/lib/python3.11/threading.py(359): wait", True),
+        ("Condition.wait (/usr/lib/python3.11/threading.py:295)", True),
+        ("Thread._wait_for_tstate_lock (/usr/lib/python3.11/threading.py:1125)", True),
+        ("Queue.get (C:\\Python311\\Lib\\queue.py:154)", True),
+        ("worker (/usr/lib/python3.11/multiprocessing/pool.py:97)", True),
+        ("_thread.lock.acquire", True),
+        ("_thread.RLock.__enter__", True),
+        ("time.sleep", True),
+        ("select.epoll.poll", True),
+        ("<built-in method acquire of _thread.lock object at 0x7f>", True),
+        ("_thread.lock.release", False),
+        ("Thread.start (/usr/lib/python3.11/threading.py:945)", False),
+        ("wait (/home/me/train.py:3)", False),
+        ("mythreading.py(3): wait", False),
+        ("Condition.wait (/home/me/mythreading.py:3)", False),
+        ("<method 'select' of 'pyarrow.lib.Table' objects>", False),
+    ],
+)
+def test_what_is_a_wait(name: str, waits: bool) -> None:
+    builder = training().python("monitor (tqdm/_monitor.py:60)", 0, 100, tid=5).python(name, 1, 98, tid=5)
+    assert {thread.key: thread.idle for thread in threads_of(builder.table())}["1:5"] is waits
+
+
+def test_waits_of_another_recorder_are_seen() -> None:
+    """VizTracer writes the class and the whole path: waiting counts there as well."""
+    name = next(name for name in SAMPLE_FILES if name.startswith("viztracer_cpu"))
+    assert [(thread.name, thread.wait_ns > 0) for thread in threads_of(sample(name))] == [
+        ("Main thread", True),
+        ("background", False),
+    ]
 
 
 def test_where_all_threads_are_idle_none_is() -> None:
@@ -177,9 +268,13 @@ def test_functions_sum_to_the_time_in_which_a_thread_is_in_calls(name: str) -> N
         found = part(table, "stacks", extra=(("thread", thread.key),))
         own = sum(found.frames["functions"].data["function_host_self_ns"].to_pylist())
         assert own == thread.host_ns
-        apart = merged(table, select_rows(table, None), Choice(thread=thread.key), by_thread=True)
+        apart = merged(table, select_rows(table, None), Choice(threads=(thread.key,)), by_thread=True)
         ranges = sum(apart.host_ns[apart.kind == EventKind.ANNOTATION].tolist())
         assert recount.get(thread.number, 0) <= own <= recount.get(thread.number, 0) + ranges
+    some = threads_of(table)[::2]
+    found = part(table, "stacks", extra=tuple(("thread", thread.key) for thread in some))
+    own = sum(found.frames["functions"].data["function_host_self_ns"].to_pylist())
+    assert own == sum(thread.host_ns for thread in some)
     whole = part(table, "stacks", extra=(("of", "operators"), ("thread", "all"))).frames["functions"].data
     assert sum(whole["function_host_self_ns"].to_pylist()) <= sum(recount.values())
 

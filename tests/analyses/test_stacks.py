@@ -25,8 +25,16 @@ OPERATOR, RUNTIME, PYTHON, MODULE = EventKind.OPERATOR, EventKind.RUNTIME, Event
 ANNOTATION = EventKind.ANNOTATION
 
 
-def places(table: TraceTable, steps: tuple[str, ...] | None = None, by_thread: bool = False, **choice: str) -> Places:
-    return merged(table, select_rows(table, steps), Choice(**choice), by_thread)
+def places(
+    table: TraceTable,
+    steps: tuple[str, ...] | None = None,
+    by_thread: bool = False,
+    thread: str | tuple[str, ...] = (),
+    **choice: str,
+) -> Places:
+    """Of one thread or of several."""
+    threads = (thread,) if isinstance(thread, str) else thread
+    return merged(table, select_rows(table, steps), Choice(threads=threads, **choice), by_thread)
 
 
 def paths(found: Places) -> list[str]:

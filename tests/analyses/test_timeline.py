@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.timeline import head_of
 from tb_plugin.analyses.timeline.lanes import _GROUP_OF_KIND
 from tb_plugin.analyses.timeline.pyramid import Pyramid, build, cell_ns, tile_ns
-from tb_plugin.analyses.timeline.tiles import CATEGORIES, ENOUGH_ITEMS, Tile, encode, parse_tiles
+from tb_plugin.analyses.timeline.tiles import CATEGORIES, ENOUGH_ITEMS, Tile, category_of, encode, parse_tiles
 from tb_plugin.errors import BadRequest, KeptLost
 from tb_plugin.models import levels as pyramids
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -191,6 +191,22 @@ def test_what_is_said_of_an_item() -> None:
     head = head_of(build(table))
     assert head.has_modules and head.total_events == len(table)
     assert [track.events for track in head.tracks if track.is_device] == [1]
+
+
+@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+def test_the_table_of_kernels_classifies_all_that_the_timeline_draws(name: str) -> None:
+    """The page colours by class with it: each name that is drawn is there, with what the trace says of it."""
+    table = sample(name)
+    kernels = np.flatnonzero(table.kind == EventKind.KERNEL)
+    if not len(kernels):
+        return
+    view = part(table, "kernels")
+    rows = view.frames["kernels"].data
+    named = dict(zip(rows["name"].to_pylist(), rows["class"].to_pylist(), strict=True))
+    assert set(named) == {table.strings[int(i)] for i in set(table.name[kernels].tolist())}
+    parts = view.payloads["classes"].parts
+    assert {each.metric.key for each in parts} == {named[table.strings[int(table.name[row])]] for row in kernels}
+    assert all(CATEGORIES[i] in ("kernel", "communication") for i in category_of(table, kernels).tolist())
 
 
 def test_modules_stand_around_what_was_called_in_them() -> None:

@@ -15,7 +15,7 @@ from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.recorder import UNKNOWN_RECORDER
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, memcpy, memset, part, rows, trace
+from tests.builders import TraceBuilder, Work, kernel, memcpy, memset, part, rows, trace
 from tests.conftest import SAMPLE_FILES, sample
 from tests.depth import examples
 
@@ -79,7 +79,7 @@ def test_streams_are_called_by_their_work_in_natural_order() -> None:
     assert shown == [
         ("Stream 7 · compute", "Device 0 · NVIDIA H100"),
         ("Stream 20 · compute and copies", "Device 0 · NVIDIA H100"),
-        ("Stream 30 · copies", "Device 0 · NVIDIA H100"),
+        ("Stream 30 · copies to device", "Device 0 · NVIDIA H100"),
         ("Stream 100 · NCCL dp", "Device 0 · NVIDIA H100"),
         ("All streams", "waits · Device 0 · NVIDIA H100"),
         ("Stream 1 · NCCL", "Device 9 · Tesla V100"),
@@ -88,6 +88,31 @@ def test_streams_are_called_by_their_work_in_natural_order() -> None:
     group["Process Group Description"] = "tp"
     more = built.launches(kernel(NCCL, 9, stream=100, **group)).table()
     assert "Stream 100 · NCCL, 2 groups" in titles(more)
+
+
+@pytest.mark.parametrize(
+    ("copies", "title"),
+    [
+        ([memcpy(5)], "copies to device"),
+        ([memcpy(5, name="Memcpy DtoH (Device -> Pageable)"), memcpy(1)], "copies to host"),
+        ([memcpy(4, name="Memcpy DtoH (Device -> Pinned)"), memcpy(1)], "copies to host and to device"),
+        ([memcpy(5, name="Memcpy DtoD (Device -> Device)"), memset(1)], "copies within the device"),
+        ([memcpy(5, name="Memcpy PtoP (Device -> Device)")], "copies to other devices"),
+        ([memcpy(5, name="CopyHostToDevice")], "copies to device"),
+        ([memcpy(5, name="Memcpy", direction="device_to_host")], "copies to host"),
+        ([memcpy(5, name="Memcpy", kind="HtoD")], "copies to device"),
+        ([memcpy(5, name="Memcpy DtoH (Device -> Pinned)", kind="HtoD")], "copies to host"),
+        ([memcpy(4), memcpy(1, name="Memcpy")], "copies"),
+        ([memcpy(5, name="Memcpy HtoH (Pinned -> Pinned)")], "copies"),
+        ([memcpy(4), memset(1)], "copies"),
+        ([memset(5)], "copies"),
+    ],
+)
+def test_a_stream_of_copies_says_where_they_go(copies: list[Work], title: str) -> None:
+    built = trace().op("a", at=0, dur=5).launches(kernel("gemm", 5, stream=7))
+    for copy in copies:
+        built.on_device(replace(copy, stream=20, at=10))
+    assert titles(built.table())[1] == f"Stream 20 · {title}"
 
 
 def test_lists_of_events_say_the_same() -> None:

@@ -26,8 +26,8 @@ _INK = """
 
 
 def ask(address: str, route: str, **params: str) -> dict[str, Any]:
-    """The server's answer, once the profile is loaded."""
-    url = f"{address}data/plugin/{PLUGIN}/{route}?{urlencode(params)}"
+    """The server's answer, once the profile is loaded. What is repeated stands in the route, with ``?`` and a last ``&``."""
+    url = f"{address}data/plugin/{PLUGIN}/{route}{'' if '?' in route else '?'}{urlencode(params)}"
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         with urllib.request.urlopen(url) as answer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy
 
@@ -59,3 +61,53 @@ def test_outermost_operators_have_shares(open_tab: Open) -> None:
     tab.settle()
     calls = frame.locator("[role=row]:has([aria-expanded=true]) [role=cell]").first.inner_text()
     assert f"Calls\n{calls}" in frame.inner_text("[data-testid=detail]").replace("\t", "\n")
+
+
+@pytest.mark.parametrize("run", [RUN, "synthetic_ddp"])
+def test_no_text_of_a_table_is_clipped(open_tab: Open, run: str) -> None:
+    """What does not fit ends in an ellipsis; columns that are scrolled away lie under the names, their edges as well."""
+    tab = open_tab()
+    for width, height in ((1440, 900), (1000, 700)):
+        tab.page.set_viewport_size({"width": width, "height": height})
+        for group in ("", "kernels_by_launch", "copies"):
+            frame = tab.open(run=run, view="kernels", group=group)
+            grid = frame.locator("[role=table]").first
+            assert grid.evaluate(_CLIPPED) == []
+            grid.evaluate("(grid) => { grid.scrollLeft = 1e6 }")
+            assert grid.evaluate(_CLIPPED) == []
+            assert grid.evaluate(_SHOWS_THROUGH) == 0
+
+
+_CLIPPED = """
+(grid) => {
+  const found = []
+  const ends = (node, cell) => {
+    for (; node !== cell.parentElement; node = node.parentElement)
+      if (getComputedStyle(node).textOverflow === 'ellipsis') return true
+    return false
+  }
+  for (const cell of grid.querySelectorAll('[role=cell], [role=columnheader], [role=rowheader]')) {
+    const box = cell.getBoundingClientRect()
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT)
+    while (texts.nextNode()) {
+      const range = document.createRange()
+      range.selectNodeContents(texts.currentNode)
+      const { left, right, width } = range.getBoundingClientRect()
+      const beyond = right > box.right + 0.5 && !ends(texts.currentNode.parentElement, cell)
+      if (width > 0 && (left < box.left - 0.5 || beyond)) found.push(texts.currentNode.textContent)
+    }
+  }
+  return found
+}
+"""
+
+_SHOWS_THROUGH = """
+(grid) => {
+  const head = grid.querySelector('[role=columnheader]')
+  const { left, right, top, bottom } = head.getBoundingClientRect()
+  let others = 0
+  for (let x = left + 2; x < right - 6; x += 3)
+    if (!head.contains(document.elementFromPoint(x, (top + bottom) / 2))) others++
+  return others
+}
+"""

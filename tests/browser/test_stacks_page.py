@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.request
 from typing import Any
+from urllib.parse import unquote
 
 from playwright.sync_api import Route
 
@@ -57,6 +58,7 @@ def test_choices_and_exports(open_tab: Open) -> None:
     assert (tab.state()["weight"], tab.state()["of"]) == ("device", "operators")
     tree = ask(tab.address, "view/stacks", run="synthetic_gpu", of="operators", weight="device")["payloads"]["stacks"]
     total = sum(row["device_ns"] for row, above in zip(tree["rows"], tree["parent"], strict=True) if above < 0)
+    frame.get_by_role("button", name="Save as").click()
     link = frame.get_by_role("link", name="Folded stacks").get_attribute("href")
     assert link is not None
     with urllib.request.urlopen(link) as answer:
@@ -160,9 +162,12 @@ def test_a_function_opens_into_its_callers_and_callees(open_tab: Open) -> None:
 def test_folding_is_in_the_address_and_in_the_exports(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="stacks", **RUN)
-    frame.get_by_label("Folding of frames").select_option("framework")
+    frame.get_by_role("button", name="Show", exact=True).click()
+    frame.get_by_label("Folded into the call that entered them").click()
     frame = tab.settle()
     assert tab.state()["fold"] == "framework"
+    tab.page.keyboard.press("Escape")
+    frame.get_by_role("button", name="Save as").click()
     link = frame.get_by_role("link", name="Folded stacks").get_attribute("href")
     assert link is not None and "fold=framework" in link
     whole = ask(tab.address, "view/stacks", **RUN)["payloads"]["stacks"]["total_nodes"]
@@ -184,7 +189,69 @@ def test_idle_threads_are_named_and_counted_on_demand(open_tab: Open) -> None:
     tab.page.route("**/view/stacks*", with_an_idle_one)
     frame = tab.open(view="stacks", **RUN)
     assert frame.inner_text("[data-testid=idle]").startswith("1 idle thread is left out: monitor, 10")
-    assert frame.get_by_label("Thread").locator("optgroup").get_attribute("label") == "Idle"
+    frame.get_by_role("button", name="Threads: Threads that work").click()
+    assert frame.get_by_test_id("thread").last.inner_text().startswith("monitor")
+    assert not frame.get_by_role("checkbox", name="monitor").is_checked()
+    tab.page.keyboard.press("Escape")
     frame.get_by_role("button", name="Count it as well").click()
     frame = tab.settle()
     assert tab.state()["thread"] == "all" and frame.get_by_test_id("idle").count() == 0
+
+
+def test_any_threads_are_chosen_in_the_menu_and_everything_follows(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    place = {"run": "ddp_gloo", "worker": "rank0"}
+    threads = ask(tab.address, "view/stacks", **place)["payloads"]["threads"]["rows"]
+    keys = [row["thread_key"] for row in threads]
+    assert len(keys) > 2
+    frame = tab.open(view="stacks", **place)
+    frame.get_by_role("button", name="Threads: All threads").click()
+    boxes = frame.get_by_test_id("thread").get_by_role("checkbox")
+    assert boxes.count() == len(keys) and all(box.is_checked() for box in boxes.all())
+    boxes.first.press("Space")
+    frame = tab.settle()
+    rest = keys[1:]
+    assert splits(tab.state()["thread"]) == rest
+    assert not tab.axe()
+    tab.page.keyboard.press("Escape")
+    said = f"{len(rest)} of {len(keys)} threads" if len(rest) > 1 else threads[1]["thread"]
+    assert frame.get_by_role("button", name=f"Threads: {said}").count() == 1
+    both = f"view/stacks?thread={rest[0]}&thread={rest[1]}&"
+    answer = ask(tab.address, both, **place)["payloads"]
+    time = sum(row["thread_host_ns"] for row in threads[1:])
+    roots = (row for row, above in zip(answer["stacks"]["rows"], answer["stacks"]["parent"], strict=True) if above < 0)
+    assert sum(row["host_ns"] for row in roots) == time
+    assert f"{answer['stacks']['total_nodes']:,} places" in frame.inner_text("[data-testid=count]")
+    frame.get_by_role("button", name="Save as").click()
+    link = frame.get_by_role("link", name="Folded stacks").get_attribute("href")
+    assert link is not None
+    with urllib.request.urlopen(link) as exported:
+        lines = exported.read().decode().splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == time
+    tab.page.keyboard.press("Escape")
+    frame.get_by_text("Functions", exact=True).click()
+    frame = tab.settle()
+    assert f"{answer['functions']['total_rows']:,} rows" in frame.inner_text("[data-testid=count]")
+    frame.get_by_role("button", name=f"Threads: {said}").click()
+    frame.get_by_role("button", name=f"Only {threads[-1]['thread']}").click()
+    tab.settle()
+    assert splits(tab.state()["thread"]) == keys[-1:]
+    tab.page.go_back()
+    tab.settle()
+    assert splits(tab.state()["thread"]) == rest
+    assert_healthy(tab.frame())
+
+
+def splits(text: str) -> list[str]:
+    """As the address writes a list of ids."""
+    return [unquote(one) for one in unquote(text).split(",")]
+
+
+def test_the_toolbar_takes_two_rows_at_most(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    for state in ({"search": "aten", "row": "3"}, {}, {"form": "functions", "search": "aten"}):
+        frame = tab.open(view="stacks", **RUN, **state)
+        boxes = frame.locator("[data-testid=toolbar] > *").evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect()).map(({ top, height }) => top + height / 2)"
+        )
+        assert max(boxes) - min(boxes) < 60, state

@@ -45,6 +45,7 @@ def test_choices(capsysbinary, logs):
     assert run(capsysbinary, logs / "a", "--of", "python")[1] == "main π 100000\n"
     assert run(capsysbinary, logs / "a", "--of", "operators", "--steps", "2")[1] == "aten::add 20000\n"
     assert run(capsysbinary, logs / "a", "--thread", "1:2")[1] == "aten::sort 5000\n"
+    assert run(capsysbinary, logs / "a", "--thread", "1:2", "--thread", "1:1") == run(capsysbinary, logs / "a")
     assert run(capsysbinary, logs / "a", "--window", "2", "--of", "operators")[1] == "aten::add 20000\n"
 
 

@@ -19,9 +19,13 @@ from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
 
 
-def exported(table: TraceTable, folder: Path, form: str, steps: tuple[str, ...] | None = None, **extra: str) -> str:
+def exported(
+    table: TraceTable, folder: Path, form: str, steps: tuple[str, ...] | None = None, threads: str = "", **extra: str
+) -> str:
+    """``threads``: several, with blanks between."""
     target = folder / "stacks.gz"
-    write_stacks(table, Params(steps=steps, extra=tuple(extra.items())), form, str(target))
+    chosen = (*extra.items(), *(("thread", thread) for thread in threads.split()))
+    write_stacks(table, Params(steps=steps, extra=chosen), form, str(target))
     return gzip.decompress(target.read_bytes()).decode()
 
 
@@ -107,9 +111,13 @@ def test_both_files_have_the_sums_of_the_page(name: str, of: str, tmp_path: Path
         assert sum(profile["endValue"] for profile in document["profiles"]) == total
 
 
-def test_one_thread_and_chosen_steps(tmp_path: Path) -> None:
+def test_chosen_threads_and_chosen_steps(tmp_path: Path) -> None:
     assert exported(two_threads(), tmp_path, "folded", thread="trainer") == "main 30000\nmain;aten::mm 20000\n"
     assert [p["name"] for p in speedscope(two_threads(), tmp_path, thread="2")["profiles"]] == ["Thread 2 1:2"]
+    assert exported(two_threads(), tmp_path, "folded", threads="trainer 1:2") == exported(
+        two_threads(), tmp_path, "folded"
+    )
+    assert len(speedscope(two_threads(), tmp_path, threads="trainer 2")["profiles"]) == 2
     table = trace().step(1, 0, 50).op("a", 10, 5).step(2, 60, 40).op("b", 70, 9).table()
     assert exported(table, tmp_path, "folded", ("2",)) == "b 9000\n"
 

@@ -115,27 +115,29 @@ function Frame() {
         )}
         {phase && <NotLimited phase={phase} view={profile?.views.find((item) => item.id === view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next })} />}
-        <Boundary key={`${key} ${view}`}>
-          {catalog === null ? (
-            offline ? (
-              <ProblemPanel problem={offline} />
+        <div className={css.view}>
+          <Boundary key={`${key} ${view}`}>
+            {catalog === null ? (
+              offline ? (
+                <ProblemPanel problem={offline} />
+              ) : (
+                <Bones height={300} />
+              )
+            ) : address === null ? (
+              <NoProfile catalog={catalog} wanted={[route.run, route.worker, route.span].filter(Boolean).join(' / ')} />
             ) : (
-              <Bones height={300} />
-            )
-          ) : address === null ? (
-            <NoProfile catalog={catalog} wanted={[route.run, route.worker, route.span].filter(Boolean).join(' / ')} />
-          ) : (
-            <Body
-              view={view}
-              profile={profile}
-              problem={problem}
-              span={span}
-              catalog={catalog}
-              base={base}
-              reload={reload}
-            />
-          )}
-        </Boundary>
+              <Body
+                view={view}
+                profile={profile}
+                problem={problem}
+                span={span}
+                catalog={catalog}
+                base={base}
+                reload={reload}
+              />
+            )}
+          </Boundary>
+        </div>
       </main>
       {profile?.state === 'ready' && (
         <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} base={base} />

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { categoryColor } from '../lib/color'
+import type { KernelClasses } from '../lib/kernelClasses'
 import { DARK, LIGHT } from './surface'
 import { type Tile, TileStore } from './tileStore'
 import { Colors, Strip } from './timelineColors'
+import type { Item } from './timelineModel'
 
 const KINDS = ['unknown', 'operator', 'kernel']
 const events = { onChange: () => {}, onProblem: () => {} }
@@ -55,6 +58,29 @@ describe('colours', () => {
       expect(`#${[r, g, b].map((part) => part.toString(16).padStart(2, '0')).join('')}`).toBe(fill)
       expect(a).toBe(255)
     }
+  })
+
+  test('of a class are those of its donut, whatever else stands for the name of the kernel', () => {
+    const { store, tile } = known(['gemm', 'gemm', 'nccl', 'Memcpy', 'gemm', 'late'])
+    const kinds = ['unknown', 'operator', 'kernel', 'memcpy', 'communication']
+    tile.category = Uint8Array.of(2, 1, 4, 3, 4, 2)
+    const classes: KernelClasses = new Map([
+      ['gemm', { key: 'gemm', title: 'GEMM', why: '' }],
+      ['nccl', { key: 'communication', title: 'Communication', why: '' }],
+    ])
+    const colors = new Colors(LIGHT, 'class', kinds, store, classes)
+    const looks = tile.category.length
+    const said = Array.from({ length: looks }, (_, i) => colors.legend(colors.meaning(tile, i)))
+    expect(said.map(({ label }) => label)).toEqual(['GEMM', 'no class', 'Communication', 'Copy', 'GEMM', 'no class'])
+    expect(said.map(({ isRest }) => isRest)).toEqual([false, true, false, false, false, true])
+    for (const [i, key] of ['gemm', '', 'communication', 'copy', 'gemm', ''].entries()) {
+      const { fill } = colors.paint(colors.slot(tile, i), 1)
+      if (key !== '') expect(fill).toBe(categoryColor(key))
+      expect(said[i].color).toBe(fill)
+      const item = { category: kinds[tile.category[i]], name: store.names.list[tile.name[i]], module: '' } as Item
+      expect(colors.of(item)).toBe(fill)
+    }
+    expect(new Colors(LIGHT, 'class', kinds, store).legend(colors.meaning(tile, 1)).label).toBe('no class')
   })
 
   test('weak is nearer to the panel than strong, and never nothing', () => {

@@ -1,15 +1,20 @@
-// Colours of items: by what they are, by their names or by the module around them; and the strip of those too narrow
-// for a box.
+// Colours of items: by what they are, by their names, by the module around them or by what kernels do; and the strip of
+// those too narrow for a box.
 
+import { COPY, classOf, isKernel, type KernelClasses } from '../lib/kernelClasses'
 import { paint, type Theme } from './surface'
 import type { Tile, TileStore } from './tileStore'
 import type { Item } from './timelineModel'
 
-export type ColorBy = 'kind' | 'name' | 'module'
+export type ColorBy = 'kind' | 'name' | 'module' | 'class'
 
 const STRENGTHS = 8
 const SLICES = 10
 const NONE = 'other'
+/** What is no kernel, where kernels are coloured by what they do: it steps back. */
+const NEUTRAL = 'idle'
+const NEUTRAL_STRENGTH = 0.45
+const NO_CLASSES: KernelClasses = new Map()
 
 interface Paint {
   fill: string
@@ -18,29 +23,57 @@ interface Paint {
   pixel: number
 }
 
-/** Slots number the colours in use: the categories, then ten for names and modules, then the one for none. */
+/** Slots number the colours in use: the categories, ten for names and modules, those for none, then the classes. */
 export class Colors {
   readonly by: ColorBy
   readonly theme: Theme
+  /** By name of the kernel; empty unless it colours them. */
+  readonly classes: KernelClasses
   private readonly store: TileStore
+  private readonly categories: readonly string[]
   private readonly kinds: string[]
+  private readonly titles: string[]
+  private readonly slices: number
+  private readonly neutral: number
+  /** Of each category the slot of all its items; -1 where names decide. */
+  private readonly fixed: number[]
   private readonly slots: number[] = []
   private readonly paints: Paint[] = []
 
-  constructor(theme: Theme, by: ColorBy, categories: readonly string[], store: TileStore) {
-    this.theme = theme
+  constructor(
+    theme: Theme,
+    by: ColorBy,
+    categories: readonly string[],
+    store: TileStore,
+    classes: KernelClasses | null = null,
+  ) {
     this.by = by
+    this.theme = theme
+    this.classes = classes ?? NO_CLASSES
     this.store = store
-    this.kinds = [...categories, ...Array.from({ length: SLICES }, (_, i) => `slice${i}`), NONE]
+    this.categories = categories
+    const known = new Map([COPY, ...this.classes.values()].map(({ key, title }) => [key, title]))
+    this.slices = categories.length
+    this.neutral = this.slices + SLICES + 1
+    const slices = Array.from({ length: SLICES }, (_, i) => `slice${i}`)
+    this.kinds = [...categories, ...slices, NONE, NEUTRAL, ...known.keys()]
+    this.titles = [...known.values()]
+    this.fixed = categories.map((category) => (isKernel(category) ? -1 : this.slotOfClass(category, '')))
   }
 
   slot(tile: Tile, i: number): number {
     if (this.by === 'kind') return tile.category[i]
-    const texts = this.by === 'name' ? this.store.names : this.store.modules
-    const number = this.by === 'name' ? tile.name[i] : tile.module[i]
+    if (this.by === 'class') {
+      const fixed = this.fixed[tile.category[i]]
+      if (fixed >= 0) return fixed
+    }
+    const number = this.by === 'module' ? tile.module[i] : tile.name[i]
     let slot = this.slots[number]
     if (slot === undefined) {
-      slot = this.slotOf(texts.list[number])
+      slot =
+        this.by === 'class'
+          ? this.slotOfClass(this.categories[tile.category[i]], this.store.names.list[number])
+          : this.slotOf(this.texts[number])
       this.slots[number] = slot
     }
     return slot
@@ -48,13 +81,26 @@ export class Colors {
 
   /** The full colour of an item, whatever the mode. */
   of(item: Item): string {
-    if (this.by !== 'kind') return this.ofText(this.by === 'name' ? item.name : item.module)
-    return this.paint(this.kinds.indexOf(item.category), 1).fill
+    const { name, module, category } = item
+    if (this.by === 'kind') return this.paint(this.categories.indexOf(category), 1).fill
+    if (this.by === 'class') return this.paint(this.slotOfClass(category, name), 1).fill
+    return this.paint(this.slotOf(this.by === 'name' ? name : module), 1).fill
   }
 
-  /** The full colour of a name or module. */
-  ofText(text: string): string {
-    return this.paint(this.slotOf(text), 1).fill
+  /** Number of what an item has in common with all others that the key of colours counts with it. */
+  meaning(tile: Tile, i: number): number {
+    return this.by === 'class' ? this.slot(tile, i) : this.by === 'name' ? tile.name[i] : tile.module[i]
+  }
+
+  /** What the key of colours says of such a number, and how it looks. */
+  legend(meaning: number): { label: string; color: string; isRest: boolean } {
+    if (this.by !== 'class') {
+      const text = this.texts[meaning]
+      return { label: text || 'no module', color: this.paint(this.slotOf(text), 1).fill, isRest: false }
+    }
+    const isRest = meaning === this.neutral
+    const label = isRest ? 'no class' : this.titles[meaning - this.neutral - 1]
+    return { label, color: this.paint(meaning, 1).fill, isRest }
   }
 
   /** `strength` from 0 to 1: how much of the panel does not show through. */
@@ -63,18 +109,28 @@ export class Colors {
     const at = slot * (STRENGTHS + 1) + level
     let found = this.paints[at]
     if (!found) {
-      const { fill, ink } = paint(this.kinds[slot], level / STRENGTHS, this.theme)
+      const share = (level / STRENGTHS) * (slot === this.neutral ? NEUTRAL_STRENGTH : 1)
+      const { fill, ink } = paint(this.kinds[slot], share, this.theme)
       found = { fill, ink, pixel: pixelOf(fill) }
       this.paints[at] = found
     }
     return found
   }
 
+  private get texts(): string[] {
+    return this.by === 'name' ? this.store.names.list : this.store.modules.list
+  }
+
+  private slotOfClass(category: string, name: string): number {
+    const found = classOf(this.classes, category, name)
+    return found ? this.kinds.indexOf(found.key, this.neutral) : this.neutral
+  }
+
   private slotOf(text: string): number {
-    if (text === '') return this.kinds.length - 1
+    if (text === '') return this.slices + SLICES
     let hash = 0
     for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
-    return this.kinds.length - 1 - SLICES + (Math.abs(hash) % SLICES)
+    return this.slices + (Math.abs(hash) % SLICES)
   }
 }
 

@@ -1,5 +1,6 @@
 // The timeline's engine: a scene, the canvas that shows it, and the tiles that it wants. Its hands are timelineHands.ts.
 import { type Arrangement, arrange } from '../lib/arrange'
+import type { KernelClasses } from '../lib/kernelClasses'
 import { clamp } from '../lib/scale'
 import type { TileKey } from '../lib/tiles'
 import { fit as sharpen, type Theme } from './surface'
@@ -112,11 +113,11 @@ export class TimelineEngine {
 
   setTheme(theme: Theme): void {
     this.scene.theme = theme
-    this.setColors(this.scene.colors.by)
+    this.setColors(this.scene.colors.by, this.scene.colors.classes)
   }
 
-  setColors(by: ColorBy): void {
-    this.scene.colors = new Colors(this.scene.theme, by, this.model.head.categories, this.model.store)
+  setColors(by: ColorBy, classes: KernelClasses | null): void {
+    this.scene.colors = new Colors(this.scene.theme, by, this.model.head.categories, this.model.store, classes)
     this.redraw()
   }
 
@@ -137,7 +138,7 @@ export class TimelineEngine {
     const before = this.scene.selected
     this.scene.selected = spot
     const stays = before?.lane === spot?.lane && before?.row === spot?.row && before?.start === spot?.start
-    if (spot && !stays) this.scrollTo(spot.lane, spot.row)
+    if (spot && !stays) this.bring(spot.lane, spot.row)
     this.redraw()
   }
 
@@ -220,10 +221,17 @@ export class TimelineEngine {
   /** Moves the window, at the zoom it has, and scrolls so far that the spot is in sight. */
   reveal(spot: Range & Partial<Spot>, how: Move = 'jump'): void {
     const { view } = this.scene
-    if (spot.lane !== undefined) this.scrollTo(spot.lane, spot.row ?? 0)
+    if (spot.lane !== undefined) this.bring(spot.lane, spot.row ?? 0)
     if (spot.end >= view.start && spot.start <= view.end) return
     const span = view.end - view.start
     this.move((spot.start + spot.end - span) / 2, span, how)
+  }
+
+  /** Scrolls to a row; a closed track that does not draw it is opened, and scrolled to once it is. */
+  private bring(lane: number, row: number): void {
+    const placed = this.scene.layout.lanes.get(lane)?.placed
+    if (placed && row >= placed.rows) this.events.onOpen(placed.track.id)
+    this.scrollTo(lane, row)
   }
 
   private scrollTo(lane: number, row: number): void {

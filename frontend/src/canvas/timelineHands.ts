@@ -27,6 +27,8 @@ export interface TimelineEvents {
   onRange(range: Range | null): void
   /** The id of a track whose title was clicked. */
   onToggle(id: string): void
+  /** The id of a closed track that hides what was found. */
+  onOpen(id: string): void
 }
 
 /** Pixels of the names beside their edge, and on both sides of a bookmark, that take hold of it. */

@@ -1,4 +1,4 @@
-// What the colours mean when they stand for names or modules: those in sight that take most time.
+// What the colours mean when they stand for names, modules or classes: those in sight that take most time.
 import { firstEndingAfter } from './timelineModel'
 import { inSight, type Scene } from './timelineScene'
 
@@ -7,7 +7,7 @@ export interface LegendEntry {
   color: string
 }
 
-/** The names (or modules) of what is drawn now, those with the most time first. One look at what a picture draws as well. */
+/** The names (modules, classes) of what is drawn now, those with the most time first. One look at what a picture draws as well. */
 export function legendOf(scene: Scene, most: number): LegendEntry[] {
   const { model, view, colors } = scene
   if (colors.by === 'kind') return []
@@ -17,20 +17,17 @@ export function legendOf(scene: Scene, most: number): LegendEntry[] {
     const { group } = model.lanes[track.lane]
     for (const { tile, start, end } of model.pieces(scene.level, group, view)) {
       if (!tile) continue
-      const number = colors.by === 'name' ? tile.name : tile.module
       const [low, high] = [Math.max(start, view.start), Math.min(end, view.end)]
       for (let row = 0; row < rows; row++) {
         const line = model.lineOf(track.lane, row)
         for (let i = firstEndingAfter(tile, line, low); i < tile.ranges[line + 1] && tile.start[i] < high; i++) {
           const shown = Math.min(tile.start[i] + tile.dur[i], high) - Math.max(tile.start[i], low)
-          time.set(number[i], (time.get(number[i]) ?? 0) + shown)
+          const meaning = colors.meaning(tile, i)
+          time.set(meaning, (time.get(meaning) ?? 0) + shown)
         }
       }
     }
   }
-  const texts = colors.by === 'name' ? model.store.names.list : model.store.modules.list
-  return [...time]
-    .sort((a, b) => b[1] - a[1])
-    .slice(0, most)
-    .map(([number]) => ({ label: texts[number] || 'no module', color: colors.ofText(texts[number]) }))
+  const entries = [...time].sort((a, b) => b[1] - a[1]).map(([meaning]) => colors.legend(meaning))
+  return [...entries.filter(({ isRest }) => !isRest), ...entries.filter(({ isRest }) => isRest)].slice(0, most)
 }

@@ -1,8 +1,9 @@
 // Stacks: who called whom, merged, as an icicle chart and a tree, or function by function; whole, as files for other programs.
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
 import { useMemo } from 'react'
-import { type Query, stacksUrl } from '../api/client'
+import type { Query } from '../api/client'
 import type { Table, Tree, View } from '../api/payloads'
+import { splitIds } from '../lib/arrange'
 import { format } from '../lib/format'
 import { KINDS, packageColors, packageLabel } from '../lib/packages'
 import { canBeShown, type Row } from '../lib/pages'
@@ -11,6 +12,8 @@ import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
 import { ViewFrame } from './parts/frame'
 import { AboutPlace, Functions } from './parts/functions'
+import { StacksSaveMenu, StacksShowMenu } from './parts/stacksMenus'
+import { ThreadsMenu } from './parts/threadsMenu'
 import { TreePage } from './parts/treePage'
 import type { ViewProps } from './view'
 import textCss from '../widgets/text.module.css'
@@ -26,28 +29,15 @@ const WEIGHTS = [
   { value: '', label: 'Host time' },
   { value: 'device', label: 'Device time' },
 ]
-const ORDERS = [
-  { value: '', label: 'Left-heavy' },
-  { value: 'time', label: 'In order of time' },
-]
-const FOLDS = [
-  { value: '', label: 'All frames' },
-  { value: 'framework', label: 'Frameworks folded' },
-]
-const COLOURS = [
-  { value: '', label: 'Colour by package' },
-  { value: 'kind', label: 'Colour by kind' },
-]
-/** The two files and what opens them. */
-const FILES = [
-  { format: 'folded', label: 'Folded stacks', title: 'Text for flamegraph.pl and its kin: all stacks, nanoseconds' },
-  { format: 'speedscope', label: 'speedscope', title: 'JSON for speedscope: all stacks, a profile for each thread' },
-]
+/** Nothing is chosen. */
 const ALL = { of: '', weight: '', thread: '', order: '', fold: '' }
 
 export function Stacks({ base }: ViewProps) {
   const { of = '', weight = '', thread = '', order = '', fold = '' } = useRoute()
-  const query = useMemo(() => ({ ...base, of, weight, thread, order, fold }), [base, of, weight, thread, order, fold])
+  const query = useMemo(
+    () => ({ ...base, of, weight, thread: splitIds(thread), order, fold }),
+    [base, of, weight, thread, order, fold],
+  )
   const resource = useView('stacks', query)
   return (
     <ViewFrame
@@ -87,10 +77,7 @@ function Page({ view, query }: { view: View; query: Query }) {
   const byFunction = form === 'functions'
   const selects = [
     { key: 'of', label: 'Frames of the stacks', value: of, data: FRAMES },
-    { key: 'fold', label: 'Folding of frames', value: fold, data: FOLDS },
     { key: 'weight', label: 'Time of the stacks', value: weight, data: hasDevice ? WEIGHTS : WEIGHTS.slice(0, 1) },
-    ...(byFunction ? [] : [{ key: 'order', label: 'Order of the stacks', value: order, data: ORDERS }]),
-    { key: 'thread', label: 'Thread', value: thread, data: threadChoices(threads.rows, thread) },
   ]
   const lead = (
     <>
@@ -115,6 +102,12 @@ function Page({ view, query }: { view: View; query: Query }) {
           data={data}
         />
       ))}
+      <ThreadsMenu table={threads} value={thread} onChange={(next) => choose({ thread: next })} />
+      <StacksShowMenu
+        values={{ fold, order, colour }}
+        byFunction={byFunction}
+        onChange={(key, value) => (key === 'colour' ? setRoute({ colour: value }) : choose({ [key]: value }))}
+      />
     </>
   )
   const idle = !thread && <IdleThreads rows={threads.rows} />
@@ -126,30 +119,7 @@ function Page({ view, query }: { view: View; query: Query }) {
       </div>
     )
   }
-  const trail = tree.rows.length > 0 && (
-    <span className={textCss.row}>
-      <NativeSelect
-        size="sm"
-        aria-label="Colours"
-        value={colour}
-        onChange={(event) => setRoute({ colour: event.currentTarget.value })}
-        data={COLOURS}
-      />
-      {FILES.map(({ format, label, title }) => (
-        <Button
-          key={format}
-          size="sm"
-          variant="default"
-          component="a"
-          href={stacksUrl({ ...query, format })}
-          title={title}
-          download
-        >
-          {label}
-        </Button>
-      ))}
-    </span>
-  )
+  const trail = tree.rows.length > 0 && <StacksSaveMenu query={query} />
   return (
     <TreePage
       tree={tree}
@@ -189,25 +159,4 @@ function IdleThreads({ rows }: { rows: readonly Row[] }) {
       </button>
     </p>
   )
-}
-
-/** All threads that work, each of them, and then the idle ones. */
-function threadChoices(rows: readonly Row[], chosen: string) {
-  const option = (row: Row) => ({ value: String(row.thread_key), label: threadLabel(row, rows) })
-  const idle = rows.filter((row) => row.thread_idle).map(option)
-  const busy = rows.filter((row) => !row.thread_idle).map(option)
-  const known = ['', 'all', ...[...busy, ...idle].map(({ value }) => value)]
-  return [
-    { value: '', label: idle.length > 0 ? 'Threads that work' : 'All threads' },
-    ...(idle.length > 0 || chosen === 'all' ? [{ value: 'all', label: 'All threads, idle ones too' }] : []),
-    ...(known.includes(chosen) ? [] : [{ value: chosen, label: chosen }]),
-    ...busy,
-    ...(idle.length > 0 ? [{ group: 'Idle', items: idle }] : []),
-  ]
-}
-
-/** The name of a thread with its time, and with its ids where another one is called the same. */
-function threadLabel(row: Row, all: readonly Row[]): string {
-  const same = all.filter((other) => other.thread === row.thread).length > 1
-  return `${row.thread}${same ? ` (${row.thread_key})` : ''} · ${ns(row.thread_host_ns)}`
 }

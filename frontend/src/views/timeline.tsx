@@ -10,7 +10,7 @@ import { arrange } from '../lib/arrange'
 import { matcher } from '../lib/search'
 import { PANEL, setPrefs, usePrefs } from '../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../state/route'
-import { Bones } from '../widgets/basics'
+import { Bones, useTheme } from '../widgets/basics'
 import { DownIcon, UpIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { Split } from '../widgets/split'
@@ -23,9 +23,10 @@ import { RangePanel } from './parts/rangePanel'
 import { ShowMenu, useColors } from './parts/showMenu'
 import { SearchBox } from './parts/tableSection'
 import { type TimelineExtras, useExtras } from './parts/timelineExtras'
-import { count, TimelineFoot } from './parts/timelineFoot'
+import { count, holdsOf, TimelineFoot } from './parts/timelineFoot'
 import { TimelineText } from './parts/timelineText'
 import { TracksMenu, useTracks } from './parts/tracksMenu'
+import { useKernelClasses } from './parts/useKernelClasses'
 import { firstView, useTimeline } from './parts/useTimeline'
 import { rangeOf, useWindow } from './parts/useWindow'
 import type { ViewProps } from './view'
@@ -35,8 +36,8 @@ import frameCss from './parts/frame.module.css'
 import toolbarCss from './parts/toolbar.module.css'
 import css from './timeline.module.css'
 
-/** Names or modules in the key of colours, as far as there is room. */
-const KEY = 8
+/** Names, modules or classes in the key of colours, as far as there is room. */
+const KEY = 13
 const NO_LEGEND: readonly LegendEntry[] = []
 /** Pixels that what is found takes in the search field. */
 const FOUND_WIDTH = 190
@@ -103,19 +104,25 @@ function Page(props: {
   const [text, setText] = useState(false)
   const range = rangeOf(route.from_ns, route.to_ns)
   const event = route.event === undefined ? null : Number(route.event)
-  const colors = useColors()
+  const wish = useColors()
+  // Nothing on the host has a class.
+  const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
+  const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
   // Where no lane is shown there are no events to wait for.
   const ready = drawn || arrange(model.lanes, tracks.arrangement).order.length === 0
   const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, ready, steps)
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const prefs = usePrefs()
+  const theme = useTheme()
+  const holds = useMemo(() => holdsOf(model.head), [model])
   const [note, setNote] = useState<number | null>(null)
   const [legend, setLegend] = useState(NO_LEGEND)
+  const hasLegend = colors === 'class' ? classes !== null : colors !== 'kind'
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
   useEffect(
-    () => setLegend((colors !== 'kind' && handle.current?.legend(KEY)) || NO_LEGEND),
-    [view, colors, busy, tracks, text],
+    () => setLegend((hasLegend && handle.current?.legend(KEY)) || NO_LEGEND),
+    [view, colors, classes, busy, tracks, text, theme],
   )
   // A link may name an event and no window.
   const anywhere = route.start_ns === undefined
@@ -198,6 +205,7 @@ function Page(props: {
         {perfetto(view)}
       </div>
       {problem && <ProblemPanel problem={problem} />}
+      {unclassed && <ProblemPanel problem={unclassed} />}
       <Split
         label="Height of the panel"
         share={prefs.panel}
@@ -215,6 +223,7 @@ function Page(props: {
               told={told}
               matches={matches}
               colors={colors}
+              classes={classes}
               selected={selected}
               range={range}
               arrangement={tracks.arrangement}
@@ -230,12 +239,21 @@ function Page(props: {
                 setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
               }
               onToggle={tracks.toggle}
+              onOpen={tracks.open}
               onBookmark={bookmark}
               onGutter={(gutter) => setPrefs({ gutter })}
               handle={handle}
             />
           )}
-          <TimelineFoot view={view} busy={busy} notes={notes} found={found} colors={colors} legend={legend} />
+          <TimelineFoot
+            view={view}
+            busy={busy}
+            notes={notes}
+            found={found}
+            colors={colors}
+            legend={legend}
+            holds={holds}
+          />
         </section>
       </Split>
     </div>

@@ -30,6 +30,8 @@ export const SearchIcon = () => path('M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM16.5 
 export const ChevronDown = () => path('M6 9l6 6 6-6', 14)
 export const UpIcon = () => path('M6 15l6-6 6 6', 13)
 export const DownIcon = () => path('M6 9l6 6 6-6', 13)
+export const OpenAllIcon = () => path('M7 9l5-5 5 5M7 15l5 5 5-5', 14)
+export const CloseAllIcon = () => path('M7 4l5 5 5-5M7 20l5-5 5 5', 14)
 export const PinIcon = () => path('M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v6', 13)
 export const BookmarkIcon = () => path('M7 4h10v16l-5-4-5 4z', 15)
 export const ChevronRight = () => path('M9 6l6 6-6 6', 14)

@@ -12,6 +12,8 @@ import textCss from './text.module.css'
 export type NameStyle = 'plain' | 'kernel'
 
 const MONO_PX = 7.3
+/** Of words, in the widest of the fonts that a system may have. */
+const TEXT_PX = 8.4
 
 /** A starting width: numbers as wide as their header needs, texts as wide as what they hold, but no wider than `widest`. */
 export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
@@ -21,7 +23,7 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
     const longest = rows
       .slice(0, 100)
       .reduce((most, row) => Math.max(most, String(row[key] ?? '').length), title.length)
-    return Math.max(100, Math.min(widest, longest * 7.5 + 24))
+    return Math.max(100, Math.min(widest, longest * (unit === 'code' ? MONO_PX : TEXT_PX) + 26))
   }
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)

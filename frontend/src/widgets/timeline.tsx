@@ -8,6 +8,7 @@ import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import type { Arrangement } from '../lib/arrange'
 import { format } from '../lib/format'
+import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
 import { Swatch, useTheme } from './basics'
 import textCss from './text.module.css'
 import css from './timeline.module.css'
@@ -32,6 +33,8 @@ export interface TimelineProps {
   told: RefObject<Range | null>
   matches: ((name: string) => boolean) | null
   colors: ColorBy
+  /** What kernels do, where that is what colours them. */
+  classes: KernelClasses | null
   selected: Spot | null
   range: Range | null
   arrangement: Arrangement
@@ -49,6 +52,7 @@ export interface TimelineProps {
   onFollow: (event: number, spot: Spot) => void
   onRange: (range: Range | null) => void
   onToggle: (id: string) => void
+  onOpen: (id: string) => void
   handle: Ref<TimelineHandle>
 }
 
@@ -60,7 +64,21 @@ interface Hover {
 }
 
 export function TimelineCanvas(props: TimelineProps) {
-  const { model, view, told, matches, colors, selected, range, arrangement, collapsed, extras, gutter, handle } = props
+  const {
+    model,
+    view,
+    told,
+    matches,
+    colors,
+    classes,
+    selected,
+    range,
+    arrangement,
+    collapsed,
+    extras,
+    gutter,
+    handle,
+  } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const engine = useRef<TimelineEngine | null>(null)
@@ -81,20 +99,21 @@ export function TimelineCanvas(props: TimelineProps) {
       onHover: (item, x, y) => setHover(item && { item, color: made.scene.colors.of(item), x, y }),
       onRange: (next) => latest.current.onRange(next),
       onToggle: (id) => latest.current.onToggle(id),
+      onOpen: (id) => latest.current.onOpen(id),
     }
     const made = new TimelineEngine(canvas.current, model, theme, latest.current.view, events, latest.current.keysFrom)
     engine.current = made
     return () => made.destroy()
   }, [model])
-  // Each depends on the model as well: a new one has a new engine.
+  // Each depends on the model as well: a new one has a new engine. It knows its tracks before what is selected on them.
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
+  useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
   useEffect(() => engine.current?.setTheme(theme), [theme, model])
-  useEffect(() => engine.current?.setColors(colors), [colors, model])
+  useEffect(() => engine.current?.setColors(colors, classes), [colors, classes, model])
   useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter, model])
   useEffect(() => engine.current?.setSearch(matches), [matches, model])
   useEffect(() => engine.current?.setSelected(selected), [selected, model])
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
-  useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
   useEffect(() => engine.current?.setExtras(extras), [extras, model])
   useEffect(() => {
     const own = told.current
@@ -125,6 +144,7 @@ export function TimelineCanvas(props: TimelineProps) {
       {hover && (
         <HoverTip
           hover={hover}
+          kernelClass={classes ? classOf(classes, hover.item.category, hover.item.name) : undefined}
           width={canvas.current?.clientWidth ?? 800}
           height={canvas.current?.clientHeight ?? 400}
         />
@@ -133,7 +153,8 @@ export function TimelineCanvas(props: TimelineProps) {
   )
 }
 
-function HoverTip({ hover, width, height }: { hover: Hover; width: number; height: number }) {
+function HoverTip(props: { hover: Hover; kernelClass?: KernelClass; width: number; height: number }) {
+  const { hover, kernelClass, width, height } = props
   const { item } = hover
   const merged = item.count > 1
   const lines: [string, string][] = merged
@@ -149,6 +170,8 @@ function HoverTip({ hover, width, height }: { hover: Hover; width: number; heigh
       ]
   if (item.module) lines.push(['Module', item.module])
   if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
+  // Last, for why it is that one follows.
+  if (kernelClass) lines.push(['Class', kernelClass.title])
   const style = {
     left: Math.min(hover.x + 14, Math.max(0, width - 340)),
     ...(hover.y > height / 2 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
@@ -165,6 +188,7 @@ function HoverTip({ hover, width, height }: { hover: Hover; width: number; heigh
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
+      {kernelClass && <div className={tipCss.why}>{kernelClass.why}</div>}
       <div className={tipCss.foot}>
         {item.category}
         {merged ? ' · too small at this zoom: click to zoom in' : ' · click for details'}

@@ -1,5 +1,5 @@
 // A tree as a table: rows open and close, one row can be chosen together with the icicle chart.
-import { Tooltip } from '@mantine/core'
+import { ActionIcon, Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
 import type { Tree } from '../api/payloads'
@@ -7,7 +7,7 @@ import { familyScales, isNumeric } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { MetricHelp, Value } from './basics'
-import { ChevronDown, ChevronRight } from './icons'
+import { ChevronDown, ChevronRight, CloseAllIcon, OpenAllIcon } from './icons'
 import textCss from './text.module.css'
 import css from './tree.module.css'
 
@@ -97,16 +97,42 @@ export function TreeTable(props: {
   const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.join(' ')}`
   return (
     <div className={css.tree} ref={scroller}>
-      <div className={css.head} style={{ gridTemplateColumns: template, minWidth }} aria-hidden="true">
-        <span>{label?.metric.title ?? 'Name'}</span>
+      <div className={css.head} style={{ gridTemplateColumns: template, minWidth }}>
+        <span className={css.first}>
+          <span aria-hidden="true">{label?.metric.title ?? 'Name'}</span>
+          {parents.includes(true) && (
+            <>
+              <ActionIcon
+                size="xs"
+                variant="subtle"
+                color="gray"
+                aria-label="Open all rows"
+                title="Open all rows"
+                onClick={() => onOpen(new Set(tree.parent.filter((parent) => parent >= 0)))}
+              >
+                <OpenAllIcon />
+              </ActionIcon>
+              <ActionIcon
+                size="xs"
+                variant="subtle"
+                color="gray"
+                aria-label="Close all rows"
+                title="Close all rows"
+                onClick={() => onOpen(new Set())}
+              >
+                <CloseAllIcon />
+              </ActionIcon>
+            </>
+          )}
+        </span>
         {extra && (
           <Tooltip label={extra.help}>
-            <span>{extra.title}</span>
+            <span aria-hidden="true">{extra.title}</span>
           </Tooltip>
         )}
         {columns.map(({ metric }) => (
           <Tooltip key={metric.key} label={<MetricHelp metric={metric} />}>
-            <span className={isNumeric(metric.unit) ? textCss.right : undefined}>
+            <span aria-hidden="true" className={isNumeric(metric.unit) ? textCss.right : undefined}>
               {metric.title} {scales.get(metric.key)?.symbol && <small>({scales.get(metric.key)?.symbol})</small>}
             </span>
           </Tooltip>

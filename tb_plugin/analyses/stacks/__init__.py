@@ -50,9 +50,9 @@ class Stacks:
         return Missing("The trace holds no calls on the host.", trace.recorder.todo("view.stacks"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps, frames, time, thread and function."""
-        keys = ("of", "weight", "thread", "order", "fold", "function")
-        return (*params.chosen, *(params.get(key) for key in keys))
+        """Depends on the chosen steps, frames, time, threads and function."""
+        keys = ("of", "weight", "order", "fold", "function")
+        return (*params.chosen, *(params.get(key) for key in keys), params.values("thread"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the places, the functions and the threads; of a ``function`` who called it and whom it called.

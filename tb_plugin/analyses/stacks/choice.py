@@ -25,14 +25,14 @@ REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPERA
 
 @dataclass(frozen=True)
 class Choice:
-    """Which frames, which time, of which thread, in which order, and whether frameworks are folded.
+    """Which frames, which time, of which threads, in which order, and whether frameworks are folded.
 
-    ``thread`` is a thread's key, id or name; "" = all that are not idle, ``ALL_THREADS`` = all.
+    ``threads`` are keys, ids or names of threads; none = all that are not idle, ``ALL_THREADS`` among them = all.
     """
 
     of: str = "both"
     weight: str = "host"
-    thread: str = ""
+    threads: tuple[str, ...] = ()
     order: str = "heavy"
     fold: str = "none"
 
@@ -45,4 +45,5 @@ def choice_of(params: Params) -> Choice:
     for key, value in chosen.items():
         if value not in known[key]:
             raise BadRequest(f"{key} cannot be {value[:40]}.", key, f"Choose one of {', '.join(known[key])}.")
-    return Choice(thread=params.get("thread"), **chosen)
+    threads = tuple(sorted({thread for thread in params.values("thread") if thread}))
+    return Choice(threads=(ALL_THREADS,) if ALL_THREADS in threads else threads, **chosen)

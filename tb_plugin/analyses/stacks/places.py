@@ -175,7 +175,7 @@ def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
 
 def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     frames = stack_frames(trace, choice.of, choice.fold)
-    threads = chosen_threads(trace, selection.chosen, choice.thread)
+    threads = chosen_threads(trace, selection.chosen, choice.threads)
     row, parent, thread, own = frames.row, frames.parent, frames.thread, frames.own_ns
     work = selection.of(trace, *DEVICE_WORK)
     launcher = _launcher(trace, work, choice)
@@ -188,7 +188,7 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
         row, thread, own, device = row[some], thread[some], own[some], device[some]
     chosen = selection.rows[row]
     # What nobody launched belongs to no thread.
-    rest = int(dur[launcher == MISSING].sum()) if choice.thread in ("", ALL_THREADS) else 0
+    rest = int(dur[launcher == MISSING].sum()) if choice.threads in ((), (ALL_THREADS,)) else 0
     return _Calls(row, parent, thread, chosen, np.where(chosen, own, 0), device, rest)
 
 

@@ -21,24 +21,42 @@ from tb_plugin.trace.tree import stable_order
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-WAITS = re.compile(
-    r"(?:.*[/\\])?(?:"
-    r"threading\.py\(\d+\): (?:wait|_wait_for_tstate_lock|join|acquire)"
-    r"|queue\.py\(\d+\): get"
-    r"|selectors\.py\(\d+\): select"
-    r"|socket\.py\(\d+\): (?:accept|readinto)"
-    r"|subprocess\.py\(\d+\): (?:_try_wait|_wait|wait)"
-    r"|concurrent[/\\]futures[/\\]thread\.py\(\d+\): _worker"
-    r"|concurrent[/\\]futures[/\\]_base\.py\(\d+\): result"
-    r"|multiprocessing[/\\]pool\.py\(\d+\): (?:worker|_handle_\w+|_wait_for_updates)"
-    r"|multiprocessing[/\\]connection\.py\(\d+\): (?:wait|poll|_poll|_recv|recv|recv_bytes|accept)"
-    r"|multiprocessing[/\\]queues\.py\(\d+\): (?:get|_feed)"
-    r"|multiprocessing[/\\]popen_\w+\.py\(\d+\): (?:wait|poll)"
-    r")"
-    r"|<built-in (?:method|function) (?:acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv|recv_into)\b.*>"
-    r"|<built-in method get of _queue\.SimpleQueue .*>"
-    r"|<method '(?:acquire|poll|recv)' of .*>"
-)
+_IN_FILES = {
+    "threading.py": "wait|_wait_for_tstate_lock|join|acquire",
+    "queue.py": "get",
+    "selectors.py": "select",
+    "socket.py": "accept|readinto",
+    "subprocess.py": "_try_wait|_wait|wait",
+    "concurrent/futures/thread.py": "_worker",
+    "concurrent/futures/_base.py": "result",
+    "multiprocessing/pool.py": r"worker|_handle_\w+|_wait_for_updates",
+    "multiprocessing/connection.py": "wait|poll|_poll|_recv|recv|recv_bytes|accept",
+    "multiprocessing/queues.py": "get|_feed",
+    r"multiprocessing/popen_\w+.py": "wait|poll",
+}
+"""Functions of the standard library that wait, by their files."""
+_OF_C = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv|recv_into"
+"""Functions that are written in C and wait."""
+
+
+def _waits() -> re.Pattern[str]:
+    """How tools write them: ``file(line): function``, ``Class.function (file:line)``; of C by the object or by the module."""
+    files = {file.replace(".py", r"\.py").replace("/", r"[/\\]"): names for file, names in _IN_FILES.items()}
+    files_first = "|".join(rf"{file}\(\d+\): (?:{names})" for file, names in files.items())
+    names_first = "|".join(rf"(?:{names}) \((?:.*[/\\])?{file}:\d+\)" for file, names in files.items())
+    ways = (
+        rf"(?:.*[/\\])?(?:{files_first})",
+        rf"(?:\w+\.)*(?:{names_first})",
+        rf"<built-in (?:method|function) (?:{_OF_C})\b.*>",
+        r"<built-in method get of _queue\.SimpleQueue .*>",
+        r"<method '(?:acquire|poll|recv)' of .*>",
+        r"_thread\.R?[lL]ock\.(?:acquire|__enter__)|time\.sleep|_queue\.SimpleQueue\.get",
+        rf"(?:_socket|select|posix)\.(?:\w+\.)*(?:{_OF_C})",
+    )
+    return re.compile("|".join(ways))
+
+
+WAITS = _waits()
 """Calls in which a thread waits for another one, for a clock or for input: locks, queues, sleeping, sockets."""
 MOSTLY = 0.95
 """An idle thread waits for this share of its time."""
@@ -122,24 +140,24 @@ def _runs(trace: TraceTable, rows: Int64) -> str:
     return ""
 
 
-def chosen_threads(trace: TraceTable, rows: Chosen, text: str) -> Bool | None:
+def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> Bool | None:
     """Returns by number which threads a choice means; None for all. Raises BadRequest for one that there is not."""
     threads = threads_of(trace, rows)
-    if text == ALL_THREADS or (not text and not any(thread.idle for thread in threads)):
+    if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
         return None
-    found = [thread for thread in threads if not thread.idle] if not text else _meant(trace, threads, text)
+    found = [_meant(trace, threads, text) for text in texts] or [thread for thread in threads if not thread.idle]
     flags = np.zeros(max(thread.number for thread in threads) + 1, np.bool_)
     flags[[thread.number for thread in found]] = True
     return flags
 
 
-def _meant(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> list[Thread]:
+def _meant(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
     """The one thread of this key, name or id, where no other one has it."""
     ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
     found = [thread for thread in threads if thread.key == text]
     found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]
     if len(found) == 1:
-        return found
+        return found[0]
     known = ", ".join(thread.key for thread in (found or threads)[:20]) or "none"
     what = "There are several threads" if found else "There is no thread"
     raise BadRequest(f"{what} {text[:40]}.", "thread", f"Choose one of {known}, or {ALL_THREADS}.")

@@ -7,7 +7,6 @@ depend on the window but for the edges of the bins. docs/metrics.md, "Counters",
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
 from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Counter, Counters, Metric, Table, View
@@ -74,17 +74,6 @@ LONGEST_LIST = 100
 PER_SECOND = 1e9
 """Nanoseconds of a second."""
 
-_HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d)", "(?:peer|p)"
-DIRECTIONS = tuple(
-    (key, title, re.compile(rf"(?:^|[^a-z]|c(?:o)?py){source}_?(?:to|2)_?{target}(?:[^a-z]|$)", re.IGNORECASE))
-    for key, title, source, target in (
-        ("htod", "Copies, host to device", _HOST, _DEVICE),
-        ("dtoh", "Copies, device to host", _DEVICE, _HOST),
-        ("dtod", "Copies, device to device", _DEVICE, _DEVICE),
-        ("ptop", "Copies, peer to peer", _PEER, _PEER),
-    )
-)
-"""Key, title and how names say where a copy goes: "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" ..."""
 OTHER_COPIES = ("copies", "Copies, other")
 
 
@@ -215,13 +204,12 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
         depth = stacked(trace.start_ns[trace.launch[launched]], trace.start_ns[launched])
         yield "queue_depth", "", "queue_depth", depth
     copies = (kind == EventKind.MEMCPY) & (size > 0) & (end > start)
-    # What is recorded beside a name is more exact than what the name says.
-    stated = np.append(trace.device_args.direction, MISSING)[args]
-    names = np.where(stated != MISSING, stated, trace.name[rows])
-    for key, title, pattern in DIRECTIONS:
-        goes = copies & _named(trace, names, copies, pattern)
-        copies &= ~goes
-        yield from _copies(key, title, start[goes], end[goes], size[goes])
+    goes = np.full(len(rows), MISSING, np.int64)
+    goes[copies] = directions_of(trace, rows[copies])
+    for place, direction in enumerate(DIRECTIONS):
+        those = goes == place
+        yield from _copies(direction.key, f"Copies, {direction.words}", start[those], end[those], size[those])
+    copies &= goes == MISSING
     yield from _copies(*OTHER_COPIES, start[copies], end[copies], size[copies])
 
 
@@ -241,17 +229,6 @@ def _of_streams(trace: TraceTable) -> list[_Known]:
         key = f"stream_queue_depth:{json.dumps([place, stream])}"
         found[device].append(_Known(key, what.title, f"device {place}", what, curve, place))
     return [counter for of_device in found.values() if len(of_device) > 1 for counter in of_device]
-
-
-def _named(
-    trace: TraceTable, names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], pattern: re.Pattern[str]
-) -> npt.NDArray[np.bool_]:
-    """Which names match; only those among are looked at, each once."""
-    found = np.zeros(len(trace.strings) + 1, np.bool_)
-    for name in np.unique(names[among]).tolist():
-        found[name] = pattern.search(trace.strings[name]) is not None
-    hit: npt.NDArray[np.bool_] = found[names]
-    return hit
 
 
 def _copies(key: str, title: str, start: Int64, end: Int64, size: Int64) -> Iterator[tuple[str, str, str, Curve]]:

@@ -3,6 +3,7 @@ import { ActionIcon, Button } from '@mantine/core'
 import type { Query } from '../../api/client'
 import type { Figure } from '../../api/payloads'
 import type { Range } from '../../canvas/timelineModel'
+import { shortenMiddle } from '../../lib/names'
 import { useView } from '../../state/data'
 import { tableOf } from '../../state/hit'
 import { usePrefs } from '../../state/prefs'
@@ -15,6 +16,9 @@ import { StackFrames } from '../../widgets/stack'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
 import frameCss from './frame.module.css'
+
+/** Of a longer name the title is short, and all of it stands among the facts: the panel may be low. */
+const LONGEST = 160
 
 export function EventPanel(props: {
   event: number
@@ -34,11 +38,16 @@ export function EventPanel(props: {
   const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
   const kind = String(main?.figures.find((figure) => figure.metric.key === 'kind')?.value ?? '')
   const home = tableOf(name, kind)
+  const isLong = name.length > LONGEST
   return (
     <Card
       className={css.event}
       label="Event details"
-      title={<span className={textCss.mono}>{name}</span>}
+      title={
+        <span className={textCss.mono} title={name}>
+          {isLong ? shortenMiddle(name, LONGEST) : name}
+        </span>
+      }
       subtitle={main?.subtitle}
       actions={
         <span className={textCss.row}>
@@ -71,9 +80,7 @@ export function EventPanel(props: {
             ) : (
               <FigureList
                 whole={key !== 'same_name'}
-                figures={payload.figures.filter(
-                  ({ metric }) => metric.key !== 'event' && (key !== 'event' || metric.key !== 'name'),
-                )}
+                figures={key === 'event' ? factsOf(payload.figures, isLong) : withoutNumber(payload.figures)}
               />
             )}
           </div>
@@ -81,6 +88,16 @@ export function EventPanel(props: {
       </div>
     </Card>
   )
+}
+
+/** The number of an event says nothing to a person. */
+const withoutNumber = (figures: readonly Figure[]) => figures.filter(({ metric }) => metric.key !== 'event')
+
+/** The name stands above them; a long one last. */
+function factsOf(figures: readonly Figure[], isLong: boolean): Figure[] {
+  const facts = withoutNumber(figures)
+  const others = facts.filter(({ metric }) => metric.key !== 'name')
+  return isLong ? [...others, ...facts.filter((fact) => !others.includes(fact))] : others
 }
 
 /** The way to an event that belongs to the selected one; nothing for figures that are not about one event. */

@@ -4,9 +4,11 @@ import type { ColorBy } from '../../canvas/timelineColors'
 import { setRoute, useRoute } from '../../state/route'
 import toolbarCss from './toolbar.module.css'
 
+const MODES: readonly ColorBy[] = ['kind', 'name', 'module', 'class']
+
 export function useColors(): ColorBy {
   const { colors } = useRoute()
-  return colors === 'name' || colors === 'module' ? colors : 'kind'
+  return MODES.find((mode) => mode === colors) ?? 'kind'
 }
 
 export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
@@ -50,6 +52,7 @@ export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasD
               <Radio size="xs" value="kind" label="By kind" />
               <Radio size="xs" value="name" label="By name" />
               <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
+              <Radio size="xs" value="class" label="By class of kernel" disabled={!hasDevices} />
             </div>
           </Radio.Group>
         </div>

@@ -1,4 +1,5 @@
 // The line below the timeline: how much is in sight, what was found, and what the colours mean.
+import type { Timeline } from '../../api/payloads'
 import type { ColorBy } from '../../canvas/timelineColors'
 import type { LegendEntry } from '../../canvas/timelineLegend'
 import type { Range } from '../../canvas/timelineModel'
@@ -9,15 +10,28 @@ import { Swatch } from '../../widgets/basics'
 import type { TimelineExtras } from './timelineExtras'
 import css from './timelineFoot.module.css'
 
-const KINDS: [string, string][] = [
-  ['kernel', 'kernel'],
-  ['communication', 'communication'],
-  ['memcpy', 'copy'],
-  ['operator', 'operator'],
-  ['runtime', 'runtime'],
-  ['python', 'Python'],
-  ['module', 'module'],
-  ['annotation', 'annotation'],
+/** What else than operators a trace may hold: the key of colours speaks of nothing else. */
+export interface Holds {
+  device: boolean
+  python: boolean
+  modules: boolean
+}
+
+export const holdsOf = ({ busy_is_device, tracks, has_modules }: Timeline): Holds => ({
+  device: busy_is_device,
+  python: tracks.some(({ id }) => id.endsWith('/python')),
+  modules: has_modules,
+})
+
+const KINDS: { kind: string; label: string; needs?: keyof Holds }[] = [
+  { kind: 'kernel', label: 'kernel', needs: 'device' },
+  { kind: 'communication', label: 'communication', needs: 'device' },
+  { kind: 'memcpy', label: 'copy', needs: 'device' },
+  { kind: 'operator', label: 'operator' },
+  { kind: 'runtime', label: 'runtime', needs: 'device' },
+  { kind: 'python', label: 'Python', needs: 'python' },
+  { kind: 'module', label: 'module', needs: 'modules' },
+  { kind: 'annotation', label: 'annotation' },
 ]
 
 export function TimelineFoot(props: {
@@ -27,8 +41,9 @@ export function TimelineFoot(props: {
   found: TimelineExtras['found']
   colors: ColorBy
   legend: readonly LegendEntry[]
+  holds: Holds
 }) {
-  const { view, busy, notes, found, colors, legend } = props
+  const { view, busy, notes, found, colors, legend, holds } = props
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
       <span className={css.now}>
@@ -39,7 +54,7 @@ export function TimelineFoot(props: {
       </span>
       <span className={css.key} data-testid="timeline-key">
         {colors === 'kind' ? (
-          <Kinds />
+          <Kinds holds={holds} />
         ) : (
           legend.map(({ label, color }) => (
             <span key={label} title={label}>
@@ -63,17 +78,19 @@ function Found({ found }: { found: NonNullable<TimelineExtras['found']> }) {
 
 export const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
 
-function Kinds() {
+function Kinds({ holds }: { holds: Holds }) {
   return (
     <>
-      {KINDS.map(([kind, label]) => (
+      {KINDS.filter(({ needs }) => !needs || holds[needs]).map(({ kind, label }) => (
         <span key={kind}>
           <Swatch color={categoryColor(kind)} /> {label}
         </span>
       ))}
-      <span title="The corner of kernels that use matrix units (Tensor Cores, Matrix Cores, XMX), by their name">
-        ◥ matrix units
-      </span>
+      {holds.device && (
+        <span title="The corner of kernels that use matrix units (Tensor Cores, Matrix Cores, XMX), by their name">
+          ◥ matrix units
+        </span>
+      )}
     </>
   )
 }

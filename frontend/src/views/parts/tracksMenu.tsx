@@ -4,7 +4,7 @@ import { useMemo } from 'react'
 import { GUTTER, GUTTERS } from '../../canvas/timelineLayout'
 import { type Arrangement, arrange, joinIds, move, type Named, splitIds } from '../../lib/arrange'
 import { setPrefs, usePrefs } from '../../state/prefs'
-import { setRoute, useRoute } from '../../state/route'
+import { readRoute, setRoute, useRoute } from '../../state/route'
 import { DownIcon, PinIcon, UpIcon } from '../../widgets/icons'
 import textCss from '../../widgets/text.module.css'
 import toolbarCss from './toolbar.module.css'
@@ -14,6 +14,7 @@ export interface Tracks {
   arrangement: Arrangement
   collapsed: ReadonlySet<string>
   toggle(id: string): void
+  open(id: string): void
 }
 
 export function useTracks(): Tracks {
@@ -28,6 +29,8 @@ export function useTracks(): Tracks {
         if (!next.delete(id)) next.add(id)
         setRoute({ shut: joinIds(next) })
       },
+      // Read when it is needed: a track may be asked for twice before React has drawn it open.
+      open: (id) => setRoute({ shut: joinIds(splitIds(readRoute().shut).filter((other) => other !== id)) }),
     }
   }, [pin, lanes, tracks, shut])
 }

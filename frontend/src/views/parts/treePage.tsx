@@ -40,7 +40,7 @@ export function TreePage(props: {
   tree: Tree
   /** Choices in front of the search. */
   lead: ReactNode
-  /** What is done with all of it, behind everything else. */
+  /** What is done with all of it, beside the chart. */
   trail?: ReactNode
   /** Something to know before one looks. */
   note?: ReactNode
@@ -114,7 +114,6 @@ export function TreePage(props: {
     select(node, at < 0 ? { zoom: '' } : {})
   }
   const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
-  const all = () => setOpen(new Set(tree.parent.filter((parent) => parent >= 0)))
   const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
   return (
     <div className={frameCss.page}>
@@ -175,31 +174,27 @@ export function TreePage(props: {
             : `${tree.rows.length.toLocaleString('en-US')} ${noun}`}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
-        <Button size="sm" variant="default" onClick={all}>
-          Open all
-        </Button>
-        <Button size="sm" variant="default" onClick={() => setOpen(new Set())}>
-          Close all
-        </Button>
         {name && whereOf(tree.rows[selected]).length > 0 && (
           <Button size="sm" variant="default" onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}>
             Show in timeline
           </Button>
         )}
         {name && actions?.(tree.rows[selected])}
-        {trail}
       </div>
       {value && (
         <Card
           title="Icicle"
           subtitle={`width: ${titleOf(value)?.title.toLowerCase() ?? value} · click zooms`}
           actions={
-            zoom >= 0 ? (
-              <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
-                Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
-                {format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
-              </Button>
-            ) : undefined
+            <span className={textCss.row}>
+              {zoom >= 0 && (
+                <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
+                  Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
+                  {format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
+                </Button>
+              )}
+              {trail}
+            </span>
           }
         >
           <div className={tall ? `${css.frame} ${css.tall}` : css.frame}>

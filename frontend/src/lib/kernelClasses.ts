@@ -1,0 +1,40 @@
+// What kernels do, by their names: GEMM, attention, ... as the Kernels view says it.
+import type { Breakdown, Table } from '../api/payloads'
+
+export interface KernelClass {
+  /** The word for it: what colours and filters go by. */
+  key: string
+  title: string
+  /** What speaks for it. */
+  why: string
+}
+
+/** By the name of the kernel, as recorded. */
+export type KernelClasses = ReadonlyMap<string, KernelClass>
+
+/** Copies and sets of the driver are no kernels; they look like kernels that copy. */
+export const COPY: KernelClass = { key: 'copy', title: 'Copy', why: 'a copy or set of the driver' }
+const COPIES = new Set(['memcpy', 'memset'])
+/** Categories of the timeline whose events are kernels. */
+const KERNELS = new Set(['kernel', 'communication'])
+
+export const isKernel = (category: string) => KERNELS.has(category)
+
+/** The class of an event; none on the host, of waits and annotations, and while the names have not come. */
+export function classOf(classes: KernelClasses, category: string, name: string): KernelClass | undefined {
+  if (COPIES.has(category)) return COPY
+  return isKernel(category) ? classes.get(name) : undefined
+}
+
+/** Pages of the table of kernels, and the parts that call the classes by their titles. */
+export function classesOf(tables: readonly Table[], donut: Breakdown): KernelClasses {
+  const titles = new Map(donut.parts.map(({ metric }) => [metric.key, metric.title]))
+  return new Map(
+    tables
+      .flatMap(({ rows }) => rows)
+      .map((row) => {
+        const key = String(row.class)
+        return [String(row.name), { key, title: titles.get(key) ?? key, why: String(row.class_by) }]
+      }),
+  )
+}

@@ -1,0 +1,106 @@
+// How stacks are shown, and the files that hold all of them.
+import { Button, Popover, Radio } from '@mantine/core'
+import { type Query, stacksUrl } from '../../api/client'
+import toolbarCss from './toolbar.module.css'
+
+interface Group {
+  key: string
+  label: string
+  options: { value: string; label: string }[]
+}
+
+const FOLD: Group = {
+  key: 'fold',
+  label: 'Frames of frameworks',
+  options: [
+    { value: '', label: 'All frames' },
+    { value: 'framework', label: 'Folded into the call that entered them' },
+  ],
+}
+const ORDER: Group = {
+  key: 'order',
+  label: 'Order of the stacks',
+  options: [
+    { value: '', label: 'Left-heavy: calls at one place are one' },
+    { value: 'time', label: 'In order of time' },
+  ],
+}
+const COLOURS: Group = {
+  key: 'colour',
+  label: 'Colours',
+  options: [
+    { value: '', label: 'By package' },
+    { value: 'kind', label: 'By kind' },
+  ],
+}
+/** The two files and what opens them. */
+const FILES = [
+  { format: 'folded', label: 'Folded stacks', title: 'Text for flamegraph.pl and its kin: all stacks, nanoseconds' },
+  { format: 'speedscope', label: 'speedscope', title: 'JSON for speedscope: all stacks, a profile for each thread' },
+]
+
+/** `onChange` gets the key of the URL and its value; functions have neither order nor colours. */
+export function StacksShowMenu(props: {
+  values: Readonly<Record<string, string>>
+  byFunction: boolean
+  onChange: (key: string, value: string) => void
+}) {
+  const { values, byFunction, onChange } = props
+  return (
+    <Popover position="bottom-start" withinPortal trapFocus>
+      <Popover.Target>
+        <Button size="sm" variant="default">
+          Show
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <div className={toolbarCss.menu}>
+          {(byFunction ? [FOLD] : [FOLD, ORDER, COLOURS]).map(({ key, label, options }) => (
+            <Radio.Group
+              key={key}
+              size="xs"
+              label={label}
+              value={values[key] ?? ''}
+              onChange={(value) => onChange(key, value)}
+            >
+              <div className={toolbarCss.menu}>
+                {options.map((option) => (
+                  <Radio key={option.value} size="xs" {...option} />
+                ))}
+              </div>
+            </Radio.Group>
+          ))}
+        </div>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}
+
+export function StacksSaveMenu({ query }: { query: Query }) {
+  return (
+    <Popover position="bottom-end" withinPortal trapFocus>
+      <Popover.Target>
+        <Button size="compact-xs" variant="default">
+          Save as
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <div className={toolbarCss.menu}>
+          {FILES.map(({ format, label, title }) => (
+            <Button
+              key={format}
+              size="xs"
+              variant="default"
+              component="a"
+              href={stacksUrl({ ...query, format })}
+              title={title}
+              download
+            >
+              {label}
+            </Button>
+          ))}
+        </div>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}

@@ -1,0 +1,34 @@
+// What kernels do, by name: asked for when somebody wants to see it, and not before.
+import { getTable, getView, type Query } from '../../api/client'
+import type { Breakdown, Problem, Table } from '../../api/payloads'
+import { classesOf, type KernelClasses } from '../../lib/kernelClasses'
+import { useResource } from '../../state/data'
+
+const LIMIT = 1000
+/** Names beyond these have next to no time: they stay without a class. */
+const PAGES = 20
+
+/** The classes of all kernels of a trace, whatever is chosen of it; null where nobody wants them and until they are there. */
+export function useKernelClasses(
+  profile: Query,
+  wanted: boolean,
+): { classes: KernelClasses | null; problem: Problem | null } {
+  const query = { ...profile, steps: '', phase: '', limit: LIMIT }
+  const { data, problem } = useResource<KernelClasses>(
+    wanted ? JSON.stringify(['classes', query]) : '',
+    async (signal) => {
+      const answer = await getView('kernels', query, signal)
+      if (answer.state === 'loading') return answer
+      const { kernels, classes } = answer.data.payloads as { kernels: Table; classes: Breakdown }
+      const tables = [kernels]
+      while (tables.length < PAGES && tables.length * LIMIT < kernels.total_rows) {
+        const page = await getTable('kernels', 'kernels', { ...query, offset: tables.length * LIMIT }, signal)
+        if (page.state === 'loading') return page
+        tables.push(page.data)
+      }
+      return { state: 'ready', data: classesOf(tables, classes) }
+    },
+    false,
+  )
+  return { classes: wanted ? data : null, problem: wanted ? problem : null }
+}
