@@ -4,6 +4,7 @@ import { exact, format, formatNumber, isChange, isNumeric, type Scale, signed } 
 import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
 import type { Row } from '../lib/pages'
+import { shareRoom } from '../lib/room'
 import { trendClass } from './basics'
 import badgeCss from './badge.module.css'
 import css from './tableCells.module.css'
@@ -26,6 +27,38 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
   return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? 52 : 0)
+}
+
+/** What the name column has at least, where its names are long. */
+const NAME_PX = 340
+/** The narrowest that another column of texts gets where not all columns fit. */
+const LEAST_PX = 96
+
+/**
+ * The widths of the columns in sight, by key, in `room` pixels. The name takes what is left; where nothing is, the other texts
+ * share what the numbers leave, if that makes all fit.
+ */
+export function fittingWidths(
+  columns: readonly Column[],
+  starts: ReadonlyMap<string, number>,
+  nameKey: string,
+  room: number,
+): Map<string, number> {
+  const startOf = ({ metric }: Column) => starts.get(metric.key) ?? 100
+  const widths = new Map(columns.map((column) => [column.metric.key, startOf(column)]))
+  const others = columns.filter(({ metric }) => metric.key !== nameKey)
+  const texts = others.filter(({ metric }) => metric.unit === 'code' || metric.unit === 'text')
+  const needed = others.reduce((sum, column) => sum + startOf(column), 0)
+  const name = Math.min(NAME_PX, (starts.get(nameKey) ?? NAME_PX) + 50)
+  const textsNeed = texts.map(startOf)
+  const left = room - name - needed + textsNeed.reduce((sum, width) => sum + width, 0)
+  if (room < name + needed && left >= texts.length * LEAST_PX) {
+    shareRoom(textsNeed, left, LEAST_PX).forEach((width, i) => {
+      widths.set(texts[i].metric.key, width)
+    })
+  }
+  const shown = others.reduce((sum, { metric }) => sum + (widths.get(metric.key) ?? 0), 0)
+  return widths.set(nameKey, Math.max(name, room - shown))
 }
 
 /** Characters that a name column of this width holds. */
@@ -58,6 +91,9 @@ export function Presence({ presence }: { presence: string }) {
   return <span className={textCss.mute}>{presence}</span>
 }
 
+/** Whether a column holds Python frames: those lose their folders before anything else. */
+export const isFrame = ({ metric }: Column) => metric.key === 'caller_frame' || metric.key === 'launch_frame'
+
 /** Why a value is what it is, where another column says so: on hover. */
 const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
 
@@ -77,7 +113,7 @@ export function CellText(props: {
     if (column.metric.key === 'presence') return <Presence presence={text} />
     if (unit !== 'code') return <span title={text + reasonOf(row, column.metric.key)}>{text}</span>
     const room = Math.max(6, Math.floor((width - 18) / MONO_PX))
-    const short = column.metric.key === 'caller_frame' ? shortFrame(text, room) : text
+    const short = isFrame(column) ? shortFrame(text, room) : text
     return (
       <span className={textCss.mono} title={text}>
         {shortenMiddle(short, room)}
