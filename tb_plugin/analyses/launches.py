@@ -162,7 +162,7 @@ def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[s
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in by)]
     # Without calls in calls self is total; beside who made the calls there is no room for what stands in the other table.
     hidden = () if (calls.nested_in != MISSING).any() else ("host_self_ns",)
-    hidden += () if by == NAMES else ("launched", "bytes")
+    hidden += () if by == NAMES else ("max_ns", "launched", "bytes")
     present = [key for key in data if key in by or len(data[key]) == 0 or data[key].null_count < len(data[key])]
     return Frame(
         name=name,

@@ -13,6 +13,8 @@ import textCss from './text.module.css'
 export type NameStyle = 'plain' | 'kernel'
 
 const MONO_PX = 7.3
+/** A bar beside a number. */
+const BAR_PX = 52
 
 /** A starting width: numbers as wide as their header needs, texts as wide as what they hold, but no wider than `widest`. */
 export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
@@ -26,17 +28,18 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
   }
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
-  return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? 52 : 0)
+  return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? BAR_PX : 0)
 }
 
-/** What the name column has at least, where its names are long. */
+/** What the name column has at least, where its names are long, and what it has beyond its names where there is room. */
 const NAME_PX = 340
+const SPARE_PX = 50
 /** The narrowest that another column of texts gets where not all columns fit. */
 const LEAST_PX = 96
 
 /**
- * The widths of the columns in sight, by key, in `room` pixels. The name takes what is left; where nothing is, the other texts
- * share what the numbers leave, if that makes all fit.
+ * The widths of the columns in sight, by key, in `room` pixels. The name takes what is left; where nothing is, bars go, and the
+ * other texts share what the numbers leave, if that makes all fit.
  */
 export function fittingWidths(
   columns: readonly Column[],
@@ -47,18 +50,24 @@ export function fittingWidths(
   const startOf = ({ metric }: Column) => starts.get(metric.key) ?? 100
   const widths = new Map(columns.map((column) => [column.metric.key, startOf(column)]))
   const others = columns.filter(({ metric }) => metric.key !== nameKey)
-  const texts = others.filter(({ metric }) => metric.unit === 'code' || metric.unit === 'text')
-  const needed = others.reduce((sum, column) => sum + startOf(column), 0)
-  const name = Math.min(NAME_PX, (starts.get(nameKey) ?? NAME_PX) + 50)
-  const textsNeed = texts.map(startOf)
-  const left = room - name - needed + textsNeed.reduce((sum, width) => sum + width, 0)
-  if (room < name + needed && left >= texts.length * LEAST_PX) {
-    shareRoom(textsNeed, left, LEAST_PX).forEach((width, i) => {
-      widths.set(texts[i].metric.key, width)
-    })
+  const taken = () => others.reduce((sum, { metric }) => sum + (widths.get(metric.key) ?? 0), 0)
+  let name = Math.min(NAME_PX, (starts.get(nameKey) ?? NAME_PX) + SPARE_PX)
+  if (name + taken() > room) {
+    const texts = others.filter(({ metric }) => metric.unit === 'code' || metric.unit === 'text')
+    const numbers = others.filter((column) => !texts.includes(column))
+    const narrow = numbers.map((column) => startOf(column) - (column.share ? BAR_PX : 0))
+    const left = room - name + SPARE_PX - narrow.reduce((sum, width) => sum + width, 0)
+    if (left >= texts.length * LEAST_PX) {
+      name -= SPARE_PX
+      numbers.forEach(({ metric }, i) => {
+        widths.set(metric.key, narrow[i])
+      })
+      shareRoom(texts.map(startOf), left, LEAST_PX).forEach((width, i) => {
+        widths.set(texts[i].metric.key, width)
+      })
+    }
   }
-  const shown = others.reduce((sum, { metric }) => sum + (widths.get(metric.key) ?? 0), 0)
-  return widths.set(nameKey, Math.max(name, room - shown))
+  return widths.set(nameKey, Math.max(name, room - taken()))
 }
 
 /** Characters that a name column of this width holds. */
