@@ -161,8 +161,9 @@ def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[s
     first = "device_idle_ns" if idle else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in by)]
     # Without calls in calls self is total; beside who made the calls there is no room for what stands in the other table.
-    hidden = () if (calls.nested_in != MISSING).any() else ("host_self_ns",)
-    hidden += () if by == NAMES else ("max_ns", "launched", "bytes")
+    hidden: tuple[str, ...] = () if (calls.nested_in != MISSING).any() else ("host_self_ns",)
+    if by != NAMES:
+        hidden += ("max_ns", "launched", "bytes")
     present = [key for key in data if key in by or len(data[key]) == 0 or data[key].null_count < len(data[key])]
     return Frame(
         name=name,
