@@ -100,8 +100,10 @@ export function Presence({ presence }: { presence: string }) {
   return <span className={textCss.mute}>{presence}</span>
 }
 
+const FRAMES = new Set(['caller_frame', 'launch_frame', 'compiled_code'])
+
 /** Whether a column holds Python frames: those lose their folders before anything else. */
-export const isFrame = ({ metric }: Column) => metric.key === 'caller_frame' || metric.key === 'launch_frame'
+export const isFrame = ({ metric }: Column) => FRAMES.has(metric.key)
 
 /** Why a value is what it is, where another column says so: on hover. */
 const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')

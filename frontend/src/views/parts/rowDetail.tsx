@@ -49,15 +49,17 @@ export function RowDetail(props: {
   base: Query
   stacks: boolean
   extra?: Record<string, string>
+  /** What its events are asked for by; absent: by the columns that tell rows apart, and `extra`. */
+  by?: readonly string[]
   /** What a view adds, from the list of the events. */
   more?: (instances: Table) => ReactNode
   /** What else can be done with the row. */
   actions?: ReactNode
 }) {
-  const { row, table, base, stacks, extra, more, actions } = props
+  const { row, table, base, stacks, extra, by, more, actions } = props
   const where = useMemo(
-    () => [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
-    [row, table, extra],
+    () => by ?? [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
+    [row, table, extra, by],
   )
   const events = useView('events', { ...base, where })
   const [copied, copy] = useCopied()
