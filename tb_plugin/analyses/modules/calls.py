@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import backward_roots, forward_behind, forward_operators, in_backward
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
-from tb_plugin.analyses.selection import Selection, launched_by
+from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
