@@ -21,7 +21,7 @@ import toolbarCss from './toolbar.module.css'
 import css from './treePage.module.css'
 
 const ORDERS: { value: TreeOrder; label: string }[] = [
-  { value: '', label: 'In order of execution' },
+  { value: '', label: 'By execution' },
   { value: 'name', label: 'By name' },
   { value: 'value', label: 'By time' },
 ]
@@ -206,15 +206,17 @@ export function TreePage(props: {
         >
           {found
             ? `${found.nodes.includes(selected) ? `${places.indexOf(sequence.indexOf(selected)) + 1} / ` : ''}${found.nodes.length.toLocaleString('en-US')} of ${tree.rows.length.toLocaleString('en-US')} match · ${format(found.sum, titleOf(value)?.unit ?? 'ns')}${found.total > 0 ? ` (${format(found.sum / found.total, 'ratio')})` : ''}`
-            : `${tree.rows.length.toLocaleString('en-US')} ${noun}`}
+            : `${tree.rows.length.toLocaleString('en-US')} ${tree.rows.length === 1 ? noun.replace(/s$/, '') : noun}`}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
-        <Button size="sm" variant="default" onClick={all}>
-          Open all
-        </Button>
-        <Button size="sm" variant="default" onClick={() => setOpen(new Set())}>
-          Close all
-        </Button>
+        <span className={textCss.row}>
+          <Button size="sm" variant="default" onClick={all}>
+            Open all
+          </Button>
+          <Button size="sm" variant="default" onClick={() => setOpen(new Set())}>
+            Close all
+          </Button>
+        </span>
         {name && whereOf(tree.rows[selected]).length > 0 && (
           <Button size="sm" variant="default" onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}>
             Show in timeline
