@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.backward import works_for
+from tb_plugin.analyses.backward import backward_roots, forward_operators, works_for
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.intervals import contains, union
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import innermost, nest, side_by_side, stable_order
@@ -32,9 +32,9 @@ COUNTERS = r"\d+"
 ANY = "*"
 """Stands in the name of a phase for what matched."""
 MOST_LEVELS = 64
-"""Annotations nested deeper are listed, and nothing is looked for inside of them."""
+"""Annotations nested deeper are listed, and nothing is looked for inside of them (``looked_into``)."""
 MOST_PAIRS = 8_000_000
-"""So many (call, event) pairs are held at once, those of outer levels first: 100 bytes each while they are summed up."""
+"""So many (call, event) pairs are held, those of outer levels first: 100 bytes each while they are summed up."""
 _LONGEST = 500
 """Characters of a pattern."""
 
@@ -82,6 +82,38 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
     return found
 
 
+def launched_by(trace: TraceTable, work: Int64) -> Int32:
+    """Returns the row that device work stands at: its launch, without a recorded one the operator of its external id."""
+    launch, operator = trace.launch[work], trace.operator[work]
+    return np.where(launch != MISSING, launch, operator)
+
+
+@remembered
+def looked_into(trace: TraceTable) -> Bool:
+    """Returns which rows are annotations inside of which something is looked for: outer levels, as far as the bounds allow.
+
+    One bound for all that asks what lies in a phase, whatever was chosen.
+    """
+    row = np.flatnonzero(trace.kind == EventKind.ANNOTATION)
+    levels = _levels(nest(trace.track[row], trace.start_ns[row], trace.end_ns[row]).depth)[:MOST_LEVELS]
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    forward = forward_operators(trace, operators)
+    roots = forward[backward_roots(trace, operators, forward)]
+    source = np.concatenate((launched_by(trace, np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))), roots))
+    source = source[source != MISSING]
+    found = np.zeros(len(trace), np.bool_)
+    # On its thread and on that which it works for an event lies in one call of a level at most.
+    bound = 2 * len(source) * len(levels) > MOST_PAIRS
+    held = 0
+    for level in levels:
+        calls = row[level]
+        held += int(open_at(trace, calls, trace.track[source], trace.start_ns[source]).sum()) if bound else 0
+        if held > MOST_PAIRS:
+            break
+        found[calls] = True
+    return found
+
+
 class Calls:
     """Some annotations of a trace, by time: ``row``, and ``parent`` as a position among them (-1 = none).
 
@@ -94,7 +126,9 @@ class Calls:
         self.start, self.end = trace.start_ns[row], trace.end_ns[row]
         self._serves = works_for(trace)
         nesting = nest(self.track, self.start, self.end)
-        self._levels = [rows[stable_order(self.track[rows])] for rows in _levels(nesting.depth)]
+        counted = looked_into(trace)[row]
+        levels = (rows[counted[rows]] for rows in _levels(nesting.depth))
+        self._levels = [rows[stable_order(self.track[rows])] for rows in levels if len(rows)]
         self.parent = nesting.parent.copy()
         roots = np.flatnonzero(self.parent == MISSING)
         others = roots[self._serves[self.track[roots]] != self.track[roots]]
@@ -108,13 +142,7 @@ class Calls:
         away = np.flatnonzero(serves != track)
         elsewhere = ((call, away[item]) for call, item in self._open(serves[away], time[away]))
         none = np.empty(0, np.int64)
-        calls, items, held = [none], [none], 0
-        for call, item in chain(elsewhere, self._open(track, time)):
-            held += len(call)
-            if held > MOST_PAIRS:
-                break
-            calls.append(call)
-            items.append(item)
+        calls, items = zip((none, none), *elsewhere, *self._open(track, time), strict=True)
         return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
@@ -133,7 +161,7 @@ def _levels(depth: npt.NDArray[np.int16]) -> list[Int64]:
     """Positions of the calls of each level."""
     order = stable_order(depth)
     bounds = np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=-1)) + 1))
-    return np.split(order, bounds)[:MOST_LEVELS] if len(order) else []
+    return np.split(order, bounds) if len(order) else []
 
 
 def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:

@@ -16,6 +16,8 @@ Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+NODES_SENT = 20_000
+"""A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
 _EXACT = 2.0**52
 """Sums of integers that stay below it, whatever the order, are exact as floats (2**53, less what rounding may hide)."""
 

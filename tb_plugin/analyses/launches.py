@@ -160,8 +160,10 @@ def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[s
     idle = calls.device_idle_ns is not None and bool(calls.device_idle_ns.any())
     first = "device_idle_ns" if idle else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in by)]
-    # Without calls in calls self is total.
-    hidden = () if (calls.nested_in != MISSING).any() else ("host_self_ns",)
+    # Without calls in calls self is total; beside who made the calls there is no room for what stands in the other table.
+    hidden: tuple[str, ...] = () if (calls.nested_in != MISSING).any() else ("host_self_ns",)
+    if by != NAMES:
+        hidden += ("max_ns", "launched", "bytes")
     present = [key for key in data if key in by or len(data[key]) == 0 or data[key].null_count < len(data[key])]
     return Frame(
         name=name,

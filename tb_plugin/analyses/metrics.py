@@ -122,6 +122,7 @@ SHARED = Metrics(
         "count",
         {
             "calls": ("Calls", "How often it was called, nested calls of the same name included."),
+            "outer_calls": ("Calls", "How often it was called with no operator around it."),
             "operators": ("Operators", "Operators that the module called directly."),
             "registers": ("Registers", "Registers per thread."),
             "events": ("Events", "Number of events."),

@@ -15,6 +15,13 @@ MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
 MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
 """Expression of such a prefix, as RE2 has it too."""
 
+REGION = "Torch-Compiled Region: "
+"""Prefix of the call of compiled code; what follows is the number of the function and that of its compilation."""
+GRAPH = re.compile(r"^## Call CompiledFxGraph (\S+) ##$")
+"""The call of a compiled graph, by the key under which it is cached."""
+WRAPPER = re.compile(r"^OptimizedModule(?:_\d+)?$")
+"""A module that stands for the one that was compiled, without a word of which."""
+
 DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedDataParallel.forward"
 """Ranges around the forward pass of wrapped models."""
 

@@ -62,11 +62,6 @@ METRICS = SHARED.adding(
     ),
     define(
         CHOSEN,
-        "count",
-        {"outer_calls": ("Calls", "How often it was called with no operator around it.")},
-    ),
-    define(
-        CHOSEN,
         "bool",
         {
             "has_stack": ("Stack", "A call stack is known for at least one call."),

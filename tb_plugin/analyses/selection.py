@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.analyses.annotations import calls_of, inside, open_at
+from tb_plugin.analyses.annotations import calls_of, inside, launched_by, looked_into, open_at
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, WindowInfo
 from tb_plugin.trace.intervals import contains, union
@@ -65,7 +65,7 @@ def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "
     chosen = _of_steps(trace, steps)
     if not phase:
         return chosen
-    rows = chosen.rows & _of_phase(trace, np.flatnonzero(calls_of(trace, phase, pattern)))
+    rows = chosen.rows & _of_phase(trace, np.flatnonzero(calls_of(trace, phase, pattern) & looked_into(trace)))
     return Selection(rows, replace(chosen.coverage, phase=phase), steps, phase, pattern)
 
 
@@ -80,12 +80,6 @@ def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
     placed, source = placed[source != MISSING], source[source != MISSING]
     rows[placed] = open_at(trace, calls, trace.track[source], trace.start_ns[source])
     return rows
-
-
-def launched_by(trace: TraceTable, work: Int64) -> Int32:
-    """Returns the row that device work stands at: its launch, without a recorded one the operator of its external id."""
-    launch, operator = trace.launch[work], trace.operator[work]
-    return np.where(launch != MISSING, launch, operator)
 
 
 def _of_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:

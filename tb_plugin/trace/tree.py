@@ -232,3 +232,8 @@ def inherit(value: Int32, parent: Int32) -> Int32:
             return value
         rows = np.flatnonzero(empty)
         value[rows], hop[rows] = value[hop[rows]], hop[hop[rows]]
+
+
+def roots_of(parent: Int32) -> Int32:
+    """Returns the row without a parent that each row stands in, which may be itself. Parents stand before children."""
+    return inherit(np.where(parent == MISSING, np.arange(len(parent)), MISSING).astype(np.int32), parent)

@@ -62,6 +62,15 @@ def test_python_of_a_thread_that_works_stands_for_what_nothing_else_explains() -
     assert only["largest_ns"] == 900_000
 
 
+def test_python_of_a_thread_without_operators_counts_unless_it_is_idle_as_stacks_says() -> None:
+    builder = step().op("aten::mm", 0, 100).python("prefetch.py(3): fill", 100, 700, tid=2)
+    builder.python("tqdm.py(1): run", 0, 990, tid=3).python("threading.py(9): wait", 5, 980, tid=3)
+    (only,) = said(builder)
+    assert (only["largest_name"], only["largest_name_ns"]) == ("prefetch.py(3): fill", 700_000)
+    idle = [row["thread_idle"] for row in part(builder.table(), "stacks").frames["threads"].data.to_pylist()]
+    assert idle == [False, False, True]
+
+
 @pytest.mark.parametrize(("dur", "count"), [(99, 1), (100, 2)])
 def test_a_tenth_is_worth_a_sentence(dur: int, count: int) -> None:
     builder = step().annotation(LOADER, 0, dur).op("aten::mm", dur, 1000 - dur).launches(kernel("k", 1000 - dur, dur))

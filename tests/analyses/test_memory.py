@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.driver_calls import sets_up
 from tb_plugin.errors import BadRequest
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, analysis, kernel, part, row, rows, trace
-from tests.conftest import loaded, needs_shared
+from tests.conftest import SAMPLE_FILES, loaded, needs_shared, sample
 
 KEYS = (
     "self_size_increase_bytes", "self_allocation_bytes", "self_allocation_count", "size_increase_bytes",
@@ -190,7 +193,64 @@ def test_live_at_the_peak_sums_to_it() -> None:
         50,
     )
     assert summary["fragmentation"] == 1 - 160 / 200 and summary["unreleased_bytes"] == 60
-    assert found.payloads["summary"].figures[0].note == "by z"
+    assert found.payloads["summary"].figures[0].note == "by z in y"
+
+
+def test_the_outermost_operator_is_the_other_owner() -> None:
+    builder = trace().op("aten::linear", 0, 100).op("aten::addmm", 10, 80).op("aten::empty", 20, 10)
+    builder.op("aten::empty", 200, 20)
+    for at, size, total in ((25, 40, 40), (85, 8, 48), (210, 16, 64), (300, 4, 68)):
+        builder.memory(at, size, 1, 0, Addr=at, **{"Total Allocated": total})
+    builder.memory(400, -40, 1, 0, Addr=25, **{"Total Allocated": 28})
+    found = asked(builder.table())
+    assert [
+        (r["name"], r["outer_calls"], r["size_increase_bytes"], r["allocation_count"], r["allocation_bytes"])
+        for r in frame(found, "memory_operators_outermost")
+    ] == [("aten::linear", 1, 48, 2, 48), ("aten::empty", 1, 16, 1, 16), ("(no operator)", 0, -36, 1, 4)]
+    assert {
+        (r["name"], r["caller"], r["outermost_operator"]): r["block_bytes"] for r in frame(found, "memory_events")
+    } == {
+        ("aten::empty", "aten::addmm", "aten::linear"): 40,
+        ("aten::addmm", "aten::linear", "aten::linear"): 8,
+        ("aten::empty", None, "aten::empty"): 16,
+        ("(no operator)", None, None): 4,
+    }
+    bar = found.payloads["live_outermost"]
+    assert {p.metric.title: p.value for p in bar.parts} == {"aten::linear": 48, "aten::empty": 16, "no operator": 4}
+    assert bar.parts[0].link.params == {"group": "memory_peak", "where": "outermost_operator:aten::linear"}
+    live = {(r["name"], r["outermost_operator"]): r["live_bytes"] for r in frame(found, "memory_peak")}
+    assert live["aten::empty", "aten::linear"] == 40 and live["aten::empty", "aten::empty"] == 16
+    inside = frame(asked(builder.table(), start_ns=80_000, end_ns=250_000), "memory_operators_outermost")
+    # aten::linear began before the window
+    assert [(r["name"], r["outer_calls"], r["allocation_bytes"]) for r in inside] == [
+        ("aten::empty", 1, 16), ("aten::linear", 0, 8)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLE_FILES if sample(name).memory.time_ns.size])
+def test_the_outermost_operators_recounted(name: str) -> None:
+    table = sample(name)
+    memory = table.memory
+    operators = [
+        (str(table.tracks[track].tid), int(start), int(start + dur), table.strings[text])
+        for track, start, dur, text, around, kind in zip(
+            table.track, table.start_ns, table.dur_ns, table.name, table.operator, table.kind, strict=True
+        )
+        if kind == EventKind.OPERATOR and around == MISSING
+    ]
+    by_thread: dict[str, list[tuple[int, int, str]]] = {}
+    for tid, start, end, text in operators:
+        by_thread.setdefault(tid, []).append((start, end, text))
+    expected: Counter[str] = Counter()
+    for at, size, tid in zip(memory.time_ns.tolist(), memory.bytes.tolist(), memory.tid.tolist(), strict=True):
+        calls = by_thread.get(table.strings[tid], [])
+        place = bisect_right(calls, (at, 1 << 62, "")) - 1
+        inside = place >= 0 and calls[place][0] <= at < calls[place][1]
+        expected[calls[place][2] if inside else "(no operator)"] += max(size, 0)
+    found: Counter[str] = Counter()
+    for r in rows(table, "memory", "memory_operators_outermost"):
+        found[r["name"]] += r["allocation_bytes"]
+    assert +found == +expected
 
 
 def test_a_chosen_moment() -> None:

@@ -80,11 +80,25 @@ def test_crossing_annotations_each_keep_what_was_launched_in_them() -> None:
     assert [*tree(builder.table())] == [("one",), ("two",)]
 
 
-def test_outer_annotations_go_first_where_there_are_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annotations, "MOST_PAIRS", 1)
+@pytest.mark.parametrize(("bound", "most"), [("MOST_PAIRS", 1), ("MOST_LEVELS", 1)])
+def test_one_bound_for_the_table_and_for_views_of_a_phase(
+    monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+) -> None:
     builder = trace().annotation("outer", 0, 20).annotation("inner", 1, 10).launches(kernel("k", 5, 40), at=5)
-    found = {r["phase"]: r["phase_device_ns"] for r in rows(builder.table(), "phases")}
-    assert found == {"outer": 5_000, "inner": 0}
+    whole = builder.table()
+    assert {r["phase"]: r["phase_device_ns"] for r in rows(whole, "phases")} == {"outer": 5_000, "inner": 5_000}
+    assert "phases_deep" not in notices(whole)
+    monkeypatch.setattr(annotations, bound, most)
+    table = builder.table()
+    assert {r["phase"]: r["phase_device_ns"] for r in rows(table, "phases")} == {"outer": 5_000, "inner": 0}
+    assert [r["name"] for r in rows(table, "kernels", phase="outer")] == ["k"]
+    assert rows(table, "kernels", phase="inner") == []
+    assert notices(table)["phases_deep"].figures[0].value == 1
+
+
+def notices(table: TraceTable) -> dict[str, Any]:
+    found: Any = part(table, "overview").payloads["data_quality"]
+    return {notice.rule: notice for notice in found.notices}
 
 
 def test_communication_inside() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.packages import package_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.stacks import Choice, merged, threads_of
-from tb_plugin.analyses.stacks.packages import package_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable

@@ -26,7 +26,7 @@ WORDS = re.compile(
 NAMES_IN_TRACES = {
     "overview/configuration.py",  # keys of files, with their titles
     "names.py",  # ranges
-    "stacks/packages.py",  # names of packages
+    "packages.py",  # names of packages
     "communication.py",  # names of collectives
     "distributed/names.py",  # names of collectives; nccl-tests is what defines the bandwidths
     "distributed/metrics.py",  # the same

@@ -46,3 +46,12 @@ def test_operators_lead_to_what_host_self_leaves_out(open_tab: Open) -> None:
     frame.get_by_test_id("left-out").get_by_role("button").click()
     tab.settle()
     assert tab.state()["view"] == "launches"
+
+
+def test_callers_fit_a_narrow_page(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(run=RUN, view="launches", group="runtime_calls_by_caller")
+    wider = "(node) => node.scrollWidth - node.clientWidth"
+    assert frame.get_by_test_id("grid").evaluate(wider) == 0
+    frame = tab.open(run=RUN, view="launches", row="cudaLaunchKernel")
+    assert frame.get_by_test_id("callers").locator("[tabindex='0']").first.evaluate(wider) == 0

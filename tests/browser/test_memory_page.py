@@ -169,3 +169,19 @@ def test_steps_that_are_not_adjacent(open_tab: Open) -> None:
     assert_healthy(frame)
     assert tab.state()["steps"] == "1,3,4" and "start_ns" not in tab.state(), "other steps, another window"
     assert "Steps shown but not chosen: 1." in frame.inner_text("#main")
+
+
+def test_live_memory_by_outermost_operator_or_the_one_that_allocated(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_gpu", view="memory")
+    payloads = ask(tab.address, "view/memory", run="synthetic_gpu")["payloads"]
+    live = frame.locator("section[aria-label^='Live at']")
+    assert payloads["live_outermost"]["parts"][0]["metric"]["title"] in live.inner_text()
+    live.get_by_text("Operator", exact=True).click()
+    frame = tab.settle()
+    assert tab.state()["live"] == "operator"
+    first = payloads["live_operators"]["parts"][0]["metric"]["title"]
+    assert first in live.inner_text()
+    live.get_by_role("button", name=first).first.click()
+    tab.settle()
+    assert tab.state()["where"] == f"name:{first}"

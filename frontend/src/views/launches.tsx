@@ -1,35 +1,28 @@
 // Runtime calls: which call costs the host most while the device has nothing to do, who made it, and every one of them.
 import { Button } from '@mantine/core'
-import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Column, Figure, Table, View } from '../api/payloads'
-import { familyScales, format, isNumeric, type Scale } from '../lib/format'
+import type { Figure, Table, View } from '../api/payloads'
 import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
-import { type Row, rowId } from '../lib/pages'
+import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { joinList } from '../state/hash'
 import { showHits } from '../state/links'
-import { usePages } from '../state/pages'
 import { setPrefs, usePrefs } from '../state/prefs'
 import { setRoute } from '../state/route'
 import { Bones, Value } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
-import { TimelineIcon } from '../widgets/icons'
-import { ProblemPanel } from '../widgets/problem'
 import { EditorSetting, StackFrames } from '../widgets/stack'
+import { DetailBlock, FirstRows } from './parts/detailBlock'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import { pick } from './parts/pick'
 import { firstNumber, RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
-import layoutCss from '../widgets/layout.module.css'
-import plainTableCss from '../widgets/plainTable.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './launches.module.css'
 import frameCss from './parts/frame.module.css'
-import detailCss from './parts/rowDetail.module.css'
 
 const BY_CALLER = 'runtime_calls_by_caller'
 const GROUPS: Group[] = [
@@ -38,9 +31,6 @@ const GROUPS: Group[] = [
 ]
 const KIND = { kind: 'runtime' }
 const CALLER = ['operator', 'caller_phase', 'caller_frame']
-/** Columns that the short list of callers has no room for. */
-const LEFT_OUT = new Set(['name', 'launched', 'bytes'])
-const MOST_CALLERS = 8
 
 export function Launches({ base }: ViewProps) {
   const resource = useView('launches', base)
@@ -187,94 +177,30 @@ function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
 /** Who made the calls of a name: the first rows of the other table. */
 function Callers({ name, base }: { name: string; base: Query }) {
   const where = `name:${name}`
-  const query = useMemo(() => ({ sort: '', desc: true, search: '', where: [where] }), [where])
-  const pages = usePages('launches', BY_CALLER, base, query)
-  const { table } = pages
-  if (pages.problem) return <ProblemPanel problem={pages.problem} />
-  if (!table) return <Bones height={120} />
-  const rows = table.rows.slice(0, MOST_CALLERS)
-  const columns = table.columns.filter(({ metric, hidden }) => !hidden && !LEFT_OUT.has(metric.key))
-  const scales = familyScales(columns, (key) => table.extremes[key] ?? [])
   return (
-    <div className={`${detailCss.block} ${detailCss.stacks}`} data-testid="callers">
-      <h3>
-        Callers
-        <small>{pages.count > rows.length ? `${rows.length} of ${pages.count}` : pages.count}</small>
-        {pages.count > rows.length && (
-          <Button
-            size="compact-xs"
-            variant="default"
-            onClick={() => setRoute({ group: BY_CALLER, where: joinList([where]), row: '', sort: '', cols: '' }, true)}
-          >
-            Show all
-          </Button>
-        )}
-      </h3>
-      <div className={layoutCss.scroll} tabIndex={0}>
-        <table className={`${plainTableCss.table} ${css.callers}`}>
-          <thead>
-            <tr>
-              {columns.map(({ metric }) => (
-                <th
-                  key={metric.key}
-                  scope="col"
-                  className={isNumeric(metric.unit) ? textCss.right : textCss.left}
-                  title={metric.definition}
-                >
-                  {metric.title}
-                  {scales.get(metric.key)?.symbol && ` (${scales.get(metric.key)?.symbol})`}
-                </th>
-              ))}
-              <th scope="col">
-                <span className={textCss.sr}>Show</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={rowId(row, table.row_key)}>
-                {columns.map((column) => (
-                  <CallerCell key={column.metric.key} row={row} column={column} scale={scales.get(column.metric.key)} />
-                ))}
-                <td>
-                  <button
-                    type="button"
-                    className={`${textCss.link} ${textCss.iconLink}`}
-                    title="Show these calls in the timeline"
-                    aria-label="Show these calls in the timeline"
-                    onClick={() =>
-                      showHits([...table.row_key.map((key) => `${key}:${row[key] ?? ''}`), 'kind:runtime'], name)
-                    }
-                  >
-                    <TimelineIcon />
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </div>
-  )
-}
-
-function CallerCell({ row, column, scale }: { row: Row; column: Column; scale?: Scale }) {
-  const { key, unit } = column.metric
-  const value = row[key] ?? null
-  if (isNumeric(unit))
-    return (
-      <td className={textCss.right}>
-        <Value value={value} unit={unit} scale={scale} bare />
-      </td>
-    )
-  return (
-    <td className={textCss.left}>
-      {value === null ? (
-        <span className={textCss.mute}>{format(null, unit)}</span>
-      ) : (
-        <Code text={String(value)} room={40} />
-      )}
-    </td>
+    <FirstRows
+      title="Callers"
+      view="launches"
+      table={BY_CALLER}
+      base={base}
+      where={where}
+      limit={8}
+      without={['name']}
+      show={{
+        label: 'Show these calls in the timeline',
+        of: (row, key) => () => showHits([...key.map((each) => `${each}:${row[each] ?? ''}`), 'kind:runtime'], name),
+      }}
+      more={
+        <Button
+          size="compact-xs"
+          variant="default"
+          onClick={() => setRoute({ group: BY_CALLER, where: joinList([where]), row: '', sort: '', cols: '' }, true)}
+        >
+          Show all
+        </Button>
+      }
+      testid="callers"
+    />
   )
 }
 
@@ -286,15 +212,15 @@ function LongestStack({ instances, base }: { instances: Table; base: Query }) {
   const stack = resource.data?.payloads.stack
   if (stack?.kind !== 'figures') return null
   return (
-    <div className={`${detailCss.block} ${detailCss.stacks}`}>
-      <h3>
-        Call stack of the longest call
-        <small>{stack.subtitle}</small>
-        <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
-      </h3>
+    <DetailBlock
+      title="Call stack of the longest call"
+      small={stack.subtitle}
+      actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
+      wide
+    >
       {stack.figures.map((figure) => (
         <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
       ))}
-    </div>
+    </DetailBlock>
   )
 }

@@ -31,16 +31,29 @@ import css from './memory.module.css'
 import frameCss from './parts/frame.module.css'
 import rowDetailCss from './parts/rowDetail.module.css'
 
+const OUTERMOST = 'memory_operators_outermost'
 const groupsAt = (moment: string | undefined): Group[] => [
   { table: 'memory_operators', label: 'By operator', filters: ['name', 'device'] },
-  { table: 'memory_events', label: 'Blocks', filters: ['name', 'device', 'module', 'caller', 'block_state'] },
+  { table: OUTERMOST, label: 'Outermost', filters: ['name', 'device'] },
+  {
+    table: 'memory_events',
+    label: 'Blocks',
+    filters: ['name', 'device', 'module', 'caller', 'outermost_operator', 'block_state'],
+  },
   {
     table: 'memory_peak',
     label: moment ? `Live at ${format(Number(moment), 'ns')}` : 'Live at the peak',
-    filters: ['name', 'device', 'module'],
+    filters: ['name', 'device', 'module', 'outermost_operator'],
   },
 ]
 const KIND = { kind: 'operator' }
+const ALONE = { kind: 'operator', outermost: 'true' }
+/** By what live memory is summed up: names of payloads by the value of `live` in the URL, the first one without a word. */
+const LIVE = [
+  { value: '', payload: 'live_outermost', label: 'Outermost' },
+  { value: 'operator', payload: 'live_operators', label: 'Operator' },
+  { value: 'module', payload: 'live_modules', label: 'Module' },
+]
 /** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
 const Pointed = createContext<Band | null>(null)
 
@@ -96,7 +109,7 @@ function Top({ view, profile }: { view: View; profile: Profile }) {
   const devices = pick(view, 'devices', 'figures')
   const notes = ['advice', 'data_quality'].flatMap((name) => pick(view, name, 'notices') ?? [])
   const calls = pick(view, 'driver_calls', 'figures')
-  const bars = ['live_operators', 'live_modules'].flatMap((name) => pick(view, name, 'breakdown') ?? [])
+  const bars = LIVE.flatMap(({ payload }) => pick(view, payload, 'breakdown') ?? [])
   return (
     <div className={layoutCss.column}>
       {summary && (
@@ -201,8 +214,9 @@ const LineKey = ({ title, category }: { title: string; category: string }) => (
 
 function LiveCard({ bars }: { bars: Breakdown[] }) {
   const route = useRoute()
-  const [by, setBy] = useState('live_operators')
-  const bar = bars.find((item) => item.name === by) ?? bars[0]
+  const there = LIVE.filter(({ payload }) => bars.some(({ name }) => name === payload))
+  const by = there.find(({ value }) => value === (route.live ?? '')) ?? there[0]
+  const bar = bars.find(({ name }) => name === by.payload) ?? bars[0]
   return (
     <Card
       className={css.live}
@@ -218,12 +232,9 @@ function LiveCard({ bars }: { bars: Breakdown[] }) {
             <SegmentedControl
               size="xs"
               aria-label="Group live memory by"
-              value={bar.name}
-              onChange={setBy}
-              data={[
-                { value: 'live_operators', label: 'Operator' },
-                { value: 'live_modules', label: 'Module' },
-              ]}
+              value={by.value}
+              onChange={(live) => setRoute({ live }, true)}
+              data={there.map(({ value, label }) => ({ value, label }))}
             />
           )}
         </span>
@@ -298,8 +309,14 @@ function Tables({ base, device, onPoint, onOpen }: { base: Query; device: string
       placeholder="Search operators, text or /regex/"
       onPoint={(row, table) => onPoint(row && lifeOf(row, table))}
       detail={(row, table) =>
-        table.name === 'memory_operators' ? (
-          <RowDetail row={row} table={table} base={windowless(query)} stacks extra={KIND} />
+        table.name === 'memory_operators' || table.name === OUTERMOST ? (
+          <RowDetail
+            row={row}
+            table={table}
+            base={windowless(query)}
+            stacks
+            extra={table.name === OUTERMOST ? ALONE : KIND}
+          />
         ) : (
           <BlockDetail row={row} table={table} onOpen={onOpen} />
         )

@@ -1,19 +1,17 @@
-// Modules: the model as it was called, as an icicle chart and as a tree with the same numbers.
-import { SegmentedControl } from '@mantine/core'
+// Modules: the model as it was called, as an icicle chart and as a tree with the same numbers; by module; its compiled code.
+import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { View } from '../api/payloads'
+import type { Table, View } from '../api/payloads'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
-import { followLink } from '../state/links'
-import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
-import { PayloadCard } from '../widgets/payload'
+import { FormChoice, useForm } from './parts/formChoice'
 import { ViewFrame } from './parts/frame'
+import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import { TreePage } from './parts/treePage'
 import type { ViewProps } from './view'
-import layoutCss from '../widgets/layout.module.css'
 import frameCss from './parts/frame.module.css'
 
 export function Modules({ base }: ViewProps) {
@@ -25,7 +23,13 @@ export function Modules({ base }: ViewProps) {
   )
 }
 
-const GROUPS: Group[] = [{ table: 'modules', label: 'Modules' }]
+const TREE = { value: 'tree', label: 'Tree' }
+const BY_MODULE = { value: 'table', label: 'By module' }
+const COMPILED = { value: 'compiled', label: 'Compiled code' }
+const MODULES: Group[] = [{ table: 'modules', label: 'Modules' }]
+const REGIONS: Group[] = [{ table: 'compiled', label: 'Compiled code', widest: 260 }]
+/** How the calls of compiled code are named in the trace. */
+const REGION = 'Torch-Compiled Region: '
 
 /** Calls of the node's module; repeated ones have its name as well. */
 const whereOf = (row: Row) => [`module:${String(row.module).replace(/ \(recomputed\)$/, '')}`]
@@ -33,44 +37,29 @@ const whereOf = (row: Row) => [`module:${String(row.module).replace(/ \(recomput
 const categoryOf = (_: Row, value: string) => (value.includes('device') ? 'kernel' : 'cpu')
 
 function Page({ view, base }: { view: View; base: Query }) {
-  const route = useRoute()
-  const payloads = Object.entries(view.payloads)
-  const tree = payloads.map(([, payload]) => payload).find((payload) => payload.kind === 'tree')
-  const hasTable = payloads.some(([, payload]) => payload.kind === 'table')
-  if (!tree) {
-    return (
-      <div className={layoutCss.column}>
-        {payloads.map(([name, payload]) => (
-          <PayloadCard key={name} payload={payload} onLink={followLink} />
-        ))}
-      </div>
-    )
-  }
-  const form = hasTable ? (
-    <SegmentedControl
-      size="sm"
-      aria-label="Form"
-      value={route.form === 'table' ? 'table' : 'tree'}
-      onChange={(next) => setRoute({ form: next === 'tree' ? '' : next, row: '', sort: '', desc: '', cols: '' }, true)}
-      data={[
-        { value: 'tree', label: 'Tree' },
-        { value: 'table', label: 'By module' },
-      ]}
-    />
-  ) : null
-  if (route.form === 'table' && hasTable) {
-    return (
-      <div className={frameCss.page}>
-        <TableSection
-          view="modules"
-          base={base}
-          groups={GROUPS}
-          lead={form}
-          placeholder="Search modules, text or /regex/"
-          detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks={false} />}
-        />
-      </div>
-    )
-  }
-  return <TreePage tree={tree} lead={form} noun="modules" whereOf={whereOf} categoryOf={categoryOf} />
+  const tree = pick(view, 'tree', 'tree')
+  const forms = [...(tree ? [TREE, BY_MODULE] : []), ...(pick(view, 'compiled', 'table') ? [COMPILED] : [])]
+  const form = useForm(forms)
+  const lead = <FormChoice forms={forms} />
+  if (tree && form === TREE.value)
+    return <TreePage tree={tree} lead={lead} noun="modules" whereOf={whereOf} categoryOf={categoryOf} ordered />
+  const compiled = form === COMPILED.value
+  return (
+    <div className={frameCss.page}>
+      <TableSection
+        key={form}
+        view="modules"
+        base={base}
+        groups={compiled ? REGIONS : MODULES}
+        lead={lead}
+        placeholder={compiled ? 'Search compiled code, text or /regex/' : 'Search modules, text or /regex/'}
+        detail={(row, table) => <Detail row={row} table={table} base={base} />}
+      />
+    </div>
+  )
+}
+
+function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
+  const by = useMemo(() => (row.region === undefined ? undefined : [`name:${REGION}${row.region}`]), [row])
+  return <RowDetail row={row} table={table} base={base} stacks={false} by={by} />
 }

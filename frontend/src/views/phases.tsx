@@ -1,5 +1,5 @@
 // Phases: every annotation as a row of a tree, with what it took on the host, on the device and step by step.
-import { ActionIcon, Button, SegmentedControl, TextInput, Tooltip } from '@mantine/core'
+import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Figures, Series, Tree, View } from '../api/payloads'
@@ -12,6 +12,7 @@ import { setRoute, useRoute } from '../state/route'
 import { Bars } from '../widgets/bars'
 import { Bones } from '../widgets/basics'
 import { CloseIcon } from '../widgets/icons'
+import { FormChoice, useForm } from './parts/formChoice'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
 import { RowDetail } from './parts/rowDetail'
@@ -27,6 +28,11 @@ const BARS_WIDTH = 116
 /** So much of the outermost phase without a name is worth a sentence. */
 const UNNAMED = 0.1
 const GROUPS: Group[] = [{ table: 'phases', label: 'Phases', nameStyle: 'plain' }]
+
+const FORMS = [
+  { value: 'tree', label: 'Tree' },
+  { value: 'table', label: 'By phase' },
+]
 
 const whereOf = (row: Row) => [`phase:${row.phase}`]
 const categoryOf = (_: Row, value: string) => (value === DEVICE ? 'kernel' : 'cpu')
@@ -60,21 +66,10 @@ function Page({ view, base, all }: { view: View; base: Query; all: string }) {
   const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
   const series = view.payloads[value === DEVICE ? 'phase_device_in_step' : 'phase_host_in_step'] as Series | undefined
   const bars = useMemo(() => (series ? barsByPhase(series) : null), [series])
-  const inTable = route.form === 'table'
+  const inTable = useForm(FORMS) === 'table'
   const form = (
     <>
-      <SegmentedControl
-        size="sm"
-        aria-label="Form"
-        value={inTable ? 'table' : 'tree'}
-        onChange={(next) =>
-          setRoute({ form: next === 'tree' ? '' : next, row: '', sort: '', desc: '', cols: '' }, true)
-        }
-        data={[
-          { value: 'tree', label: 'Tree' },
-          { value: 'table', label: 'By phase' },
-        ]}
-      />
+      <FormChoice forms={FORMS} />
       <Pattern names={names} />
     </>
   )
@@ -104,6 +99,7 @@ function Page({ view, base, all }: { view: View; base: Query; all: string }) {
           tree={tree}
           lead={form}
           noun="phases"
+          ordered
           whereOf={whereOf}
           categoryOf={categoryOf}
           actions={(row) => <OnlyThis row={row} size="sm" />}

@@ -6,6 +6,7 @@ import { fit as sharpen } from '../canvas/surface'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useTheme } from './basics'
+import { useWidth } from './useWidth'
 import css from './icicle.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
@@ -29,7 +30,8 @@ export function Icicle(props: {
   const { tree, valueKey, noun, categoryOf, match, zoom, onZoom, selected, onSelect } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
-  const [width, setWidth] = useState(0)
+  const frame = useRef<HTMLDivElement>(null)
+  const width = useWidth(frame)
   const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null)
   const model = useMemo(
     () =>
@@ -51,13 +53,6 @@ export function Icicle(props: {
   useEffect(() => {
     if (line >= 0) mark.current?.scrollIntoView({ block: 'nearest' })
   }, [line, selected])
-  useEffect(() => {
-    const node = canvas.current?.parentElement
-    if (!node) return
-    const observer = new ResizeObserver(() => setWidth(node.clientWidth))
-    observer.observe(node)
-    return () => observer.disconnect()
-  }, [])
   const scene: IcicleScene = { model, found, zoom, selected, hover: hover?.node ?? -1, width, theme }
   useEffect(() => {
     if (!canvas.current || width === 0) return
@@ -81,7 +76,7 @@ export function Icicle(props: {
   }
   const title = tree.columns.find((column) => column.metric.key === valueKey)?.metric.title ?? valueKey
   return (
-    <div data-testid="icicle" className={css.icicle}>
+    <div data-testid="icicle" className={css.icicle} ref={frame}>
       {model.total === 0 && (
         <div className={textCss.none}>
           {title} is 0 everywhere: no {noun} to draw.

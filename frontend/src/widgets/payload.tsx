@@ -1,15 +1,14 @@
 // Any payload, by its kind: what a view without a page of its own is drawn with.
-import { useMemo, useState } from 'react'
-import type { Breakdown, Counters, Link, Payload, Table, TimelineTrack, Tree } from '../api/payloads'
-import { familyScales, isNumeric } from '../lib/format'
-import { Card, MetricName, Value } from './basics'
+import { useState } from 'react'
+import type { Breakdown, Counters, Link, Payload, TimelineTrack, Tree } from '../api/payloads'
+import { Card, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
 import { Chart } from './chart'
 import { FiguresBlock } from './figures'
 import { Icicle } from './icicle'
 import { NoticeList } from './notices'
+import { SmallTable } from './smallTable'
 import { TreeTable } from './tree'
-import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
 import textCss from './text.module.css'
 
@@ -86,51 +85,6 @@ function CountersText({ data }: { data: Counters }) {
         </li>
       ))}
     </ul>
-  )
-}
-
-/** A short table as it came, without paging. */
-export function SmallTable({ table, limit = 100 }: { table: Table; limit?: number }) {
-  const columns = table.columns.filter((column) => !column.hidden)
-  const rows = table.rows.slice(0, limit)
-  const scales = useMemo(() => familyScales(table.columns, (key) => table.rows.map((row) => row[key] ?? null)), [table])
-  return (
-    <div className={layoutCss.scroll} tabIndex={0}>
-      <table className={plainTableCss.table}>
-        <thead>
-          <tr>
-            {columns.map(({ metric }) => (
-              <th key={metric.key} scope="col" className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
-                <MetricName metric={metric} />
-                {scales.get(metric.key)?.symbol && ` (${scales.get(metric.key)?.symbol})`}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, i) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
-            <tr key={i}>
-              {columns.map(({ metric }) => (
-                <td key={metric.key} className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
-                  <Value
-                    value={row[metric.key] ?? null}
-                    unit={metric.unit}
-                    scale={scales.get(metric.key)}
-                    bare={isNumeric(metric.unit)}
-                  />
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {table.matched_rows > rows.length && (
-        <p className={textCss.none}>
-          {rows.length.toLocaleString('en-US')} of {table.matched_rows.toLocaleString('en-US')} rows
-        </p>
-      )}
-    </div>
   )
 }
 

@@ -75,7 +75,7 @@ export function Picker(props: {
             <span className={textCss.sr}>: </span>
           </small>
           <span title={title}>
-            {current?.label ?? value}
+            <span className={css.chosen}>{current?.label ?? value}</span>
             <ChevronDown />
           </span>
         </button>

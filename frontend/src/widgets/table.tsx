@@ -18,7 +18,17 @@ import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
 import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
 import { ProblemPanel } from './problem'
-import { CellText, type NameStyle, NameText, readableName, roomOf, shortOf, startWidth } from './tableCells'
+import {
+  CellText,
+  fittingWidths,
+  type NameStyle,
+  NameText,
+  readableName,
+  roomOf,
+  shortOf,
+  startWidth,
+} from './tableCells'
+import { useWidth } from './useWidth'
 import rowNameCss from './rowName.module.css'
 import css from './table.module.css'
 import textCss from './text.module.css'
@@ -53,19 +63,6 @@ export const isShown = (column: Column, shown: readonly string[] | null) =>
 /** One unit a family of columns, from all their rows: it does not change while scrolling. */
 function useScales({ table }: Pages): Map<string, Scale> {
   return useMemo(() => familyScales(table?.columns ?? [], (key) => table?.extremes[key] ?? []), [table])
-}
-
-function useWidth(ref: React.RefObject<HTMLElement | null>): number {
-  const [width, setWidth] = useState(0)
-  useEffect(() => {
-    const node = ref.current
-    if (!node) return
-    const observer = new ResizeObserver(() => setWidth(node.clientWidth))
-    observer.observe(node)
-    setWidth(node.clientWidth)
-    return () => observer.disconnect()
-  }, [ref])
-  return width
 }
 
 export function DataTable(props: DataTableProps) {
@@ -113,21 +110,24 @@ function Grid(props: DataTableProps & { table: Table }) {
   const [starts] = useState(
     () => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows, widest)])),
   )
-  const visible = columns.filter((column) => column.metric.key === data.name_column || isShown(column, shown))
-  const others = visible
-    .filter((column) => column.metric.key !== data.name_column)
-    .reduce((sum, column) => sum + (starts.get(column.metric.key) ?? 100), 0)
-  const nameWidth = Math.max(Math.min(340, (starts.get(data.name_column) ?? 340) + 50), width - others - 2)
+  const visible = useMemo(
+    () => columns.filter((column) => column.metric.key === data.name_column || isShown(column, shown)),
+    [columns, data.name_column, shown],
+  )
+  const fitting = useMemo(
+    () => fittingWidths(visible, starts, data.name_column, width - 2),
+    [visible, starts, data.name_column, width],
+  )
   const defs = useMemo<ColumnDef<typeof features, Row>[]>(
     () =>
       columns.map((column) => ({
         id: column.metric.key,
         accessorFn: (row: Row) => row[column.metric.key],
-        size: column.metric.key === data.name_column ? nameWidth : (starts.get(column.metric.key) ?? 100),
+        size: fitting.get(column.metric.key) ?? starts.get(column.metric.key) ?? 100,
         minSize: 60,
         maxSize: 1600,
       })),
-    [columns, data.name_column, nameWidth, starts],
+    [columns, fitting, starts],
   )
   const grid = useTable({
     features,
@@ -173,7 +173,7 @@ function Grid(props: DataTableProps & { table: Table }) {
     if (at >= 0) rows.scrollToIndex(data.offset + at, { align: 'center' })
   }, [pages.busy])
 
-  const room = roomOf(grid.getColumn(data.name_column)?.getSize() ?? nameWidth)
+  const room = roomOf(grid.getColumn(data.name_column)?.getSize() ?? 340)
   const labels = useMemo(
     () =>
       labelsOf(

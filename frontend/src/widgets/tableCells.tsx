@@ -4,6 +4,7 @@ import { exact, format, formatNumber, isChange, isNumeric, type Scale, signed } 
 import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
 import type { Row } from '../lib/pages'
+import { shareRoom } from '../lib/room'
 import { trendClass } from './basics'
 import badgeCss from './badge.module.css'
 import css from './tableCells.module.css'
@@ -14,6 +15,8 @@ export type NameStyle = 'plain' | 'kernel'
 const MONO_PX = 7.3
 /** Of words, in the widest of the fonts that a system may have. */
 const TEXT_PX = 8.4
+/** A bar beside a number. */
+const BAR_PX = 52
 
 /** A starting width: numbers as wide as their header needs, texts as wide as what they hold, but no wider than `widest`. */
 export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
@@ -27,7 +30,46 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
   }
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
-  return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? 52 : 0)
+  return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? BAR_PX : 0)
+}
+
+/** What the name column has at least, where its names are long, and what it has beyond its names where there is room. */
+const NAME_PX = 340
+const SPARE_PX = 50
+/** The narrowest that another column of texts gets where not all columns fit. */
+const LEAST_PX = 96
+
+/**
+ * The widths of the columns in sight, by key, in `room` pixels. The name takes what is left; where nothing is, bars go, and the
+ * other texts share what the numbers leave, if that makes all fit.
+ */
+export function fittingWidths(
+  columns: readonly Column[],
+  starts: ReadonlyMap<string, number>,
+  nameKey: string,
+  room: number,
+): Map<string, number> {
+  const startOf = ({ metric }: Column) => starts.get(metric.key) ?? 100
+  const widths = new Map(columns.map((column) => [column.metric.key, startOf(column)]))
+  const others = columns.filter(({ metric }) => metric.key !== nameKey)
+  const taken = () => others.reduce((sum, { metric }) => sum + (widths.get(metric.key) ?? 0), 0)
+  let name = Math.min(NAME_PX, (starts.get(nameKey) ?? NAME_PX) + SPARE_PX)
+  if (name + taken() > room) {
+    const texts = others.filter(({ metric }) => metric.unit === 'code' || metric.unit === 'text')
+    const numbers = others.filter((column) => !texts.includes(column))
+    const narrow = numbers.map((column) => startOf(column) - (column.share ? BAR_PX : 0))
+    const left = room - name + SPARE_PX - narrow.reduce((sum, width) => sum + width, 0)
+    if (left >= texts.length * LEAST_PX) {
+      name -= SPARE_PX
+      numbers.forEach(({ metric }, i) => {
+        widths.set(metric.key, narrow[i])
+      })
+      shareRoom(texts.map(startOf), left, LEAST_PX).forEach((width, i) => {
+        widths.set(texts[i].metric.key, width)
+      })
+    }
+  }
+  return widths.set(nameKey, Math.max(name, room - taken()))
 }
 
 /** Characters that a name column of this width holds. */
@@ -60,6 +102,11 @@ export function Presence({ presence }: { presence: string }) {
   return <span className={textCss.mute}>{presence}</span>
 }
 
+const FRAMES = new Set(['caller_frame', 'launch_frame', 'compiled_code'])
+
+/** Whether a column holds Python frames: those lose their folders before anything else. */
+export const isFrame = ({ metric }: Column) => FRAMES.has(metric.key)
+
 /** Why a value is what it is, where another column says so: on hover. */
 const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
 
@@ -79,7 +126,7 @@ export function CellText(props: {
     if (column.metric.key === 'presence') return <Presence presence={text} />
     if (unit !== 'code') return <span title={text + reasonOf(row, column.metric.key)}>{text}</span>
     const room = Math.max(6, Math.floor((width - 18) / MONO_PX))
-    const short = column.metric.key === 'caller_frame' ? shortFrame(text, room) : text
+    const short = isFrame(column) ? shortFrame(text, room) : text
     return (
       <span className={textCss.mono} title={text}>
         {shortenMiddle(short, room)}

@@ -2,12 +2,14 @@
 import { ActionIcon, Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
-import type { Tree } from '../api/payloads'
-import { familyScales, isNumeric } from '../lib/format'
+import type { Column, Scalar, Tree } from '../api/payloads'
+import { familyScales, isNumeric, type Scale } from '../lib/format'
+import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight, CloseAllIcon, OpenAllIcon } from './icons'
+import { isFrame } from './tableCells'
 import textCss from './text.module.css'
 import css from './tree.module.css'
 
@@ -15,13 +17,15 @@ const ROW = 28
 /** Levels that are indented: the names of deep stacks stay in sight. */
 const DEEPEST = 14
 
-/** Positions of nodes whose ancestors are all open. */
-export function visibleNodes(tree: Tree, open: ReadonlySet<number>): number[] {
+/** Positions of nodes whose ancestors are all open, in the order of `sequence` (parents first; absent: as they came). */
+export function visibleNodes(tree: Tree, open: ReadonlySet<number>, sequence?: readonly number[]): number[] {
   const shown: boolean[] = []
-  return tree.parent.flatMap((parent, i) => {
+  const see = (i: number) => {
+    const parent = tree.parent[i]
     shown[i] = parent < 0 || (shown[parent] && open.has(parent))
-    return shown[i] ? [i] : []
-  })
+    return shown[i]
+  }
+  return (sequence ?? tree.parent.map((_, i) => i)).filter(see)
 }
 
 export function depths(tree: Tree): number[] {
@@ -45,6 +49,38 @@ export interface TreeExtra {
   cell: (row: Row) => ReactNode
 }
 
+/** Pixels of a column of numbers, and of one of texts with the characters that it holds. */
+const NUMBER_PX = 88
+const TEXT_PX = 150
+const TEXT_LENGTH = 19
+
+const columnsOf = (tree: Tree) =>
+  tree.columns.filter((column) => !column.hidden && column.metric.key !== tree.label_column)
+
+function widthOf({ metric: { key, unit } }: Column, rows: readonly Row[]): number {
+  if (isNumeric(unit)) return NUMBER_PX
+  const longest = rows.reduce((most, row) => Math.max(most, String(row[key] ?? '').length), 0)
+  return Math.min(TEXT_PX, Math.max(NUMBER_PX, longest * 7.6 + 8))
+}
+
+function TreeCell({ column, value, scale }: { column: Column; value: Scalar; scale?: Scale }) {
+  const { unit } = column.metric
+  if (unit === 'code' && value !== null) {
+    const text = String(value)
+    const short = isFrame(column) ? shortFrame(text, TEXT_LENGTH) : text
+    return (
+      <span className={textCss.mono} title={text}>
+        {shortenMiddle(short, TEXT_LENGTH)}
+      </span>
+    )
+  }
+  return (
+    <span className={isNumeric(unit) ? textCss.right : undefined}>
+      <Value value={value} unit={unit} scale={scale} bare />
+    </span>
+  )
+}
+
 export function TreeTable(props: {
   tree: Tree
   open: ReadonlySet<number>
@@ -52,15 +88,17 @@ export function TreeTable(props: {
   selected: number
   onSelect: (node: number) => void
   match: ((name: string) => boolean) | null
+  /** In which order the nodes stand, parents first; absent: as they came. */
+  sequence?: readonly number[]
   /** A column of pictures, before the numbers. */
   extra?: TreeExtra
 }) {
-  const { tree, open, onOpen, selected, onSelect, match, extra } = props
+  const { tree, open, onOpen, selected, onSelect, match, sequence, extra } = props
   const scroller = useRef<HTMLDivElement>(null)
-  const nodes = useMemo(() => visibleNodes(tree, open), [tree, open])
+  const nodes = useMemo(() => visibleNodes(tree, open, sequence), [tree, open, sequence])
   const depth = useMemo(() => depths(tree), [tree])
   const parents = useMemo(() => hasChildren(tree), [tree])
-  const columns = tree.columns.filter((column) => !column.hidden && column.metric.key !== tree.label_column)
+  const columns = columnsOf(tree)
   const label = tree.columns.find((column) => column.metric.key === tree.label_column)
   const scales = useMemo(() => familyScales(tree.columns, (key) => tree.rows.map((row) => row[key] ?? null)), [tree])
   const rows = useVirtualizer({
@@ -92,9 +130,9 @@ export function TreeTable(props: {
     else return
     event.preventDefault()
   }
-  const minWidth = 260 + columns.length * 97 + (extra ? extra.width + 8 : 0)
-  const widths = columns.map((column) => (isNumeric(column.metric.unit) ? '88px' : '120px'))
-  const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.join(' ')}`
+  const widths = useMemo(() => columnsOf(tree).map((column) => widthOf(column, tree.rows)), [tree])
+  const minWidth = widths.reduce((sum, width) => sum + width + 9, 260 + (extra ? extra.width + 8 : 0))
+  const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `${width}px`).join(' ')}`
   return (
     <div className={css.tree} ref={scroller}>
       <div className={css.head} style={{ gridTemplateColumns: template, minWidth }}>
@@ -188,10 +226,13 @@ export function TreeTable(props: {
                 </span>
               </span>
               {extra?.cell(row)}
-              {columns.map(({ metric }) => (
-                <span key={metric.key} className={isNumeric(metric.unit) ? textCss.right : undefined}>
-                  <Value value={row[metric.key] ?? null} unit={metric.unit} scale={scales.get(metric.key)} bare />
-                </span>
+              {columns.map((column) => (
+                <TreeCell
+                  key={column.metric.key}
+                  column={column}
+                  value={row[column.metric.key] ?? null}
+                  scale={scales.get(column.metric.key)}
+                />
               ))}
             </div>
           )

@@ -23,7 +23,15 @@ from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
-from tb_plugin.analyses.memory.tables import Scene, block_frame, every_block, live_at, live_frame, operator_frame
+from tb_plugin.analyses.memory.tables import (
+    Scene,
+    block_frame,
+    every_block,
+    live_at,
+    live_frame,
+    operator_frame,
+    outermost_frame,
+)
 from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
@@ -120,6 +128,7 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
     scene = Scene(trace, owners, window_of(trace, params))
     frames = {
         "memory_operators": operator_frame(scene, devices),
+        "memory_operators_outermost": outermost_frame(scene, devices),
         "memory_events": block_frame(scene.window, blocks, devices),
     }
     return _Seen(

@@ -10,6 +10,10 @@ METRICS = SHARED.adding(
         "code",
         {
             "caller": ("Called by", "Operator around the one that allocated."),
+            "outermost_operator": (
+                "Outermost operator",
+                "The one around which there is no other, of the operators that were open when it was allocated.",
+            ),
         },
     ),
     define(

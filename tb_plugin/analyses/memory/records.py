@@ -11,7 +11,7 @@ from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import MemoryEvents, TraceTable
-from tb_plugin.trace.tree import inherit, innermost, nest
+from tb_plugin.trace.tree import inherit, innermost, nest, roots_of
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -138,6 +138,8 @@ class Owners:
     """Operator rows of the threads that have allocator events."""
     parent: Int32
     """Their parents, as positions among them."""
+    root: Int32
+    """The outermost operators that they stand in, the same way."""
     operator: Int32
     """Position among ``operators`` for each event."""
     module: Int32
@@ -150,6 +152,10 @@ class Owners:
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the operators around those."""
         return _take(trace.name, _take(self.operators, _take(self.parent, self.operator[events])))
+
+    def outermost(self, trace: TraceTable, events: Int64) -> Int32:
+        """Returns name ids of the operators around which there is no other, of those open at events."""
+        return _take(trace.name, _take(self.operators, _take(self.root, self.operator[events])))
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the modules of events."""
@@ -177,7 +183,7 @@ def owners_of(trace: TraceTable) -> Owners:
         track,
         memory.time_ns,
     )
-    return Owners(operators, parent, operator, _modules(trace, operators, parent, operator, track))
+    return Owners(operators, parent, roots_of(parent), operator, _modules(trace, operators, parent, operator, track))
 
 
 def _modules(trace: TraceTable, operators: Int64, parent: Int32, operator: Int32, track: Int32) -> Int32:

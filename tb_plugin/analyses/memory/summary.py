@@ -21,13 +21,16 @@ from tb_plugin.trace.table import TraceTable
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
-    """Returns the operator that led to the peak, and its module ("" = none)."""
+    """Returns the operator that led to the peak, with the outermost around it, and its module ("" = none)."""
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
     event = device.record[[peak.at]]
     name = scene.owners.names(scene.trace, event)[0]
     module = module_names(scene.trace, scene.owners.modules(scene.trace, event))[0].as_py()
-    return (NO_OPERATOR if name == MISSING else scene.trace.strings[int(name)]), module or ""
+    if name == MISSING:
+        return NO_OPERATOR, module or ""
+    inner, outer = (scene.trace.strings[int(each)] for each in (name, scene.owners.outermost(scene.trace, event)[0]))
+    return (inner if outer == inner else f"{inner} in {outer}"), module or ""
 
 
 def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
@@ -82,8 +85,12 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 
 
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
-    """Returns what was live by operator and, when modules were recorded, by module; each sums to the total."""
-    bars = {"live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live)}
+    """Returns what was live by operator, outermost operator and, with modules, by module; each sums to the total."""
+    outermost = _bar("live_outermost", f"Live {when} by outermost operator", "outermost_operator", device, live)
+    bars = {
+        "live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live),
+        "live_outermost": outermost,
+    }
     if (scene.owners.module != MISSING).any():
         bars["live_modules"] = _bar("live_modules", f"Live {when} by module", "module", device, live)
     return bars
@@ -103,7 +110,8 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
         parts.append(Slice(Metric(text, text, "bytes", definition.definition), f"slice{i}", value, link))
         left -= value
     if left:
-        text = f"{len(named) - SLICES} others" if len(named) > SLICES else "no module"
+        none = "no module" if key == "module" else NO_OPERATOR.strip("()")
+        text = f"{len(named) - SLICES} others" if len(named) > SLICES else none
         parts.append(Slice(Metric("rest", text, "bytes", "All others."), "rest", left))
     if outside:
         about = METRICS["live_before_bytes"].definition if outside > 0 else "The recorded total less what is above."

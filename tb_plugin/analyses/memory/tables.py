@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.grouping import Forest, Spans, group, outermost, sum_by, with_ancestors
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, sum_by, with_ancestors
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device, Owners
 from tb_plugin.analyses.memory.window import MemoryRange
@@ -29,6 +29,7 @@ BEFORE = "(before the trace)"
 """Stands for whoever allocated what was live before the first event."""
 LOST = "(releases not recorded)"
 """Stands for the difference where the recorded total is less than the blocks that nobody released."""
+TOTALS = ("size_increase_bytes", "allocation_count", "allocation_bytes")
 SUMS = (
     "size_increase_bytes", "self_size_increase_bytes", "allocation_count", "self_allocation_count",
     "allocation_bytes", "self_allocation_bytes",
@@ -71,6 +72,46 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
         name_column="name",
         sort=Sort("self_size_increase_bytes", True),
     )
+
+
+def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
+    """Returns a row per device and operator around which there is none: each allocation stands in one row."""
+    trace = scene.trace
+    alone = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING))
+    began = alone[scene.window.holds(trace.start_ns[alone])]
+    calls = np.bincount(trace.name[began], minlength=len(trace.strings))
+    found = [_outermost(scene, device, calls) for device in devices]
+    empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
+    empty |= {key: pa.array([], pa.int64()) for key in ("outer_calls", *TOTALS)}
+    order = [("size_increase_bytes", "descending"), ("allocation_bytes", "descending")]
+    return Frame(
+        name="memory_operators_outermost",
+        title="Memory by outermost operator",
+        columns=METRICS.columns(
+            "name", "device", "outer_calls", *TOTALS, hidden=_hidden(devices), share=("allocation_bytes",)
+        ),
+        data=pa.concat_tables([pa.table(empty), *found]).sort_by(
+            [*order, ("device", "ascending"), ("name", "ascending")]
+        ),
+        row_key=("device", "name"),
+        name_column="name",
+        sort=Sort("size_increase_bytes", True),
+    )
+
+
+def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
+    inside = scene.window.holds(device.time_ns) & (device.bytes != 0)
+    name, size = scene.owners.outermost(scene.trace, device.record[inside]), device.bytes[inside]
+    groups = group(name) if len(name) else Groups(np.empty(0, np.int64), np.empty(0, np.int64))
+    first = name[groups.first]
+    grown = np.maximum(size, 0)
+    data = {
+        "name": pc.fill_null(scene.trace.strings.take(first), pa.scalar(NO_OPERATOR, pa.large_string())),
+        "device": pa.array([device.name] * len(groups), pa.string()),
+        "outer_calls": pa.array(np.where(first == MISSING, 0, calls[first])),
+    }
+    sums = {key: groups.sum(values) for key, values in zip(TOTALS, (size, np.sign(grown), grown), strict=True)}
+    return pa.table({**data, **{key: pa.array(values) for key, values in sums.items()}})
 
 
 def _hidden(devices: Sequence[object]) -> tuple[str, ...]:
@@ -138,14 +179,15 @@ def block_frame(window: MemoryRange, blocks: pa.Table, devices: Sequence[Device]
 
 
 _BLOCK_KEYS = (
-    "name", "caller", "module", "device", "block_bytes", "allocated_at_ns", "released_at_ns", "lifetime_ns",
-    "block_state", "block_number",
+    "name", "caller", "outermost_operator", "module", "device", "block_bytes", "allocated_at_ns", "released_at_ns",
+    "lifetime_ns", "block_state", "block_number",
 )  # fmt: skip
 _STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
 """What a block has whatever the window."""
 _TYPES = {
     "name": pa.large_string(),
     "caller": pa.large_string(),
+    "outermost_operator": pa.large_string(),
     "module": pa.large_string(),
     "device": pa.string(),
     "paired": pa.bool_(),
@@ -162,6 +204,7 @@ def _blocks(trace: TraceTable, owners: Owners, device: Device) -> pa.Table:
     data = {
         "name": _owner_names(trace, owners, event, known),
         "caller": trace.strings.take(np.where(known, owners.callers(trace, event), MISSING)),
+        "outermost_operator": trace.strings.take(np.where(known, owners.outermost(trace, event), MISSING)),
         "module": module_names(trace, np.where(known, owners.modules(trace, event), MISSING)),
         "device": pa.repeat(device.name, len(event)),
         "block_bytes": pa.array(blocks.bytes),
@@ -197,7 +240,7 @@ def module_names(trace: TraceTable, name: Int32) -> pa.Array:
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """What was live on a device after one event: sums by operator and module. They sum to ``total``."""
+    """What was live on a device after one event: sums by operator, outermost operator and module. They sum to ``total``."""
 
     table: pa.Table
     total: int
@@ -212,13 +255,15 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     if not (device.has_addresses and device.has_totals):
         alive, total = alive[:0], 0
     event = device.record[blocks.allocation[alive]]
-    name, module = scene.owners.names(scene.trace, event), scene.owners.modules(scene.trace, event)
-    groups = group(name, module)
+    owners, trace = scene.owners, scene.trace
+    name, outer, module = (of(trace, event) for of in (owners.names, owners.outermost, owners.modules))
+    groups = group(name, outer, module)
     size = groups.sum(blocks.bytes[alive])
     table = pa.table(
         {
-            "name": _owner_names(scene.trace, scene.owners, event[groups.first], np.ones(len(groups), np.bool_)),
-            "module": module_names(scene.trace, module[groups.first]),
+            "name": _owner_names(trace, owners, event[groups.first], np.ones(len(groups), np.bool_)),
+            "outermost_operator": trace.strings.take(outer[groups.first]),
+            "module": module_names(trace, module[groups.first]),
             "blocks": pa.array(groups.count()),
             "live_bytes": pa.array(size),
         }
@@ -229,28 +274,29 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
         # Their number is known only if all of them are released in the trace.
         known = len(older) if int(older.sum()) == rest else None
         whose = BEFORE if rest > 0 else LOST
-        row = {"name": [whose], "module": [None], "blocks": [known], "live_bytes": [rest]}
+        row = {"name": [whose], "outermost_operator": [None], "module": [None], "blocks": [known], "live_bytes": [rest]}
         table = pa.concat_tables([table, pa.table(row, schema=table.schema)])
     table = table.append_column("device", pa.array([device.name] * table.num_rows, pa.string()))
     return Live(table, total)
 
 
+_LIVE_KEYS = ("name", "outermost_operator", "module", "device", "blocks", "live_bytes")
+
+
 def live_frame(found: Sequence[Live], when: str) -> Frame:
     """Returns what was live at the peak, or at the chosen moment."""
     schema = pa.schema(
-        {"name": pa.large_string(), "module": pa.large_string(), "blocks": pa.int64(), "live_bytes": pa.int64(),
-         "device": pa.string()}
+        {"name": pa.large_string(), "outermost_operator": pa.large_string(), "module": pa.large_string(),
+         "blocks": pa.int64(), "live_bytes": pa.int64(), "device": pa.string()}
     )  # fmt: skip
     table = pa.concat_tables([schema.empty_table(), *(live.table for live in found)])
-    order = [(key, "ascending") for key in ("device", "name", "module")]
+    order = [(key, "ascending") for key in ("device", "name", "outermost_operator", "module")]
     return Frame(
         name="memory_peak",
         title=f"Live {when}",
-        columns=METRICS.columns(
-            "name", "module", "device", "blocks", "live_bytes", hidden=_hidden(found), share=("live_bytes",)
-        ),
+        columns=METRICS.columns(*_LIVE_KEYS, hidden=_hidden(found), share=("live_bytes",)),
         data=table.sort_by([("live_bytes", "descending"), *order]),
-        row_key=("device", "module", "name"),
+        row_key=("device", "module", "outermost_operator", "name"),
         name_column="name",
         sort=Sort("live_bytes", True),
     )

@@ -94,7 +94,7 @@ class Overview:
         whole = trace.report.complete
         advice = recommendations(Situation(trace, breakdown, with_kernels, driver, kernels)) if whole else []
         outside = outside_steps(trace)
-        costs = cost_notices(trace, steps, breakdown)
+        costs = cost_notices(trace, steps, breakdown, selection.chosen)
         payloads: dict[str, Payload] = {
             "headline": _headline(trace, breakdown, with_kernels if whole else {}),
             **({"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}),

@@ -14,6 +14,9 @@ import numpy.typing as npt
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, active_rows, shares
+from tb_plugin.analyses.selection import EVERYTHING, Chosen
+from tb_plugin.analyses.stack_frames import thread_numbers
+from tb_plugin.analyses.threads import threads_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure_within, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -54,7 +57,7 @@ class Cost:
     """String of the operator that launched or made most of what has that name; MISSING where none is known."""
 
 
-def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares) -> list[Cost]:
+def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen: Chosen = EVERYTHING) -> list[Cost]:
     """Returns the largest part without kernels and that of the kernels, each if it is worth it; the largest part at least.
 
     Of equal ones the first in order of priority; none where the steps have no time.
@@ -62,19 +65,20 @@ def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares) -> lis
     sums = {category: int(breakdown.parts[category].sum()) for category in CATEGORIES}
     total = int(breakdown.total.sum())
     idle = max(CATEGORIES[1:], key=lambda each: sums[each])
-    chosen = [category for category in (idle, "kernel") if total and sums[category] >= WORTH * total]
-    chosen = chosen or [category for category in (max(CATEGORIES, key=lambda each: sums[each]),) if sums[category]]
-    return [_cost(trace, steps, category, sums[category]) for category in chosen]
+    found = [category for category in (idle, "kernel") if total and sums[category] >= WORTH * total]
+    found = found or [category for category in (max(CATEGORIES, key=lambda each: sums[each]),) if sums[category]]
+    return [_cost(trace, steps, category, sums[category], chosen) for category in found]
 
 
-def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int) -> Cost:
+def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: Chosen) -> Cost:
     within = union(steps.start_ns, steps.end_ns)
     if category == "other":
         for covered in shares(trace).values():
             within = subtract(within, covered)
-        # A thread that only Python was seen in (a progress bar's, a watchdog) does not hold up the training.
-        works = np.unique(trace.track[of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)])
-        rows = np.flatnonzero((trace.kind == EventKind.PYTHON) & np.isin(trace.track, works))
+        # An idle thread (a progress bar's, a watchdog) does not hold up the training.
+        rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
+        idle = [thread.number for thread in threads_of(trace, chosen) if thread.idle]
+        rows = rows[~np.isin(thread_numbers(trace, rows), idle)]
     else:
         within = intersect(within, shares(trace)[category])
         rows = np.flatnonzero(active_rows(trace, category))
@@ -90,7 +94,7 @@ def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
     covered = measure_within(within, trace.start_ns[rows], trace.end_ns[rows])
     if of_kind(trace.kind[rows], *DEVICE_WORK).any():
         return covered  # device rows do not nest
-    parent = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]).parent
+    parent = nest(thread_numbers(trace, rows), trace.start_ns[rows], trace.end_ns[rows]).parent
     own: Int64 = np.maximum(covered - sum_by(parent, covered, len(rows)), 0)
     return own
 
@@ -112,14 +116,16 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
     return np.where(operator != MISSING, trace.name[operator], MISSING)
 
 
-def cost_notices(trace: TraceTable, steps: Steps, breakdown: StepShares) -> list[Notice]:
+def cost_notices(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen: Chosen) -> list[Notice]:
     """Returns the sentences that name the largest costs; none where the file ends early or the steps have no time.
 
     What a file that ends early lacks is unknown (device rows stand last): its largest part says nothing.
     """
     if not trace.report.complete:
         return []
-    return [_sentence(trace, cost, steps.recorded, breakdown) for cost in largest_costs(trace, steps, breakdown)]
+    return [
+        _sentence(trace, cost, steps.recorded, breakdown) for cost in largest_costs(trace, steps, breakdown, chosen)
+    ]
 
 
 def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShares) -> Notice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.allocator import HOST_TYPE
+from tb_plugin.analyses.annotations import looked_into
 from tb_plugin.analyses.overview.device_time import without_operator
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
@@ -26,6 +27,7 @@ def data_notices(trace: TraceTable) -> list[Notice]:
         *_device_numbers(trace),
         *_options(trace),
         *_structure(trace),
+        *_phases(trace),
     ]
     order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
     return sorted(notices, key=lambda notice: order[notice.severity])
@@ -281,5 +283,22 @@ def _structure(trace: TraceTable) -> list[Notice]:
             "Each keeps its full time, has a row of its own on the timeline, and is nested in what encloses it whole.",
             _count(crossing),
             view="timeline",
+        )
+    ]
+
+
+def _phases(trace: TraceTable) -> list[Notice]:
+    """Annotations beyond the bound: what lies in them is not looked for, in Phases and where a view is limited to one."""
+    deep = int(((trace.kind == EventKind.ANNOTATION) & ~looked_into(trace)).sum())
+    if not deep:
+        return []
+    return [
+        _notice(
+            "phases_deep",
+            "low",
+            "Annotations so deep inside others that nothing is looked for inside of them: {affected}.",
+            "They have calls and host time in Phases, and no device time; a view that is limited to a phase leaves them out.",
+            _count(deep, "Annotations"),
+            view="phases",
         )
     ]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.annotations import COUNTERS
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.grouping import Forest, Groups, cut, group, preorder
+from tb_plugin.analyses.grouping import NODES_SENT, Forest, Groups, cut, group, preorder
 from tb_plugin.analyses.phases.calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.analyses.phases.metrics import METRICS
 from tb_plugin.analyses.phases.steps import bars, by_step, steps_table
@@ -18,8 +18,6 @@ from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Table, Tree, View
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
-NODES_SENT = 20_000
-"""A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
 PHASES_DRAWN = 200
 """Phases that have bars, those with most time."""
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.annotations import Calls, Phases, phases_of
+from tb_plugin.analyses.annotations import Calls, Phases, launched_by, phases_of
 from tb_plugin.analyses.backward import backward_roots, forward_behind, forward_operators
 from tb_plugin.analyses.communication import communicates
 from tb_plugin.analyses.grouping import Groups, Spans, group, outermost_of, ratio
-from tb_plugin.analyses.selection import Selection, chosen_steps, launched_by
+from tb_plugin.analyses.selection import Selection, chosen_steps
 from tb_plugin.trace.intervals import Ranges, covered_before, measure_by, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable

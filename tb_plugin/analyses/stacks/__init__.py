@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.selection import Selection, select_rows
-from tb_plugin.analyses.stacks.choice import FOLDS, FRAMES, WEIGHTS, Choice, choice_of
-from tb_plugin.analyses.stacks.frames import stack_frames
+from tb_plugin.analyses.stack_frames import FRAMES, stack_frames
+from tb_plugin.analyses.stacks.choice import FOLDS, WEIGHTS, Choice, choice_of
 from tb_plugin.analyses.stacks.functions import functions_of, numbers_of, sandwich, tree_of
 from tb_plugin.analyses.stacks.metrics import METRICS
 from tb_plugin.analyses.stacks.places import Places, all_places, merged
-from tb_plugin.analyses.stacks.threads import Thread, threads_of
+from tb_plugin.analyses.threads import Thread, threads_of
 from tb_plugin.payloads import Sort, Table, Tree, View
 from tb_plugin.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.trace.table import TraceTable

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Forest, Spans, group, outermost
+from tb_plugin.analyses.packages import package_of
 from tb_plugin.analyses.stacks.choice import Choice
 from tb_plugin.analyses.stacks.metrics import METRICS
-from tb_plugin.analyses.stacks.packages import package_of
 from tb_plugin.analyses.stacks.places import Laid, Places, above, heaviest, in_order
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import Scalar, Sort, Tree

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from tb_plugin.analyses.grouping import Forest, Groups, group, preorder, sum_by
 from tb_plugin.analyses.selection import Chosen, Selection, select_rows
-from tb_plugin.analyses.stacks.choice import ALL_THREADS, FRAMES, REST, Choice
-from tb_plugin.analyses.stacks.frames import labels_of, stack_frames
-from tb_plugin.analyses.stacks.threads import chosen_threads
+from tb_plugin.analyses.stack_frames import FRAMES, REST, labels_of, stack_frames
+from tb_plugin.analyses.stacks.choice import ALL_THREADS, Choice, chosen_threads
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

@@ -15,6 +15,7 @@ import { rowText } from '../../widgets/table'
 import plainTableCss from '../../widgets/plainTable.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './bothSides.module.css'
+import detailBlockCss from './detailBlock.module.css'
 import rowDetailCss from './rowDetail.module.css'
 
 /** A profile, and the window and steps chosen of it. */
@@ -84,7 +85,7 @@ function Numbers({ table, row }: { table: Table; row: Row }) {
     .filter(({ key }) => row[`base_${key}`] || row[`exp_${key}`])
   const window = measures.at(-1)?.metric.window ?? ''
   return (
-    <div className={rowDetailCss.block}>
+    <div className={detailBlockCss.block}>
       <table className={plainTableCss.table}>
         <thead>
           <tr>

@@ -2,9 +2,8 @@
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../../api/client'
-import type { Column, Payload, Table } from '../../api/payloads'
-import { familyScales, isNumeric } from '../../lib/format'
-import { shortenMiddle } from '../../lib/names'
+import type { Payload, Table } from '../../api/payloads'
+import { isNumeric } from '../../lib/format'
 import { type Row, rowId } from '../../lib/pages'
 import { useView } from '../../state/data'
 import { showHits, showInTimeline } from '../../state/links'
@@ -15,11 +14,11 @@ import { Chart } from '../../widgets/chart'
 import { FigureList } from '../../widgets/figures'
 import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
+import { SmallTable } from '../../widgets/smallTable'
 import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { rowText } from '../../widgets/table'
 import { readableName } from '../../widgets/tableCells'
-import layoutCss from '../../widgets/layout.module.css'
-import plainTableCss from '../../widgets/plainTable.module.css'
+import { counted, DetailBlock } from './detailBlock'
 import textCss from '../../widgets/text.module.css'
 import css from './rowDetail.module.css'
 
@@ -40,8 +39,6 @@ const EVENT_KEYS = new Set([
 ])
 const MOST_STACKS = 5
 const MOST_INSTANCES = 100
-/** Characters of a name in the list of events: the way to the timeline stays in sight. */
-const LONGEST = 26
 
 const whereOf = (row: Row, table: Table) =>
   table.row_key.filter((key) => EVENT_KEYS.has(key)).map((key) => `${key}:${row[key] ?? ''}`)
@@ -52,15 +49,17 @@ export function RowDetail(props: {
   base: Query
   stacks: boolean
   extra?: Record<string, string>
+  /** What its events are asked for by; absent: by the columns that tell rows apart, and `extra`. */
+  by?: readonly string[]
   /** What a view adds, from the list of the events. */
   more?: (instances: Table) => ReactNode
   /** What else can be done with the row. */
   actions?: ReactNode
 }) {
-  const { row, table, base, stacks, extra, more, actions } = props
+  const { row, table, base, stacks, extra, by, more, actions } = props
   const where = useMemo(
-    () => [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
-    [row, table, extra],
+    () => by ?? [...whereOf(row, table), ...Object.entries(extra ?? {}).map(([key, value]) => `${key}:${value}`)],
+    [row, table, extra, by],
   )
   const events = useView('events', { ...base, where })
   const [copied, copy] = useCopied()
@@ -97,15 +96,14 @@ export function RowDetail(props: {
 
 function Distribution({ distribution, summary }: { distribution?: Payload; summary?: Payload }) {
   return (
-    <div className={css.block}>
-      <h3>Distribution</h3>
+    <DetailBlock title="Distribution">
       <div className={css.distribution}>
         {distribution?.kind === 'series' && distribution.x.length > 0 && (
           <Chart series={distribution} height={168} compact />
         )}
         {summary?.kind === 'figures' && <FigureList figures={summary.figures} />}
       </div>
-    </div>
+    </DetailBlock>
   )
 }
 
@@ -114,98 +112,31 @@ export const firstNumber = (row: Row, keys: readonly string[]): number | null =>
   return null
 }
 
-export function Instances({ table }: { table: Table }) {
-  const columns = table.columns.filter(
-    (column) => !column.hidden && column.metric.key !== 'event' && column.metric.key !== table.name_column,
-  )
-  const scales = familyScales(columns, (key) => table.rows.map((row) => row[key] ?? null))
-  const rows = table.rows.slice(0, MOST_INSTANCES)
-  return (
-    <div className={css.block}>
-      <h3>
-        Events
-        <small>
-          {table.matched_rows > rows.length
-            ? `${rows.length} of ${table.matched_rows.toLocaleString('en-US')}`
-            : table.matched_rows.toLocaleString('en-US')}
-          {table.sort &&
-            `, by ${table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title.toLowerCase()}`}
-        </small>
-      </h3>
-      <div className={`${layoutCss.scroll} ${css.instances}`} tabIndex={0}>
-        <table className={plainTableCss.table}>
-          <thead>
-            <tr>
-              {columns.map((column) => (
-                <InstanceHead
-                  key={column.metric.key}
-                  column={column}
-                  symbol={scales.get(column.metric.key)?.symbol ?? ''}
-                />
-              ))}
-              <th scope="col">
-                <span className={textCss.sr}>Show</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row, i) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
-              <tr key={i}>
-                {columns.map(({ metric }) => (
-                  <td key={metric.key} className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
-                    {metric.unit === 'code' && row[metric.key] ? (
-                      <span className={textCss.mono} title={String(row[metric.key])}>
-                        {shortenMiddle(String(row[metric.key]), LONGEST)}
-                      </span>
-                    ) : (
-                      <Value
-                        value={row[metric.key] ?? null}
-                        unit={metric.unit}
-                        scale={scales.get(metric.key)}
-                        bare={isNumeric(metric.unit)}
-                      />
-                    )}
-                  </td>
-                ))}
-                <td>
-                  <ShowButton row={row} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </div>
-  )
+/** The way from an event into the timeline. */
+const SHOW = {
+  label: 'Show this event in the timeline',
+  of: (row: Row) => {
+    const start = firstNumber(row, ['start_ns', 'start'])
+    const dur = firstNumber(row, ['dur_ns', 'duration_ns', 'duration'])
+    return start === null ? null : () => showInTimeline(firstNumber(row, ['event', 'row']), start, dur ?? 0)
+  },
 }
 
-const InstanceHead = ({ column, symbol }: { column: Column; symbol: string }) => (
-  <th
-    scope="col"
-    className={isNumeric(column.metric.unit) ? textCss.right : textCss.left}
-    title={column.metric.definition}
-  >
-    {column.metric.title}
-    {symbol && ` (${symbol})`}
-  </th>
-)
-
-function ShowButton({ row }: { row: Row }) {
-  const start = firstNumber(row, ['start_ns', 'start'])
-  const dur = firstNumber(row, ['dur_ns', 'duration_ns', 'duration'])
-  const event = firstNumber(row, ['event', 'row'])
-  if (start === null) return null
+function Instances({ table }: { table: Table }) {
+  const by = table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title.toLowerCase()
+  const shown = Math.min(table.rows.length, MOST_INSTANCES)
+  const without = useMemo(() => ['event', table.name_column], [table])
   return (
-    <button
-      type="button"
-      className={`${textCss.link} ${textCss.iconLink}`}
-      title="Show this event in the timeline"
-      aria-label="Show this event in the timeline"
-      onClick={() => showInTimeline(event, start, dur ?? 0)}
-    >
-      <TimelineIcon />
-    </button>
+    <DetailBlock title="Events" small={`${counted(shown, table.matched_rows)}${by ? `, by ${by}` : ''}`}>
+      <SmallTable
+        table={table}
+        limit={MOST_INSTANCES}
+        without={without}
+        show={SHOW}
+        className={css.instances}
+        counted
+      />
+    </DetailBlock>
   )
 }
 
@@ -224,12 +155,12 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
       !hidden && isNumeric(metric.unit) && /calls|self/.test(metric.key) && metric.unit !== 'ratio',
   )
   return (
-    <div className={`${css.block} ${css.stacks}`}>
-      <h3>
-        Call stacks
-        <small>{pages.count > rows.length ? `${rows.length} of ${pages.count}` : pages.count}</small>
-        <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
-      </h3>
+    <DetailBlock
+      title="Call stacks"
+      small={counted(rows.length, pages.count)}
+      actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
+      wide
+    >
       {pages.count === 0 && (
         <p className={textCss.none}>
           The trace holds no call stacks for this operator. Record them with <code>profile(with_stack=True)</code>.
@@ -250,6 +181,6 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
             <StackFrames stack={String(row[column.metric.key] ?? '')} editor={prefs.editor} />
           </div>
         ))}
-    </div>
+    </DetailBlock>
   )
 }

@@ -114,7 +114,7 @@ export function TableSection(props: {
   )
   const pages = usePages(view, group.table, base, query)
   const { table } = pages
-  const shown = route.cols ? route.cols.split(',') : null
+  const shown = useMemo(() => (route.cols ? route.cols.split(',') : null), [route.cols])
 
   useEffect(() => {
     const url = tableCsvUrl(view, group.table, {

@@ -6,6 +6,7 @@ import { format } from '../../lib/format'
 import { hitsOf, stepHit } from '../../lib/hits'
 import type { Row } from '../../lib/pages'
 import { matcher } from '../../lib/search'
+import { type TreeOrder, treeSequence } from '../../lib/treeOrder'
 import { showHits } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
@@ -18,6 +19,12 @@ import textCss from '../../widgets/text.module.css'
 import frameCss from './frame.module.css'
 import toolbarCss from './toolbar.module.css'
 import css from './treePage.module.css'
+
+const ORDERS: { value: TreeOrder; label: string }[] = [
+  { value: '', label: 'By execution' },
+  { value: 'name', label: 'By name' },
+  { value: 'value', label: 'By time' },
+]
 
 /** The first levels open, as long as they fit on a screen. */
 export function firstOpen(tree: Tree, most = 24): ReadonlySet<number> {
@@ -48,6 +55,8 @@ export function TreePage(props: {
   noun: string
   /** What the events view calls the events of a node; nothing where it cannot be asked for them. */
   whereOf: (row: Row) => string[]
+  /** The rows of the table can be put into another order than that in which they came. */
+  ordered?: boolean
   /** The chart is the page, and the table its footnote. */
   tall?: boolean
   categoryOf: (row: Row, value: string) => string
@@ -59,7 +68,7 @@ export function TreePage(props: {
   extra?: TreeExtra
   actions?: (row: Row) => ReactNode
 }) {
-  const { tree, lead, trail, note, noun, whereOf, tall, categoryOf, labelOf, about, extra, actions } = props
+  const { tree, lead, trail, note, noun, whereOf, ordered, tall, categoryOf, labelOf, about, extra, actions } = props
   const route = useRoute()
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
   const first = useMemo(() => firstOpen(tree), [tree])
@@ -75,6 +84,17 @@ export function TreePage(props: {
   const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
   const selected = route.row && Number(route.row) < tree.rows.length ? Number(route.row) : -1
   const zoom = route.zoom && Number(route.zoom) < tree.rows.length ? Number(route.zoom) : -1
+  const order = ORDERS.find(({ value: known }) => ordered && known === route.sort)?.value ?? ''
+  const sequence = useMemo(
+    () =>
+      treeSequence(
+        tree.parent,
+        tree.rows.map((row) => String(row[tree.label_column] ?? '')),
+        tree.rows.map((row) => Number(row[value] ?? 0)),
+        order,
+      ),
+    [tree, value, order],
+  )
   const match = useMemo(() => matcher(route.search ?? ''), [route.search])
   const found = useMemo(
     () =>
@@ -87,6 +107,11 @@ export function TreePage(props: {
       ),
     [tree, value, match],
   )
+  /** Where the hits stand, from top to bottom. */
+  const places = useMemo(() => {
+    const hits = new Set(found?.nodes)
+    return sequence.flatMap((node, place) => (hits.has(node) ? [place] : []))
+  }, [found, sequence])
   const select = (node: number, change: Record<string, string> = {}) => {
     const next = new Set(open)
     for (let at = tree.parent[node]; at >= 0; at = tree.parent[at]) next.add(at)
@@ -107,8 +132,8 @@ export function TreePage(props: {
   }
   /** To the next hit; where the zoom hides it, out of the zoom. */
   const step = (back: boolean) => {
-    const node = stepHit(found?.nodes ?? [], selected, back)
-    if (node < 0) return
+    const node = sequence[stepHit(places, sequence.indexOf(selected), back)]
+    if (node === undefined) return
     let at = node
     while (at >= 0 && at !== zoom) at = tree.parent[at]
     select(node, at < 0 ? { zoom: '' } : {})
@@ -129,6 +154,15 @@ export function TreePage(props: {
               setRoute({ width: event.currentTarget.value === tree.value_columns[0] ? '' : event.currentTarget.value })
             }
             data={tree.value_columns.map((key) => ({ value: key, label: titleOf(key)?.title ?? key }))}
+          />
+        )}
+        {ordered && (
+          <NativeSelect
+            size="sm"
+            aria-label="Order of the rows"
+            value={order}
+            onChange={(event) => setRoute({ sort: event.currentTarget.value, desc: '' })}
+            data={ORDERS}
           />
         )}
         {/* biome-ignore lint/a11y/noStaticElementInteractions: the box inside takes the keys */}
@@ -170,8 +204,8 @@ export function TreePage(props: {
           title={found ? 'Time of the places that match; of one inside another the outer one counts' : undefined}
         >
           {found
-            ? `${found.nodes.includes(selected) ? `${found.nodes.indexOf(selected) + 1} / ` : ''}${found.nodes.length.toLocaleString('en-US')} of ${tree.rows.length.toLocaleString('en-US')} match · ${format(found.sum, titleOf(value)?.unit ?? 'ns')}${found.total > 0 ? ` (${format(found.sum / found.total, 'ratio')})` : ''}`
-            : `${tree.rows.length.toLocaleString('en-US')} ${noun}`}
+            ? `${found.nodes.includes(selected) ? `${places.indexOf(sequence.indexOf(selected)) + 1} / ` : ''}${found.nodes.length.toLocaleString('en-US')} of ${tree.rows.length.toLocaleString('en-US')} match · ${format(found.sum, titleOf(value)?.unit ?? 'ns')}${found.total > 0 ? ` (${format(found.sum / found.total, 'ratio')})` : ''}`
+            : `${tree.rows.length.toLocaleString('en-US')} ${tree.rows.length === 1 ? noun.replace(/s$/, '') : noun}`}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
         {name && whereOf(tree.rows[selected]).length > 0 && (
@@ -221,6 +255,7 @@ export function TreePage(props: {
         selected={selected}
         onSelect={select}
         match={match}
+        sequence={sequence}
         extra={extra}
       />
     </div>

@@ -1,4 +1,4 @@
-"""The threads that stacks belong to: how they are called, which of them is idle, and which one a text means."""
+"""The threads of the host that make calls: how they are called, and which of them is idle."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.selection import EVERYTHING, Chosen, select_rows
-from tb_plugin.analyses.stacks.choice import ALL_THREADS
-from tb_plugin.analyses.stacks.frames import stack_frames, thread_starts
+from tb_plugin.analyses.stack_frames import stack_frames, thread_starts
 from tb_plugin.analyses.tracks import track_names
-from tb_plugin.errors import BadRequest
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import EventKind, of_kind
 from tb_plugin.trace.table import TraceTable, Track
 from tb_plugin.trace.tree import stable_order
 
 Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _IN_FILES = {
     "threading.py": "wait|_wait_for_tstate_lock|join|acquire",
@@ -138,26 +135,3 @@ def _runs(trace: TraceTable, rows: Int64) -> str:
         if not _MACHINERY.match(name):
             return name
     return ""
-
-
-def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> Bool | None:
-    """Returns by number which threads a choice means; None for all. Raises BadRequest for one that there is not."""
-    threads = threads_of(trace, rows)
-    if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
-        return None
-    found = [_meant(trace, threads, text) for text in texts] or [thread for thread in threads if not thread.idle]
-    flags = np.zeros(max(thread.number for thread in threads) + 1, np.bool_)
-    flags[[thread.number for thread in found]] = True
-    return flags
-
-
-def _meant(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
-    """The one thread of this key, name or id, where no other one has it."""
-    ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
-    found = [thread for thread in threads if thread.key == text]
-    found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(thread.key for thread in (found or threads)[:20]) or "none"
-    what = "There are several threads" if found else "There is no thread"
-    raise BadRequest(f"{what} {text[:40]}.", "thread", f"Choose one of {known}, or {ALL_THREADS}.")

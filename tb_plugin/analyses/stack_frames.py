@@ -14,11 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.stacks.choice import FRAMES, REST
-from tb_plugin.analyses.stacks.packages import ADDRESS, package_of
+from tb_plugin.analyses.packages import ADDRESS, package_of
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import numbered
-from tb_plugin.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import innermost, latest_open, nest, parents_among, stable_order
@@ -28,6 +27,12 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
+_PYTHON = (EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
+_CALLS = (EventKind.OPERATOR, EventKind.RUNTIME)
+FRAMES: dict[str, tuple[EventKind, ...]] = {"both": (*_PYTHON, *_CALLS), "python": _PYTHON, "operators": _CALLS}
+"""What the frames of a stack are. Runtime calls belong to the operators: what they took is no time of the operator."""
+REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPERATOR}
+"""Names of the place that carries device work which no frame launched, by what the frames are."""
 _BOOTSTRAP = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 """The call that every thread of Python's ``threading`` begins with: whatever it is recorded under, it has no caller."""
 

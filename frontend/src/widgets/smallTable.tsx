@@ -1,0 +1,197 @@
+// A short table as it came, without paging: each text as long as there is room for it, numbers in one unit for each family.
+import { useMemo, useRef } from 'react'
+import type { Column, Table } from '../api/payloads'
+import { familyScales, format, formatNumber, isNumeric, type Scale, scaleFor } from '../lib/format'
+import { shortFrame } from '../lib/frames'
+import { type Label, labelsOf } from '../lib/names'
+import type { Row } from '../lib/pages'
+import { shareRoom } from '../lib/room'
+import { MetricName, Value } from './basics'
+import { TimelineIcon } from './icons'
+import { isFrame, type NameStyle, readableName, shortOf } from './tableCells'
+import { useWidth } from './useWidth'
+import layoutCss from './layout.module.css'
+import plainTableCss from './plainTable.module.css'
+import css from './smallTable.module.css'
+import textCss from './text.module.css'
+
+/** Pixels of a character (code, other text, digits, words of the head), at most, and of what stands around a cell's text. */
+const CODE_PX = 7.6
+const TEXT_PX = 7.2
+const DIGIT_PX = 8
+const HEAD_PX = 7
+const AROUND_PX = 14
+const SHOW_PX = 34
+/** Characters that a text keeps where it is narrow. */
+const LEAST = 10
+
+export function SmallTable(props: {
+  table: Table
+  limit?: number
+  /** Columns that are left out, as are those without any value. */
+  without?: readonly string[]
+  nameStyle?: NameStyle
+  /** The way from a row into the timeline, null where it has none. */
+  show?: { label: string; of: (row: Row) => (() => void) | null }
+  /** How many rows there are is said elsewhere. */
+  counted?: boolean
+  className?: string
+}) {
+  const { table, limit = 100, without, nameStyle = 'plain', show, counted, className } = props
+  const frame = useRef<HTMLDivElement>(null)
+  const width = useWidth(frame)
+  const rows = useMemo(() => table.rows.slice(0, limit), [table, limit])
+  const columns = useMemo(
+    () =>
+      table.columns.filter(
+        ({ metric: { key }, hidden }) =>
+          !hidden && !without?.includes(key) && (rows.length === 0 || rows.some((row) => (row[key] ?? null) !== null)),
+      ),
+    [table, rows, without],
+  )
+  const scales = useMemo(() => familyScales(columns, (key) => rows.map((row) => row[key] ?? null)), [columns, rows])
+  const texts = useMemo(
+    () => shownTexts(table, columns, rows, scales, width - (show ? SHOW_PX : 0), nameStyle),
+    [table, columns, rows, scales, width, show, nameStyle],
+  )
+  return (
+    <div className={`${layoutCss.scroll} ${className ?? ''}`} tabIndex={0} ref={frame}>
+      <table className={`${plainTableCss.table} ${css.table}`}>
+        <thead>
+          <tr>
+            {columns.map(({ metric }) => (
+              <th key={metric.key} scope="col" className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
+                <MetricName metric={metric} />
+                {scales.get(metric.key)?.symbol && ` (${scales.get(metric.key)?.symbol})`}
+              </th>
+            ))}
+            {show && (
+              <th scope="col">
+                <span className={textCss.sr}>Show</span>
+              </th>
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: rows of one answer never move
+            <tr key={i}>
+              {columns.map((column) => (
+                <Cell
+                  key={column.metric.key}
+                  row={row}
+                  column={column}
+                  nameColumn={table.name_column}
+                  scale={scales.get(column.metric.key)}
+                  short={texts.get(column.metric.key)}
+                />
+              ))}
+              {show && (
+                <td>
+                  <ShowButton label={show.label} go={show.of(row)} />
+                </td>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {!counted && table.matched_rows > rows.length && (
+        <p className={textCss.none}>
+          {rows.length.toLocaleString('en-US')} of {table.matched_rows.toLocaleString('en-US')} rows
+        </p>
+      )}
+    </div>
+  )
+}
+
+function Cell(props: {
+  row: Row
+  column: Column
+  nameColumn: string
+  scale?: Scale
+  /** What stands for each text of the column; absent: it holds none. */
+  short?: ReadonlyMap<string, string>
+}) {
+  const { row, column, nameColumn, scale, short } = props
+  const { key, unit } = column.metric
+  const value = row[key] ?? null
+  if (!short)
+    return (
+      <td className={isNumeric(unit) ? textCss.right : textCss.left}>
+        <Value value={value} unit={unit} scale={scale} bare={isNumeric(unit)} />
+      </td>
+    )
+  const text = textOf(row, key, nameColumn)
+  return (
+    <td className={textCss.left}>
+      {text === '' ? (
+        <span className={textCss.mute}>{format(null, unit)}</span>
+      ) : (
+        <span className={unit === 'code' ? textCss.mono : undefined} title={text}>
+          {short.get(text) ?? text}
+        </span>
+      )}
+    </td>
+  )
+}
+
+const textOf = (row: Row, key: string, nameColumn: string) =>
+  key === nameColumn ? readableName(row, key) : String(row[key] ?? '')
+
+const isText = ({ metric: { unit } }: Column) => unit === 'code' || unit === 'text'
+
+/** By column of texts what stands for each of them, so that the table is no wider than its frame as far as that can be. */
+function shownTexts(
+  table: Table,
+  columns: readonly Column[],
+  rows: readonly Row[],
+  scales: ReadonlyMap<string, Scale>,
+  width: number,
+  nameStyle: NameStyle,
+): Map<string, Map<string, string>> {
+  const held = columns.filter(isText).map((column) => {
+    const { key, unit, title } = column.metric
+    const style = key === table.name_column ? shortOf(nameStyle) : (text: string) => text
+    const texts = [...new Set(rows.map((row) => textOf(row, key, table.name_column)))]
+    const longest = Math.max(title.length, ...texts.map((text) => style(text).length))
+    return { column, style, texts, pixels: unit === 'code' ? CODE_PX : TEXT_PX, longest }
+  })
+  const numbers = columns.filter((column) => !isText(column)).map((column) => numberWidth(column, rows, scales))
+  const room = width - numbers.reduce((sum, each) => sum + each, 0) - held.length * AROUND_PX
+  const needs = held.map(({ pixels, longest }) => Math.ceil(longest * pixels))
+  const given = width > 0 ? shareRoom(needs, room, LEAST * CODE_PX) : needs
+  return new Map(
+    held.map(({ column, style, texts, pixels }, i) => {
+      const length = Math.max(LEAST, Math.floor(given[i] / pixels))
+      const labels = labelsOf(texts, length, (text) => (isFrame(column) ? shortFrame(text, length) : style(text)))
+      return [column.metric.key, new Map([...labels].map(([text, label]) => [text, told(label)]))]
+    }),
+  )
+}
+
+/** A name, and behind it where names of one short form differ; the whole name is on hover. */
+const told = ({ short, rest }: Label) => (rest.startsWith('…') ? `${short} ${rest}` : short)
+
+/** What a column of numbers takes at least: the words of its head stand below each other. */
+function numberWidth(column: Column, rows: readonly Row[], scales: ReadonlyMap<string, Scale>): number {
+  const { key, unit, title } = column.metric
+  const scale = scales.get(key) ?? scaleFor(unit, 0)
+  const words = title.split(' ').map((word) => word.length)
+  const digits = rows.map((row) => formatNumber(row[key] ?? null, scale).length)
+  return Math.max(Math.max(...words) * HEAD_PX, Math.max(0, ...digits) * DIGIT_PX) + AROUND_PX
+}
+
+function ShowButton({ label, go }: { label: string; go: (() => void) | null }) {
+  if (!go) return null
+  return (
+    <button
+      type="button"
+      className={`${textCss.link} ${textCss.iconLink}`}
+      title={label}
+      aria-label={label}
+      onClick={go}
+    >
+      <TimelineIcon />
+    </button>
+  )
+}

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import type { Column, Unit } from '../api/payloads'
+import { fittingWidths } from './tableCells'
+
+const column = (key: string, unit: Unit, share = false): Column => ({
+  metric: { key, title: key, unit, definition: '', window: '' },
+  hidden: false,
+  share,
+})
+const COLUMNS = [
+  column('name', 'code'),
+  column('calls', 'count'),
+  column('total_ns', 'ns', true),
+  column('operator', 'code'),
+  column('phase', 'code'),
+]
+const STARTS = new Map(Object.entries({ name: 200, calls: 80, total_ns: 150, operator: 210, phase: 100 }))
+
+test.each([
+  { room: 1000, widths: [460, 80, 150, 210, 100], says: 'the name takes what is left' },
+  { room: 700, widths: [200, 80, 98, 210, 100], says: 'without bars and spare room all fits', left: 12 },
+  { room: 600, widths: [200, 80, 98, 122, 100], says: 'texts share' },
+  { room: 500, widths: [250, 80, 150, 210, 100], says: 'what cannot fit keeps its widths' },
+])('$room px: $says', ({ room, widths, left = 0 }) => {
+  const found = fittingWidths(COLUMNS, STARTS, 'name', room)
+  expect(COLUMNS.map(({ metric }) => found.get(metric.key))).toEqual([widths[0] + left, ...widths.slice(1)])
+})

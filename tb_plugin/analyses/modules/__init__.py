@@ -1,0 +1,167 @@
+"""Modules: host and device time of each nn.Module, forward and backward, where it stands in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.grouping import NODES_SENT, Forest, Groups, cut, group, preorder
+from tb_plugin.analyses.modules.calls import HostCalls, host_calls, sums_of
+from tb_plugin.analyses.modules.compiled import Compiled, compiled_in, regions_frame, told_of
+from tb_plugin.analyses.modules.metrics import METRICS
+from tb_plugin.analyses.modules.regions import has_regions
+from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+RECOMPUTED = " (recomputed)"
+"""Stands behind the name of a call that repeats a forward call inside the backward pass."""
+_TEXTS = ("module", "compiled_code", "regions")
+TIMES = (
+    "device_total_ns",
+    "device_self_ns",
+    "backward_device_total_ns",
+    "backward_device_self_ns",
+    "host_total_ns",
+    "host_self_ns",
+    "backward_host_total_ns",
+)
+
+
+class Modules:
+    """The module tree."""
+
+    id = "modules"
+    title = "Modules"
+    model = TraceTable
+    traits = Traits("Work", whole="", tables=("modules", "compiled"))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns why a trace without module calls and compiled code has no such view, else None."""
+        if (trace.kind == EventKind.MODULE).any() or has_regions(trace):
+            return None
+        return Missing("The trace holds no calls of nn.Module.", trace.recorder.todo("view.modules"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps: nothing else matters."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the tree and the table over all places. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        rows = selection.of(trace, EventKind.MODULE)
+        calls = host_calls(trace, selection, rows, _modules(trace, rows).of)
+        compiled = compiled_in(trace, selection, calls)
+        keys = [*_columns(calls), *(("compiled_code", "regions") if compiled else ())]
+        frames = {"modules": _totals(trace, calls, compiled, keys)}
+        payloads = {"tree": _tree(trace, calls, compiled, keys)} if len(calls.row) else {}
+        if len(compiled.calls.row):
+            frames["compiled"] = regions_frame(trace, calls, compiled)
+        return Part(
+            coverage=selection.coverage,
+            facts={"modules.calls": len(calls.row), "modules.names": frames["modules"].data.num_rows},
+            frames=frames,
+            payloads=payloads,
+            layout=(*payloads, *(name for name in frames if name != "modules" or payloads)),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or its table."""
+        return answer_view(self, parts[0], params)
+
+
+def _modules(trace: TraceTable, rows: Int64) -> Groups:
+    number = np.full(len(trace), MISSING, np.int64)
+    number[trace.python.row] = trace.python.module_id
+    return group(trace.name[rows], number[rows])
+
+
+def _columns(calls: HostCalls) -> list[str]:
+    """Columns that say something: device ones with a device, backward ones with a recorded backward pass."""
+    backward = bool(calls.backward_host.any())
+    keys = ["module", "calls"]
+    if calls.device.any() or calls.backward_device.any():
+        keys += ["device_total_ns", "device_self_ns"]
+        keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []
+    keys += ["host_total_ns", "host_self_ns"]
+    return [*keys, *(["backward_host_total_ns"] if backward else []), "operators"]
+
+
+def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
+    """Which calls repeat a forward call of their module inside the backward pass, and the parents of all calls then.
+
+    One that stands in no other call goes under the last forward call of its module before it.
+    """
+    above = calls.parent
+    outermost = calls.in_backward & ((above == MISSING) | ~calls.in_backward[above])
+    again = np.flatnonzero(outermost)
+    first = np.flatnonzero(~calls.in_backward)
+    # Positions are in order of time: of equal modules the last one before.
+    key = np.sort(calls.key[first] * len(outermost) + first)
+    at = np.searchsorted(key, calls.key[again] * len(outermost) + again) - 1
+    found = np.append(key, MISSING)[at]
+    same = (at >= 0) & (found // max(len(outermost), 1) == calls.key[again])
+    flags = np.zeros(len(outermost), np.bool_)
+    flags[again[same]] = True
+    roots = same & (above[again] == MISSING)
+    parent = above.copy()
+    parent[again[roots]] = found[roots] % max(len(outermost), 1)
+    return flags, parent
+
+
+def _tree(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
+    """Calls at the same place (path of modules) are one node; its totals hold everything beneath it."""
+    again, above = _recomputed(calls)
+    nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))
+    moved = above != calls.parent
+    data = sums_of(replace(calls, parent=above), nodes)
+    # What was moved ran at another time: no duration above it holds its own.
+    apart = np.where(moved, calls.host_total_ns, 0)
+    data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(apart) - apart)
+    above = above[nodes.first]
+    parent = np.where(above == MISSING, MISSING, nodes.of[above])
+    order = preorder(parent, -calls.row[nodes.first].astype(np.int64))  # in order of execution
+    order, above_of = cut(order, parent, NODES_SENT)
+    names = [
+        module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
+        for name, repeats in zip(trace.name[calls.row[nodes.first]], again[nodes.first].tolist(), strict=True)
+    ]
+    told = told_of(trace, calls, compiled, nodes)
+    sent: list[dict[str, Scalar]] = [
+        {"module": names[node], **{key: told[key][node] if key in told else int(data[key][node]) for key in keys[1:]}}
+        for node in order
+    ]
+    widths = [key for key in TIMES if key in keys]
+    return Tree("tree", "Module tree", METRICS.columns(*keys), above_of, sent, "module", widths, len(nodes))
+
+
+def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Frame:
+    """One row a module, over all places where it is called."""
+    groups = group(calls.key)
+    data: dict[str, object] = dict(sums_of(calls, groups))
+    data["module"] = [module_label(trace.strings[int(i)]) for i in trace.name[calls.row[groups.first]]]
+    data |= told_of(trace, calls, compiled, groups)
+    first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
+    table = pa.table({key: pa.array(data[key], pa.string() if key in _TEXTS else None) for key in keys})
+    return Frame(
+        name="modules",
+        title="Modules",
+        columns=METRICS.columns(*keys, share=("device_self_ns", "host_self_ns")),
+        data=table.sort_by([(first, "descending"), ("module", "ascending")]),
+        row_key=("module",),
+        name_column="module",
+        sort=Sort(first, True),
+    )

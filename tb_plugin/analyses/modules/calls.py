@@ -1,0 +1,108 @@
+"""Calls on the host that hold others, with the host, device and backward time that is their own, and their sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.annotations import launched_by
+from tb_plugin.analyses.backward import backward_roots, forward_behind, forward_operators, in_backward
+from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
+from tb_plugin.analyses.selection import Selection
+from tb_plugin.trace.numbering import places_of
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import innermost, nest
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class HostCalls:
+    """Chosen calls of modules, or of compiled code, by time; ``parent`` is a position among them.
+
+    Times in nanoseconds, each call's own part.
+
+    ``device`` is what the call launched outside of those inside it, ``backward_device`` what the backward pass of its direct
+    operators launched, ``backward_host`` the host time of those. ``in_backward``: a backward operator is open around it.
+    """
+
+    row: Int64
+    spans: Spans
+    parent: Int32
+    key: Int64
+    """Number of what is called: of a module its name and id."""
+    host_self_ns: Int64
+    host_total_ns: Int64
+    device: Int64
+    backward_device: Int64
+    backward_host: Int64
+    operators: Int64
+    in_backward: Bool
+
+
+def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64) -> HostCalls:
+    """Returns these host rows as calls with the host, device and backward time that is their own."""
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows])
+    end = trace.end_ns[rows]
+
+    def around(track: Int32, time: Int64) -> Int32:
+        return innermost(trace.track[rows], trace.start_ns[rows], end, nesting.parent, track, time)
+
+    work = selection.of(trace, *DEVICE_WORK)
+    source = launched_by(trace, work)
+    placed = source != MISSING
+    work, source = work[placed], source[placed]
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    forward = forward_operators(trace, operators)
+    backward = forward_behind(forward, trace.operator[work])
+    owner = around(trace.track[source], trace.start_ns[source])
+    backward_owner = np.full(len(work), MISSING, np.int32)
+    known = backward != MISSING
+    backward_owner[known] = around(trace.track[backward[known]], trace.start_ns[backward[known]])
+    # What a call launched itself is forward, also inside a backward pass that recomputes it.
+    backward_owner[owner != MISSING] = MISSING
+    roots = backward_roots(trace, operators, forward)
+    roots = roots[selection.rows[roots]]
+    root_owner = around(trace.track[forward[roots]], trace.start_ns[forward[roots]])
+    root_owner[around(trace.track[roots], trace.start_ns[roots]) != MISSING] = MISSING
+    direct = selection.of(trace, EventKind.OPERATOR)
+    position = places_of(rows, len(trace))
+    return HostCalls(
+        row=rows,
+        spans=Spans(trace.track[rows], trace.start_ns[rows], end),
+        parent=nesting.parent,
+        key=key,
+        host_self_ns=trace.self_ns[rows],
+        host_total_ns=trace.dur_ns[rows],
+        device=sum_by(owner, trace.dur_ns[work], len(rows)),
+        backward_device=sum_by(backward_owner, trace.dur_ns[work], len(rows)),
+        backward_host=sum_by(root_owner, trace.dur_ns[roots], len(rows)),
+        operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
+        in_backward=in_backward(trace, operators, forward)[trace.operator[rows]],
+    )
+
+
+def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
+    """Returns sums over groups of calls; totals count only calls that do not stand in a call of the same group."""
+    once = outermost_of(groups.of, calls.spans, calls.parent)
+    forest = Forest(calls.parent)
+
+    def total(values: Int64) -> Int64:
+        return groups.sum(np.where(once, values, 0))
+
+    return {
+        "calls": groups.count(),
+        "host_self_ns": groups.sum(calls.host_self_ns),
+        "host_total_ns": total(calls.host_total_ns),
+        "device_self_ns": groups.sum(calls.device),
+        "device_total_ns": total(forest.sums(calls.device)),
+        "backward_device_self_ns": groups.sum(calls.backward_device),
+        "backward_device_total_ns": total(forest.sums(calls.backward_device)),
+        "backward_host_total_ns": total(forest.sums(calls.backward_host)),
+        "operators": groups.sum(calls.operators),
+    }
