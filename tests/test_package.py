@@ -42,6 +42,7 @@ SHARED = {
         "donuts",
         "filters",
         "tracks",
+        "code_lines",
         "directions",
         "stack_frames",
         "threads",

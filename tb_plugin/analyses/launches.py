@@ -49,8 +49,9 @@ METRICS = SHARED.adding(
             "caller_phase": ("Phase", "Innermost annotation (not a step) open on the thread when the call began."),
             "caller_frame": (
                 "Python",
-                "Innermost Python function with a line that was open on the thread when the call began; where no Python "
-                "calls are recorded, that of the call stack recorded with an operator around it.",
+                "Innermost Python function open on the thread when the call began, outside of the framework and the standard "
+                "library where there is one; where no Python calls are recorded, that of the call stack recorded with an "
+                "operator around it.",
             ),
         },
     ),

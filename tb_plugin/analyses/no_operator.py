@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.annotations import annotation_around
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import group, shares, with_ancestors
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.names import module_label
@@ -38,7 +39,11 @@ METRICS = SHARED.adding(
                 "Innermost annotation that was open on the launching thread when the launch began; steps aside.",
             ),
             "launch_module": ("Module", "Innermost module call that was open on the launching thread then."),
-            "launch_frame": ("Python frame", "Innermost Python call that was open on the launching thread then."),
+            "launch_frame": (
+                "Python",
+                "Innermost Python function open on the launching thread then, outside of the framework and the standard "
+                "library where there is one.",
+            ),
         },
     ),
 )
@@ -127,8 +132,14 @@ def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
 
 def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     """Returns these device rows by name, reason and what was open around their launches."""
-    launch = trace.launch[rows]
-    keys = (trace.name[rows], reasons(trace, rows), annotation_around(trace, launch), *_python_around(trace, launch))
+    launch, lines = trace.launch[rows], code_lines(trace)
+    keys = (
+        trace.name[rows],
+        reasons(trace, rows),
+        annotation_around(trace, launch),
+        lines.of[launch],
+        _module_around(trace, launch),
+    )
     groups = group(*(key.astype(np.int64) for key in keys))
     name, reason, phase, frame, module = (key.astype(np.int64)[groups.first] for key in keys)
     strings, total = trace.strings, groups.sum(trace.dur_ns[rows])
@@ -144,7 +155,7 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
             [None if each is None else module_label(each) for each in strings.take(module).to_pylist()],
             pa.large_string(),
         ),
-        "launch_frame": strings.take(frame),
+        "launch_frame": lines.texts.take(pa.array(frame, mask=frame == MISSING)),
     }
     readable = pa.array(readable_names(names.to_pylist()), pa.large_string())
     if readable.null_count < len(readable):
@@ -156,16 +167,12 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     return Frame("no_operator", "Without an operator", columns_shown, table, row_key, "name", Sort("total_ns", True))
 
 
-def _python_around(trace: TraceTable, launch: Int32) -> tuple[Int32, Int32]:
-    """Names (string ids, -1 = none) of the innermost Python call and of the innermost module call around each launch."""
+def _module_around(trace: TraceTable, launch: Int32) -> Int32:
+    """Names (string ids, -1 = none) of the innermost module call around each launch."""
     around = np.where(launch == MISSING, MISSING, trace.python_parent[launch])
     members, parent = with_ancestors(trace.python_parent, around)
     is_module = trace.kind[members] == EventKind.MODULE
     nearest = inherit(np.where(is_module, np.arange(len(members)), MISSING).astype(np.int32), parent)
     # One more at the end answers for -1, of both.
     module = np.append(members, MISSING)[np.append(nearest, MISSING)[places_of(members, len(trace))[around]]]
-    return _names(trace, around), _names(trace, module)
-
-
-def _names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-    return np.where(rows == MISSING, MISSING, trace.name[rows]).astype(np.int32)
+    return np.where(module == MISSING, MISSING, trace.name[module]).astype(np.int32)

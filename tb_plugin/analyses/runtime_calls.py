@@ -8,23 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.annotations import annotation_around
 from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.trace.intervals import EMPTY, covered_before, join
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import inherit, self_time
+from tb_plugin.trace.tree import self_time
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
-
-_NAMES_A_LINE = r"[(:][0-9]+\)"
-"""Python frames of the interpreter's own functions name no line of anybody's file; whoever called them does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +45,7 @@ class Callers:
     phase: Int32
     """String id of the innermost annotation, -1 = none."""
     frame: Int32
-    """Place of the innermost Python frame among ``frames``, -1 = none is known."""
+    """Place of the line of Python among ``frames``, -1 = none is known."""
     frames: pa.Array
 
 
@@ -122,23 +119,5 @@ def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
 def callers(trace: TraceTable) -> Callers:
     """Returns who made the calls of a whole trace, as far as it tells; rows are those of ``runtime_calls``."""
     calls = np.flatnonzero(trace.kind == EventKind.RUNTIME)
-    frame, frames = _frames(trace, calls)
-    return Callers(calls, annotation_around(trace, calls), frame, frames)
-
-
-def _frames(trace: TraceTable, rows: Int64) -> tuple[Int32, pa.Array]:
-    """Innermost Python frames with a line: of the Python calls around each row, else of recorded stacks of its operators."""
-    has_line = pc.match_substring_regex(trace.strings.array, _NAMES_A_LINE).to_numpy(zero_copy_only=False)
-    of_python = (trace.kind == EventKind.PYTHON) & has_line[trace.name]
-    found = inherit(np.where(of_python, trace.name, np.int32(MISSING)), trace.python_parent)[rows]
-    stack = np.full(len(trace), MISSING, np.int32)
-    stack[trace.operators.row] = trace.operators.stack
-    stack = inherit(stack, trace.operator)[rows]
-    # Texts are long and repeat: each distinct one is looked at once.
-    known, which = np.unique(np.where(found != MISSING, found, stack), return_inverse=True)
-    recorded = pc.list_element(pc.split_pattern(trace.strings.take(known), ";", max_splits=1), 0)
-    is_frame = np.isin(known, found)
-    texts = pc.if_else(pa.array(is_frame), trace.strings.take(known), recorded)
-    encoded = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts).dictionary_encode()
-    place = pc.fill_null(encoded.indices, MISSING).to_numpy().astype(np.int32)
-    return place[which.ravel()], encoded.dictionary
+    lines = code_lines(trace)
+    return Callers(calls, annotation_around(trace, calls), lines.of[calls], lines.texts)

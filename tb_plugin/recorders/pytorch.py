@@ -100,4 +100,4 @@ THREADS = (
 )
 """What PyTorch's threads do, by the names that PyTorch 2.6 and newer give them, and by what older ones are seen to do."""
 
-PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS)
+PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",))

@@ -197,7 +197,8 @@ def _recorder(header: dict[str, Any]) -> Recorder:
         key: Advice(each["todo"], tuple((title, url) for title, url in each["references"]))
         for key, each in header["advice"].items()
     }
-    return Recorder(header["id"], header["name"], advice, tuple(ThreadRole(**role) for role in header["threads"]))
+    threads = tuple(ThreadRole(**role) for role in header["threads"])
+    return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]))
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:

@@ -41,6 +41,8 @@ class Recorder:
     """By the id of a rule, of a view that is missing (``view.kernels``), or of a rule and what it depends on."""
     threads: tuple[ThreadRole, ...] = ()
     """What the framework's threads do; the first that fits counts, and in this order they are shown."""
+    packages: tuple[str, ...] = ()
+    """The framework's own Python packages: a line in them is nobody's to change."""
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

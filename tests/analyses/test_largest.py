@@ -40,6 +40,18 @@ def test_a_copy_that_holds_up_the_host_is_named_with_its_caller() -> None:
     assert first["largest_name_ns"] == 650_000
 
 
+def test_the_line_of_most_of_the_time_is_named() -> None:
+    builder = step().op("aten::to", 100, 300).launches(memcpy(1, 20), at=110, dur=200, name="cudaMemcpyAsync")
+    builder.op("aten::to", 500, 400).launches(memcpy(1, 480), at=510, dur=250, name="cudaMemcpyAsync")
+    builder.python("eval.py(3): show", 90, 320, id=1).python("train.py(7): step", 490, 420, id=2)
+    builder.python("torch/_tensor.py(9): to", 495, 410, id=3, parent=2)
+    assert said(builder)[0]["largest_line"] == "train.py(7): step"
+    kernels = (
+        trace().step(1, 0, 100).python("train.py(7): step", 0, 50).op("aten::mm", 1, 2).launches(kernel("k", 90, 5))
+    )
+    assert said(kernels)[-1]["largest_line"] == "train.py(7): step"
+
+
 def test_the_loader_stands_before_the_kernels() -> None:
     builder = step().annotation(LOADER, 0, 330).op("aten::mm", 340, 10).launches(kernel("gemm", 550, 360))
     assert [each["largest_name"] for each in said(builder)] == [LOADER, "gemm"]

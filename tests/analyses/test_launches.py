@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import defaultdict
 from itertools import pairwise
 from typing import Any
@@ -20,6 +22,11 @@ from tests.conftest import SAMPLE_FILES, sample
 from tests.depth import examples
 
 BY_CALLER = "runtime_calls_by_caller"
+STANDARD = "|".join(sorted(sys.stdlib_module_names))
+THEIRS = re.compile(
+    rf"(.*/(site|dist)-packages/)?torch/|.*lib/python3[.\d]*/(?!(site|dist)-packages)|<(built-in|frozen|method|slot)|({STANDARD})(/|\.py)"
+)
+"""Lines of PyTorch and of Python itself."""
 
 
 def figures(table: TraceTable, name: str) -> dict[str, Any]:
@@ -114,6 +121,24 @@ def test_frames_of_recorded_stacks() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("recorded", ["calls", "stack"])
+def test_the_line_is_the_person_s_where_there_is_one(recorded: str) -> None:
+    """Of the framework's lines the innermost stands where nobody else's is around."""
+
+    def called(outside: list[str]) -> str:
+        frames = [*outside, "torch/nn/modules/conv.py(548): forward", "/usr/lib/python3.11/queue.py(3): get"]
+        builder = trace()
+        for depth, name in enumerate(frames if recorded == "calls" else []):
+            builder.python(name, depth, 90 - 2 * depth)
+        stack = {"stack": ";".join(reversed(frames))} if recorded == "stack" else {}
+        (found,) = rows(builder.op("a", 20, 9, **stack).call(21, 2).table(), "launches", BY_CALLER)
+        return str(found["caller_frame"])
+
+    installed = "/env/lib/python3.11/site-packages/torchvision/resnet.py(8): forward"
+    assert called(["train.py(7): step", installed]) == installed
+    assert called(["threading.py(3): run"]) == "/usr/lib/python3.11/queue.py(3): get"
+
+
 def test_a_row_stands_for_its_events() -> None:
     table = copying().call(150, 1).table()
     for found in rows(table, "launches", BY_CALLER):
@@ -192,16 +217,19 @@ def recount(table: TraceTable) -> list[dict[str, Any]]:
 
 
 def frame(table: TraceTable, names: list[str], call: int) -> str | None:
+    frames = []
     around = int(table.python_parent[call])
-    while around >= 0 and (table.kind[around] != EventKind.PYTHON or "(" not in names[around]):
+    while around >= 0:
+        if table.kind[around] == EventKind.PYTHON and re.search(r"[(:]\d+\)", names[around]):
+            frames.append(names[around])
         around = int(table.python_parent[around])
-    if around >= 0:
-        return names[around]
     stacks = dict(zip(table.operators.row.tolist(), table.operators.stack.tolist(), strict=True))
     operator = int(table.operator[call])
-    while operator >= 0 and stacks.get(operator, -1) < 0:
+    while not frames and operator >= 0:
+        if stacks.get(operator, -1) >= 0:
+            frames = table.strings[stacks[operator]].split(";")
         operator = int(table.operator[operator])
-    return table.strings[stacks[operator]].split(";")[0] if operator >= 0 else None
+    return next((each for each in frames if not THEIRS.match(each)), frames[0] if frames else None)
 
 
 def assert_recounted(table: TraceTable) -> None:

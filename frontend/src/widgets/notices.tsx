@@ -1,6 +1,7 @@
 // Findings: severity, a sentence with its figures, what to do, where to read on, and the evidence.
 import type { Link, Notice } from '../api/payloads'
 import { format, isChange, signed } from '../lib/format'
+import { parseFrame, shortFrame } from '../lib/frames'
 import { shortenMiddle, shortKernel } from '../lib/names'
 import { pieces } from '../lib/template'
 import { MetricName, Value } from './basics'
@@ -35,12 +36,20 @@ export function Sentence({ notice, text }: { notice: Notice; text: string }) {
 /** Characters of a name that a sentence has room for. */
 const LONGEST = 64
 
-/** Only names of C++ have a short form that says the same. */
-const ShortName = ({ name }: { name: string }) => (
-  <span className={textCss.mono} title={name}>
-    {shortenMiddle(/^void |<|::/.test(name) && !name.includes('#') ? shortKernel(name) : name, LONGEST)}
-  </span>
-)
+/** Of a line of Python its folders go first; only names of C++ have a short form that says the same. */
+const ShortName = ({ name }: { name: string }) => {
+  const isFrame = parseFrame(name).line !== null && name.includes('.py(')
+  const short = isFrame
+    ? shortFrame(name, LONGEST)
+    : /^void |<|::/.test(name) && !name.includes('#')
+      ? shortKernel(name)
+      : name
+  return (
+    <span className={textCss.mono} title={name}>
+      {shortenMiddle(short, LONGEST)}
+    </span>
+  )
+}
 
 const BADGES = {
   high: `${badgeCss.badge} ${badgeCss.high}`,

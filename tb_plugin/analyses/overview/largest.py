@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, active_rows, shares
@@ -55,6 +56,8 @@ class Cost:
     name_ns: int
     caller: int
     """String of the operator that launched or made most of what has that name; MISSING where none is known."""
+    line: str | None
+    """The line of Python that most of it was launched or made under; None where none is known."""
 
 
 def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen: Chosen = EVERYTHING) -> list[Cost]:
@@ -86,7 +89,18 @@ def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: 
     name, name_ns = _most(trace.name[rows], own)
     named = trace.name[rows] == name
     caller, _ = _most(_operators(trace, rows[named]), own[named])
-    return Cost(category, part_ns, name, name_ns, caller)
+    return Cost(category, part_ns, name, name_ns, caller, _line(trace, rows[named], own[named]))
+
+
+def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
+    """The line of Python with most of the time of these rows, or of their launches; Python itself needs none."""
+    if of_kind(trace.kind[rows], EventKind.PYTHON).all():
+        return None
+    lines = code_lines(trace)
+    on_device = of_kind(trace.kind[rows], *DEVICE_WORK)
+    line, _ = _most(lines.of[np.where(on_device, trace.launch[rows], rows)], time)
+    text: str | None = lines.texts[line].as_py() if line != MISSING else None
+    return text
 
 
 def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
@@ -149,4 +163,7 @@ def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShar
         on_device = cost.category in ("kernel", "memcpy", "memset", "communication")
         text += f", {'launched' if on_device else 'called'} by {{largest_caller}}"
         figures.append(METRICS.figure("largest_caller", trace.strings[cost.caller]))
+    if cost.line is not None:
+        text += " at {largest_line}" if cost.caller != MISSING else ", called at {largest_line}"
+        figures.append(METRICS.figure("largest_line", cost.line))
     return Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=link)

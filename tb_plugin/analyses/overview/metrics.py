@@ -157,6 +157,7 @@ METRICS = SHARED.adding(
         {
             "largest_name": ("Name", "Name of the rows that cover most of the largest part."),
             "largest_caller": ("Caller", "Operator that launched, or is open around, most of what has that name."),
+            "largest_line": ("Python", "Line of Python that most of what has that name was called or launched under."),
         },
     ),
     define(

@@ -1,0 +1,84 @@
+"""The line of Python behind what happens on the host: which of the functions that are open then is worth naming."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.packages import BUILT_IN, STANDARD, package_of
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import inherit
+
+Int32 = npt.NDArray[np.int32]
+
+_NAMES_A_LINE = re.compile(r"[(:][0-9]+\)")
+"""Functions of the interpreter itself name no line of anybody's file; whoever called them does."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodeLines:
+    """Lines have ``texts`` by number; ``of`` is the number for each row, and one more for -1: -1 = none is known."""
+
+    of: Int32
+    texts: pa.Array
+
+
+@remembered
+def code_lines(trace: TraceTable) -> CodeLines:
+    """Returns the line of Python that each host row began under, as far as the trace tells.
+
+    That is the innermost Python function around it outside of the framework's own packages and of Python's standard
+    library, or where all are inside, the innermost that names a line. Where no such call is recorded, the call stack of
+    the operator, or of the next operator around it that has one, tells in the same way.
+    """
+    python = np.flatnonzero(trace.kind == EventKind.PYTHON)
+    names = np.unique(trace.name[python])
+    texts = trace.strings.take(names).to_pylist()
+    inner = inherit(
+        _own(trace, python, names, [_NAMES_A_LINE.search(text) is not None for text in texts]), trace.python_parent
+    )
+    ranks = [_is_outside(trace, text) for text in texts]
+    outside = inherit(_own(trace, python, names, ranks), trace.python_parent)
+    found = np.where(outside != MISSING, outside, inner)
+    stack = np.full(len(trace), MISSING, np.int32)
+    stack[trace.operators.row] = trace.operators.stack
+    stack = np.where(found == MISSING, inherit(stack, trace.operator), MISSING)
+    # Texts are long and repeat: each distinct one is looked at once.
+    lines, line = np.unique(found, return_inverse=True)
+    stacks, recorded = np.unique(stack, return_inverse=True)
+    told = [_of_stack(trace, text) for text in trace.strings.take(stacks).to_pylist()]
+    both = pa.concat_arrays([trace.strings.take(lines).cast(pa.large_string()), pa.array(told, pa.large_string())])
+    encoded = both.dictionary_encode()
+    number = pc.fill_null(encoded.indices, MISSING).to_numpy().astype(np.int32)
+    of = np.where(found != MISSING, number[line.ravel()], number[len(lines) + recorded.ravel()])
+    return CodeLines(np.append(of, np.int32(MISSING)), encoded.dictionary)
+
+
+def _own(trace: TraceTable, python: npt.NDArray[np.int64], names: Int32, chosen: Sequence[bool]) -> Int32:
+    """The names of Python calls that are among the chosen ones."""
+    found = np.full(len(trace), MISSING, np.int32)
+    kept = python[np.asarray(chosen, np.bool_)[np.searchsorted(names, trace.name[python])]]
+    found[kept] = trace.name[kept]
+    return found
+
+
+def _names_a_line(text: str) -> bool:
+    return _NAMES_A_LINE.search(text) is not None
+
+
+def _is_outside(trace: TraceTable, text: str) -> bool:
+    return _names_a_line(text) and package_of(text)[0] not in (BUILT_IN, STANDARD, *trace.recorder.packages)
+
+
+def _of_stack(trace: TraceTable, text: str | None) -> str | None:
+    """The line that a recorded stack (innermost first, with ``;`` between) tells; None for none."""
+    frames = (text or "").split(";")
+    return next((frame for frame in frames if _is_outside(trace, frame)), frames[0]) or None
