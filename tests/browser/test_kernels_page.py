@@ -43,7 +43,7 @@ def test_no_operator_opens_to_its_reasons_and_kernels(open_tab: Open) -> None:
     text = detail.inner_text()
     assert "Graph replay" in text
     assert "Launched before the recording" in text
-    assert "adamw.py" in text
+    assert "train.py(80): train" in text
     assert "0 calls" not in text
     assert tab.axe() == []
     detail.get_by_role("button", name="Show in timeline").click()
