@@ -96,7 +96,7 @@ def _table(found: PhaseCalls, keys: list[str]) -> Frame:
     return Frame(
         name="phases",
         title="Phases",
-        columns=METRICS.columns(*keys, hidden=_hidden(found, groups)),
+        columns=METRICS.columns(*keys, hidden=_hidden(found, groups), titles=_titles(found)),
         data=table.sort_by([("host_total_ns", "descending"), ("phase", "ascending")]),
         row_key=("phase",),
         name_column="phase",
@@ -108,6 +108,10 @@ def _hidden(found: PhaseCalls, groups: Groups) -> tuple[str, ...]:
     """Threads say something where a phase ran on several, the host's backward pass where there is no device."""
     several = len(group(groups.of, found.calls.track)) > len(groups)
     return (*(() if several else ("phase_threads",)), *(("phase_backward_host_ns",) if len(found.busy) else ()))
+
+
+def _titles(found: PhaseCalls) -> dict[str, str]:
+    return {} if found.recorded else {"phase_step_ratio": "Of the trace"}
 
 
 def _labels(found: PhaseCalls, groups: Groups) -> list[str]:
@@ -129,5 +133,5 @@ def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
         {"phase": names[node], **{key: values[node] for key, values in numbers.items()}} for node in order
     ]
     widths: list[str] = [key for key in ("phase_device_ns", "host_total_ns") if key in keys]
-    columns = METRICS.columns(*keys, hidden=_hidden(found, nodes))
+    columns = METRICS.columns(*keys, hidden=_hidden(found, nodes), titles=_titles(found))
     return Tree("tree", "Phase tree", columns, sent_above, sent, "phase", widths, len(nodes))

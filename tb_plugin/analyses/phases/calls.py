@@ -65,6 +65,8 @@ class PhaseCalls:
     busy: Ranges
     """When any device works."""
     steps: Ranges
+    recorded: bool
+    """Whether these are steps; else they are the whole trace."""
 
 
 def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> PhaseCalls:
@@ -90,6 +92,7 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
         talking=union(trace.start_ns[on_host], trace.end_ns[on_host]),
         busy=union(trace.start_ns[every], trace.end_ns[every]),
         steps=union(trace.steps.host_start_ns[steps], trace.steps.host_end_ns[steps]),
+        recorded=trace.steps.recorded,
     )
 
 
