@@ -40,7 +40,7 @@ def code_lines(trace: TraceTable) -> CodeLines:
     the operator, or of the next operator around it that has one, tells in the same way.
     """
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
-    names = np.unique(trace.name[python])
+    names = _distinct(trace, trace.name[python])
     texts = trace.strings.take(names).to_pylist()
     inner = inherit(
         _own(trace, python, names, [_NAMES_A_LINE.search(text) is not None for text in texts]), trace.python_parent
@@ -52,20 +52,33 @@ def code_lines(trace: TraceTable) -> CodeLines:
     stack[trace.operators.row] = trace.operators.stack
     stack = np.where(found == MISSING, inherit(stack, trace.operator), MISSING)
     # Texts are long and repeat: each distinct one is looked at once.
-    lines, line = np.unique(found, return_inverse=True)
-    stacks, recorded = np.unique(stack, return_inverse=True)
+    lines, stacks = _distinct(trace, found), _distinct(trace, stack)
     told = [_of_stack(trace, text) for text in trace.strings.take(stacks).to_pylist()]
     both = pa.concat_arrays([trace.strings.take(lines).cast(pa.large_string()), pa.array(told, pa.large_string())])
     encoded = both.dictionary_encode()
     number = pc.fill_null(encoded.indices, MISSING).to_numpy().astype(np.int32)
-    of = np.where(found != MISSING, number[line.ravel()], number[len(lines) + recorded.ravel()])
-    return CodeLines(np.append(of, np.int32(MISSING)), encoded.dictionary)
+    of = np.full((2, len(trace.strings) + 1), MISSING, np.int32)
+    of[0, lines], of[1, stacks] = number[: len(lines)], number[len(lines) :]
+    return CodeLines(
+        np.append(np.where(found != MISSING, of[0, found], of[1, stack]), np.int32(MISSING)), encoded.dictionary
+    )
 
 
-def _own(trace: TraceTable, python: npt.NDArray[np.int64], names: Int32, chosen: Sequence[bool]) -> Int32:
+def _distinct(trace: TraceTable, ids: Int32) -> npt.NDArray[np.int64]:
+    """The strings that these ids name."""
+    used = np.zeros(len(trace.strings) + 1, np.bool_)
+    used[ids] = True
+    return np.flatnonzero(used[:-1])
+
+
+def _own(
+    trace: TraceTable, python: npt.NDArray[np.int64], names: npt.NDArray[np.int64], chosen: Sequence[bool]
+) -> Int32:
     """The names of Python calls that are among the chosen ones."""
     found = np.full(len(trace), MISSING, np.int32)
-    kept = python[np.asarray(chosen, np.bool_)[np.searchsorted(names, trace.name[python])]]
+    flags = np.zeros(len(trace.strings) + 1, np.bool_)
+    flags[names] = chosen
+    kept = python[flags[trace.name[python]]]
     found[kept] = trace.name[kept]
     return found
 

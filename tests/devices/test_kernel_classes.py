@@ -14,6 +14,7 @@ from tb_plugin.devices.kernel_classes import (
     ours,
     own_rules,
     parse_rules,
+    regex_problem,
 )
 from tb_plugin.service.class_rules import class_rules
 from tb_plugin.trace.classes import RuleFile
@@ -98,6 +99,7 @@ def test_names_of_kernels_and_operators() -> None:
 
 def test_another_engine_agrees_on_ours() -> None:
     for rule in ours():
+        assert regex_problem(rule.regex) == "", rule.text
         for name in [*KERNELS, *OPERATORS]:
             assert (matching_rules([name], [rule])[0] == 0) == bool(re.search(rule.regex, name)), (rule.text, name)
 
