@@ -17,6 +17,7 @@ from tests import stores
 from tests.builders import model
 from tests.depth import DEPTH
 from tests.samples import OURS, REPO, SAMPLES, made
+from tests.service.fakes import LastingPool
 
 SHARED = REPO.parent / "shared"
 SAMPLE_FILES = [sample.name for sample in OURS if sample.model.type is TraceTable]
@@ -67,6 +68,14 @@ def sample(name: str) -> TraceTable:
     _no_recordings_in_a_hurry()
     table: TraceTable = made(name)
     return table
+
+
+@pytest.fixture(scope="session")
+def workers() -> Iterator[LastingPool]:
+    """Two worker processes for all tests that are not about the start or the end of one."""
+    pool = LastingPool(2, heavy=2)
+    yield pool
+    pool.end()
 
 
 @pytest.fixture(scope="session")

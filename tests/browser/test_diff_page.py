@@ -239,8 +239,7 @@ def test_a_link_shows_the_same(open_tab: Open) -> None:
     )
     frame = tab.frame()
     shown, state = frame.inner_text("#main"), tab.state()
-    tab.page.reload()
-    frame = tab.settle()
+    frame = tab.reload()
     assert tab.state() == state
     assert frame.inner_text("#main") == shown
 

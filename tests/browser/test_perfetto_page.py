@@ -65,7 +65,7 @@ def open_at(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         def start(address: str) -> harness.Tab:
             monkeypatch.setenv("TORCH_TRACE_PERFETTO", address)
             served = stack.enter_context(harness.tensorboard(harness.SAMPLES, tmp_path / "cache"))
-            return stack.enter_context(harness.tab(browser, served))
+            return stack.enter_context(harness.tab(browser, served, bare=True))
 
         yield start
 

@@ -28,7 +28,7 @@ def small_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def tab_of_all(browser: Browser, small_machine: str) -> Iterator[harness.Tab]:
-    with harness.tab(browser, small_machine) as tab:
+    with harness.tab(browser, small_machine, bare=True) as tab:
         yield tab
 
 

@@ -204,3 +204,14 @@ class SlowPool(Pool):
         if isinstance(question, Parse):
             return super().submit(cast("Question[Answer]", SlowParse(question)), **more)
         return super().submit(question, **more)
+
+
+class LastingPool(Pool):
+    """A pool that goes on when a workspace is closed: a start of its workers costs ten times what most tests ask of them."""
+
+    def close(self) -> None:
+        """Does nothing: the next test has it."""
+
+    def end(self) -> None:
+        """Ends the workers."""
+        super().close()
