@@ -15,13 +15,16 @@ import pytest
 from tb_plugin.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
-from tests.depth import DEPTH
+from tests.depth import DEPTH, sampled
 from tests.samples import OURS, REPO, SAMPLES, made
 from tests.service.fakes import LastingPool
 
 SHARED = REPO.parent / "shared"
 SAMPLE_FILES = [sample.name for sample in OURS if sample.model.type is TraceTable]
 """Every trace under samples/, relative to it."""
+
+UNLIKE = sampled(SAMPLE_FILES, list({name.partition("/")[0]: name for name in reversed(SAMPLE_FILES)}.values())[::-1])
+"""One trace of each run: for a recount in plain Python, ranks of a job and spans of a worker are alike."""
 
 GROUPS = {
     "emulators": (
@@ -43,7 +46,7 @@ GROUPS = {
 
 The longest stand first, so that no process waits for another at the end."""
 
-__all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "loaded", "needs_shared", "sample"]
+__all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "UNLIKE", "loaded", "needs_shared", "sample"]
 
 needs_shared = pytest.mark.skipif(
     not (SHARED / "oracle" / "device_time.json").is_file(),

@@ -74,9 +74,7 @@ def open_in_tensorboard(browser: Browser, serve: Callable[..., str], idle_tabs: 
     yield from _opens(browser, serve, idle_tabs, bare=False)
 
 
-def _opens(
-    browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab], bare: bool
-) -> Iterator[Open]:
+def _opens(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab], bare: bool) -> Iterator[Open]:
     tabs: list[harness.Tab] = []
 
     def start(

@@ -210,8 +210,16 @@ class LastingPool(Pool):
     """A pool that goes on when a workspace is closed: a start of its workers costs ten times what most tests ask of them."""
 
     def close(self) -> None:
-        """Does nothing: the next test has it."""
+        """Ends what is under way; the next test has the workers."""
+        with self._changed:
+            jobs = [*self._pending, *(seat.job for seat in self._seats if seat.job is not None)]
+        for job in jobs:
+            self.cancel(job)
 
     def end(self) -> None:
         """Ends the workers."""
         super().close()
+
+
+class LastingSlowPool(LastingPool, SlowPool):
+    """Both."""
