@@ -53,7 +53,9 @@ def opened(logs, tmp_path, slow):
     spaces = []
 
     def make(workers=None, cache=tmp_path / "cache", limit_bytes=10**9):
-        workspace = Workspace(catalog_of(logs), workers or (SlowPool(2) if spaces else slow), FileStore(cache, limit_bytes))
+        workspace = Workspace(
+            catalog_of(logs), workers or (SlowPool(2) if spaces else slow), FileStore(cache, limit_bytes)
+        )
         spaces.append(workspace)
         workspace.catalog.scan()
         return workspace
