@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tb_plugin.cli import session
 from tb_plugin.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
@@ -79,6 +80,12 @@ def workers() -> Iterator[LastingPool]:
     pool = LastingPool(2, heavy=2)
     yield pool
     pool.end()
+
+
+@pytest.fixture
+def commands_share_workers(monkeypatch: pytest.MonkeyPatch, workers: LastingPool) -> None:
+    """Commands that are run in the process of the test take the shared worker processes."""
+    monkeypatch.setattr(session, "Pool", lambda size, heavy: workers)
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tb_plugin.cli import session
-from tests.service.fakes import LastingPool
-
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: LastingPool) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands_share_workers: None) -> Path:
     """A cache folder of the test's own."""
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(session, "Pool", lambda size, heavy: workers)
     return tmp_path / "cache"

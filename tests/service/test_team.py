@@ -128,6 +128,7 @@ def test_a_part_survives_the_way_to_disk(name):
     assert Distributed().answer([again], Params()) == Distributed().answer([part], Params())
 
 
+@pytest.mark.usefixtures("commands_share_workers")
 def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--format", "json"]) == 0
@@ -146,6 +147,7 @@ def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
     assert json.loads(capsys.readouterr().out)["groups"] == []
 
 
+@pytest.mark.usefixtures("commands_share_workers")
 def test_the_text_report_ends_with_the_groups(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
