@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Request, ViewportSize
+from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Request, TimeoutError, ViewportSize
 
 from tests.browser.chromium import ADVICE, FLAGS, find
 
@@ -43,8 +43,10 @@ VIEWS = (
 PLUGIN = "torch_trace"
 PAGE = f"data/plugin/{PLUGIN}/index.html"
 PATIENCE_MS = 60_000
+DRAWN_MS = 5_000
 START_SECONDS = 60
 _ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
+_DRAWN = "() => new Promise((answer) => requestAnimationFrame(() => answer(true)))"
 _HTTP_STATUS = re.compile(r"the server responded with a status of 4\d\d")
 # Two frames without a change of mind: an answer that starts the next question does not count as the end.
 _SETTLED = """
@@ -151,6 +153,10 @@ class Tab:
     def renew(self) -> bool:
         """Forgets what a test did here, so that the next one may have the tab; False where it cannot be known."""
         if self.faults or self._context.pages != [self.page] or not self.page.url.startswith(self.address):
+            return False
+        try:  # a tab that no longer draws would take the tests after this one along
+            self.page.wait_for_function(_DRAWN, timeout=DRAWN_MS)
+        except TimeoutError:
             return False
         self.page.unroute_all(behavior="ignoreErrors")
         self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
