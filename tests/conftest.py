@@ -12,15 +12,20 @@ from typing import Any
 
 import pytest
 
+from tb_plugin.cli import session
 from tb_plugin.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
-from tests.depth import DEPTH
+from tests.depth import DEPTH, sampled
 from tests.samples import OURS, REPO, SAMPLES, made
+from tests.service.fakes import LastingPool
 
 SHARED = REPO.parent / "shared"
 SAMPLE_FILES = [sample.name for sample in OURS if sample.model.type is TraceTable]
 """Every trace under samples/, relative to it."""
+
+UNLIKE = sampled(SAMPLE_FILES, list({name.partition("/")[0]: name for name in reversed(SAMPLE_FILES)}.values())[::-1])
+"""One trace of each run: for a recount in plain Python, ranks of a job and spans of a worker are alike."""
 
 GROUPS = {
     "emulators": (
@@ -42,7 +47,7 @@ GROUPS = {
 
 The longest stand first, so that no process waits for another at the end."""
 
-__all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "loaded", "needs_shared", "sample"]
+__all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "UNLIKE", "loaded", "needs_shared", "sample"]
 
 needs_shared = pytest.mark.skipif(
     not (SHARED / "oracle" / "device_time.json").is_file(),
@@ -67,6 +72,20 @@ def sample(name: str) -> TraceTable:
     _no_recordings_in_a_hurry()
     table: TraceTable = made(name)
     return table
+
+
+@pytest.fixture(scope="session")
+def workers() -> Iterator[LastingPool]:
+    """Two worker processes for all tests that are not about the start or the end of one."""
+    pool = LastingPool(2, heavy=2)
+    yield pool
+    pool.end()
+
+
+@pytest.fixture
+def commands_share_workers(monkeypatch: pytest.MonkeyPatch, workers: LastingPool) -> None:
+    """Commands that are run in the process of the test take the shared worker processes."""
+    monkeypatch.setattr(session, "Pool", lambda size, heavy: workers)
 
 
 @pytest.fixture(scope="session")

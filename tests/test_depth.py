@@ -21,7 +21,7 @@ def asking() -> Iterator[tuple[str, str]]:
                     name.id for item in node.decorator_list for name in ast.walk(item) if isinstance(name, ast.Name)
                 }
                 inside |= {id(name) for item in node.decorator_list for name in ast.walk(item)}
-                if words & {"examples", "sampled", "DEEP"}:
+                if words & {"examples", "sampled", "DEEP", "UNLIKE"}:
                     yield path.name, f"`{node.name}`"
         for node in ast.walk(tree):
             calls = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sampled"

@@ -23,9 +23,9 @@ from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.window import choose, parse_window
 from tests.builders import Bytes, TraceBuilder, kernel, memcpy, memset, part, trace
-from tests.conftest import SAMPLE_FILES, SAMPLES, sample
+from tests.conftest import SAMPLE_FILES, SAMPLES, UNLIKE, sample
 
-WITH_DEVICES = [name for name in SAMPLE_FILES if name.startswith("synthetic")]
+WITH_DEVICES = [name for name in UNLIKE if name.startswith("synthetic")]
 
 
 def counters(table: TraceTable, start: Any = "", end: Any = "", width: Any = "") -> Counters:

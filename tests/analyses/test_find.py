@@ -18,7 +18,7 @@ from tb_plugin.payloads import Series, View
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable, Whole
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, rows, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
 
@@ -221,7 +221,7 @@ def assert_recounted(table: TraceTable, data: pd.DataFrame, search: str, place: 
     assert marks.lines[0].values == counted.tolist() and len(marks.lines[0].values) == 1200
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+@pytest.mark.parametrize("name", UNLIKE, ids=lambda n: n.split(".")[0])
 def test_a_sample_recounted(name: str) -> None:
     table = sample(name)
     data = recount(table)

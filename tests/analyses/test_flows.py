@@ -17,7 +17,7 @@ from tb_plugin.payloads import Flows
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, name_of, named, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
 DEVICE = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
@@ -226,7 +226,7 @@ def assert_window_recounted(table: TraceTable, every: pd.DataFrame, start: int, 
         assert found.names[found.name[i]] == name_of(table, event) and found.row[i] == table.depth[event]
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+@pytest.mark.parametrize("name", UNLIKE, ids=lambda n: n.split(".")[0])
 def test_a_sample_recounted(name: str) -> None:
     table = sample(name)
     every = all_arrows(table)
@@ -244,7 +244,7 @@ def test_a_sample_recounted(name: str) -> None:
             assert shown == expected and found.total == len(expected) and not found.hidden
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+@pytest.mark.parametrize("name", UNLIKE, ids=lambda n: n.split(".")[0])
 def test_lanes_are_those_of_the_drawing(name: str) -> None:
     table = sample(name)
     pyramid = build(table)

@@ -19,7 +19,7 @@ from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, memset, name_of, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import examples
 
 HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
@@ -278,7 +278,7 @@ def assert_recounted(table: TraceTable, start: int, end: int, shortest: int) -> 
         assert gap["host_operator"] in {name_of(table, int(table.operator[i])) for i in longest} or not longest
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+@pytest.mark.parametrize("name", UNLIKE, ids=lambda n: n.split(".")[0])
 def test_a_sample_recounted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = sample(name)
     assert_recounted(table, 0, table.coverage.end_ns + 1, 10_000)

@@ -14,7 +14,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
 TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
@@ -136,7 +136,7 @@ def assert_recounted(table: TraceTable, start: int, end: int) -> None:
         assert row["inside_ratio"] == row["inside_ns"] / (end - start)
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+@pytest.mark.parametrize("name", UNLIKE, ids=lambda n: n.split(".")[0])
 def test_a_sample_recounted(name: str) -> None:
     table = sample(name)
     last = table.coverage.end_ns

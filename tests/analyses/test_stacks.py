@@ -19,7 +19,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, analysis, kernel, part, rows, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 
 OPERATOR, RUNTIME, PYTHON, MODULE = EventKind.OPERATOR, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE
 ANNOTATION = EventKind.ANNOTATION
@@ -308,7 +308,7 @@ def recounted(table: TraceTable, of: str) -> tuple[dict[str, int], dict[str, int
     return host, device
 
 
-RECOUNTED = [name for name in SAMPLE_FILES if name.startswith(("transformer_cpu", "synthetic_gpu", "resnet_cpu"))]
+RECOUNTED = [name for name in UNLIKE if name.startswith(("transformer_cpu", "synthetic_gpu", "resnet_cpu"))]
 
 
 @pytest.mark.parametrize("name", RECOUNTED)

@@ -22,7 +22,7 @@ from tb_plugin.models import levels as pyramids
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import examples
 
 
@@ -248,7 +248,7 @@ def test_tiles_that_are_not_there() -> None:
     assert parse_tiles("0.1,2.3") == (Tile(0, 1), Tile(2, 3))
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+@pytest.mark.parametrize("name", UNLIKE, ids=lambda n: n.split(".")[0])
 def test_nothing_of_a_sample_is_hidden(name: str) -> None:
     table = sample(name)
     top = len(build(table).levels) - 1

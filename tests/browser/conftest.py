@@ -13,9 +13,11 @@ playwright_api = pytest.importorskip("playwright.sync_api", reason="make test in
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
 from tests.browser import harness  # noqa: E402
+from tests.browser.served import served  # noqa: E402
+from tests.service.fakes import LastingPool  # noqa: E402
 
 Open = Callable[..., harness.Tab]
-IDLE_TABS = 3
+IDLE_TABS = 5
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,8 +36,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
-    """Starts a TensorBoard on a log directory, once per directory and options."""
+def serve(tmp_path_factory: pytest.TempPathFactory, workers: LastingPool) -> Iterator[Callable[..., str]]:
+    """Starts a TensorBoard on samples or recordings, and less on what a test has made; once per directory and options."""
     cache = tmp_path_factory.mktemp("cache")
     running: dict[tuple[str, ...], str] = {}
     with ExitStack() as stack:
@@ -43,7 +45,9 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., st
         def start(logdir: Path, *options: str) -> str:
             key = (str(logdir), *options)
             if key not in running:
-                running[key] = stack.enter_context(harness.tensorboard(logdir, cache, *options))
+                made = not options and logdir not in (harness.SAMPLES, harness.V100)
+                server = served(logdir, cache, workers) if made else harness.tensorboard(logdir, cache, *options)
+                running[key] = stack.enter_context(server)
             return running[key]
 
         yield start
@@ -60,13 +64,23 @@ def idle_tabs() -> Iterator[list[harness.Tab]]:
 
 @pytest.fixture
 def open_tab(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab]) -> Iterator[Open]:
-    """Opens tabs; when the test is over, none of them may have had a fault."""
+    """Opens tabs with a small page in the place of TensorBoard's; when the test is over, none may have had a fault."""
+    yield from _opens(browser, serve, idle_tabs, bare=True)
+
+
+@pytest.fixture
+def open_in_tensorboard(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab]) -> Iterator[Open]:
+    """Opens tabs with TensorBoard's own page around the plugin, which takes five seconds of CPU to load."""
+    yield from _opens(browser, serve, idle_tabs, bare=False)
+
+
+def _opens(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab], bare: bool) -> Iterator[Open]:
     tabs: list[harness.Tab] = []
 
     def start(
         logdir: Path = harness.SAMPLES, *options: str, size: tuple[int, int] = (1440, 900), refusals: bool = False
     ) -> harness.Tab:
-        tab = _take(idle_tabs, browser, serve(logdir, *options), size, bare=harness.ROOT.parent not in logdir.parents)
+        tab = _take(idle_tabs, browser, serve(logdir, *options), size, bare)
         if not refusals:
             tab.refusals = tab.faults
         tabs.append(tab)
@@ -80,18 +94,15 @@ def open_tab(browser: Browser, serve: Callable[..., str], idle_tabs: list[harnes
         else:
             tab.close()
     while len(idle_tabs) > IDLE_TABS:
-        idle_tabs.pop(0).close()
+        # A tab without TensorBoard's page is soon made again.
+        idle_tabs.pop(next((place for place, tab in enumerate(idle_tabs) if tab.bare), 0)).close()
     assert not faults, "\n".join(faults)
 
 
 def _take(idle: list[harness.Tab], browser: Browser, address: str, size: tuple[int, int], bare: bool) -> harness.Tab:
-    """A tab for an address: one that waits, else a new one.
-
-    ``bare``: a directory that a test has made. TensorBoard's own page would take longer than the test, and stands around
-    the plugin where samples and recordings are shown.
-    """
+    """A tab for an address: one that waits, else a new one."""
     for tab in idle:
-        if tab.address == address:
+        if tab.address == address and tab.bare == bare:
             idle.remove(tab)
             tab.page.set_viewport_size({"width": size[0], "height": size[1]})
             return tab

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Request, ViewportSize
+from playwright.sync_api import Browser, BrowserContext, Frame, Page, Playwright, Request, TimeoutError, ViewportSize
 
 from tests.browser.chromium import ADVICE, FLAGS, find
 
@@ -43,8 +43,10 @@ VIEWS = (
 PLUGIN = "torch_trace"
 PAGE = f"data/plugin/{PLUGIN}/index.html"
 PATIENCE_MS = 60_000
+DRAWN_MS = 5_000
 START_SECONDS = 60
 _ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
+_DRAWN = "() => new Promise((answer) => requestAnimationFrame(() => answer(true)))"
 _HTTP_STATUS = re.compile(r"the server responded with a status of 4\d\d")
 # Two frames without a change of mind: an answer that starts the next question does not count as the end.
 _SETTLED = """
@@ -59,7 +61,7 @@ _SETTLED = """
   look()
 })
 """
-_HOST = f"""<!doctype html><title>host</title><link rel="icon" href="data:,"><style>
+HOST = f"""<!doctype html><title>host</title><link rel="icon" href="data:,"><style>
 body {{ margin: 0; padding-top: 64px; box-sizing: border-box; height: 100vh }}
 iframe {{ border: 0; width: 100%; height: 100% }}
 </style><iframe src="{PAGE}"></iframe>"""
@@ -134,7 +136,7 @@ class Tab:
 
     def __init__(self, context: BrowserContext, address: str, bare: bool = False) -> None:
         self.address = address
-        self._bare = bare
+        self.bare = bare
         self.faults: list[str] = []
         self.refusals: list[str] = []
         """Answers of 4xx: a fault unless a test provokes them."""
@@ -151,6 +153,10 @@ class Tab:
     def renew(self) -> bool:
         """Forgets what a test did here, so that the next one may have the tab; False where it cannot be known."""
         if self.faults or self._context.pages != [self.page] or not self.page.url.startswith(self.address):
+            return False
+        try:  # a tab that no longer draws would take the tests after this one along
+            self.page.wait_for_function(_DRAWN, timeout=DRAWN_MS)
+        except TimeoutError:
             return False
         self.page.unroute_all(behavior="ignoreErrors")
         self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
@@ -180,16 +186,28 @@ class Tab:
         inner = self._inner()
         if inner is None:
             self.page.goto("about:blank")
-            if self._bare:
-                self.page.route(self._is_host, lambda route: route.fulfill(content_type="text/html", body=_HOST))
-            self.page.goto(self.address + fragment(**state))
-            if self._bare:
-                self.page.unroute(self._is_host)
+            with self._host():
+                self.page.goto(self.address + fragment(**state))
         else:
             inner.goto("about:blank")
             self.page.evaluate("(hash) => history.pushState(null, '', hash)", fragment(**state))
             inner.goto(self.address + PAGE)
         return self.frame()
+
+    def reload(self) -> Frame:
+        """Loads everything anew, as a person does, and waits until the picture is complete."""
+        with self._host():
+            self.page.reload()
+        return self.settle()
+
+    @contextmanager
+    def _host(self) -> Iterator[None]:
+        """The page around the plugin is the small one, where the tab is bare. Only meanwhile: see ``__init__``."""
+        if self.bare:
+            self.page.route(self._is_host, lambda route: route.fulfill(content_type="text/html", body=HOST))
+        yield
+        if self.bare:
+            self.page.unroute(self._is_host)
 
     def _is_host(self, url: str) -> bool:
         return url.partition("#")[0] == self.address
@@ -274,9 +292,9 @@ def fragment(**state: str) -> str:
 
 
 @contextmanager
-def tab(browser: Browser, address: str, size: Sequence[int] = (1440, 900)) -> Iterator[Tab]:
-    """A tab in a browser profile of its own."""
-    one = new_tab(browser, address, size)
+def tab(browser: Browser, address: str, size: Sequence[int] = (1440, 900), bare: bool = False) -> Iterator[Tab]:
+    """A tab in a browser profile of its own, ``bare`` of TensorBoard's page if so asked."""
+    one = new_tab(browser, address, size, bare)
     try:
         yield one
     finally:

@@ -14,7 +14,9 @@ from tests import stores
 from tests.browser import harness
 from tests.browser.expect import assert_healthy, assert_shows
 from tests.browser.harness import SAMPLES, Tab
+from tests.browser.served import served
 from tests.depth import DEPTH
+from tests.service.fakes import LastingPool
 
 RUN = "synthetic_gpu"
 OTHER = "resnet_cpu"
@@ -30,7 +32,7 @@ def opened(browser: Browser, logdir: Path | str, cache: Path, flag: str = "--log
     """A tab of a TensorBoard of its own; it may have had no fault at the end."""
     with ExitStack() as stack:
         address = stack.enter_context(harness.tensorboard(logdir, cache, flag=flag))
-        tab = stack.enter_context(harness.tab(browser, address))
+        tab = stack.enter_context(harness.tab(browser, address, bare=True))
         yield tab
         assert tab.faults == []
 
@@ -59,9 +61,12 @@ def shown(tab: Tab) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def local(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def local(browser: Browser, workers: LastingPool, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The views on the local copy."""
-    with opened(browser, SAMPLES, tmp_path_factory.mktemp("local")) as tab:
+    with (
+        served(SAMPLES, tmp_path_factory.mktemp("local"), workers) as address,
+        harness.tab(browser, address, bare=True) as tab,
+    ):
         return shown(tab)
 
 

@@ -239,8 +239,7 @@ def test_a_link_shows_the_same(open_tab: Open) -> None:
     )
     frame = tab.frame()
     shown, state = frame.inner_text("#main"), tab.state()
-    tab.page.reload()
-    frame = tab.settle()
+    frame = tab.reload()
     assert tab.state() == state
     assert frame.inner_text("#main") == shown
 
@@ -265,6 +264,7 @@ def test_a_profile_like_no_other_is_compared_with_what_the_person_chooses(open_t
     tab = open_tab()
     frame = tab.open(view="diff", run="transformer_cpu")
     assert "Compare with which profile?" in frame.inner_text("#main")
+    assert not tab.axe()
     frame = _choose(tab, "Run", "resnet_cpu")
     assert_healthy(frame)
     assert _headline(frame) and tab.state()["base_run"] == "resnet_cpu"

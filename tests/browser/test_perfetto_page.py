@@ -19,6 +19,8 @@ from playwright.sync_api import Browser, Page, Route
 from tests.browser import harness
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
+from tests.browser.served import served
+from tests.service.fakes import LastingPool
 
 RUN = "synthetic_gpu"
 # What Perfetto does: says PONG to whoever opened it once it listens, then takes one trace.
@@ -58,14 +60,14 @@ def perfetto() -> Iterator[str]:
 
 
 @pytest.fixture
-def open_at(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A tab of a TensorBoard that was started with this address."""
+def open_at(browser: Browser, workers: LastingPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A tab of a server that was started with this address."""
     with ExitStack() as stack:
 
         def start(address: str) -> harness.Tab:
             monkeypatch.setenv("TORCH_TRACE_PERFETTO", address)
-            served = stack.enter_context(harness.tensorboard(harness.SAMPLES, tmp_path / "cache"))
-            return stack.enter_context(harness.tab(browser, served))
+            ours = stack.enter_context(served(harness.SAMPLES, tmp_path / "cache", workers))
+            return stack.enter_context(harness.tab(browser, ours, bare=True))
 
         yield start
 

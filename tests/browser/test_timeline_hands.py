@@ -221,8 +221,7 @@ def test_bookmarks_live_in_the_link(open_tab: Open) -> None:
     frame = tab.settle()
     with_flag = picture.digest()
     assert with_flag != plain
-    tab.page.reload()
-    frame = tab.settle()
+    frame = tab.reload()
     assert picture.digest() == with_flag
     # Its flag on the axis opens the note; the list leads there from elsewhere.
     tab.page.mouse.click(*picture.on_page(Point(picture.x(int(time)) + 2, 48)))

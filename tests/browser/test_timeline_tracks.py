@@ -53,8 +53,7 @@ def test_tracks_are_arranged_from_the_menu(open_tab: Open) -> None:
     assert not tab.axe()
     state, arranged = tab.state(), picture.digest()
     assert arranged != first
-    tab.page.reload()
-    frame = tab.settle()
+    frame = tab.reload()
     assert tab.state() == state and picture.digest() == arranged
     assert frame.get_by_role("button", name=f"Tracks (2 of {len(ids)})").count() == 1
     frame.get_by_role("button", name="Tracks").click()

@@ -114,8 +114,7 @@ def test_a_link_opens_the_same_picture(open_tab: Open) -> None:
         seen.add(digest)
     tab.open(run=RUN, **place, **extras)
     state, digest = tab.state(), picture.digest()
-    tab.page.reload()
-    frame = tab.settle()
+    frame = tab.reload()
     assert_healthy(frame)
     assert tab.state() == state and {**state, **extras, **place}.keys() == state.keys()
     assert picture.digest() == digest

@@ -23,7 +23,7 @@ def address(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser, address: str):
-    with harness.tab(browser, address) as tab:
+    with harness.tab(browser, address, bare=True) as tab:
         tab.refusals = tab.faults
         yield tab
     assert tab.faults == []

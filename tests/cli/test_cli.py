@@ -18,11 +18,6 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 TABLES = {"steps", "operators", "operators_by_shape", "kernels", "kernels_by_launch", "modules"}
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def logs(tmp_path):
     logs = tmp_path / "logs"

@@ -18,11 +18,6 @@ from tests.conftest import SAMPLES
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
-
-
 def steps(loading: int, dur: int) -> TraceBuilder:
     builder = trace().device(0)
     for number in range(2):

@@ -10,11 +10,6 @@ from tb_plugin import cli
 from tests.builders import kernel, trace
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def logs(tmp_path):
     builder = trace().python("main π", 0, 100).step(1, 1, 50).step(2, 52, 40)

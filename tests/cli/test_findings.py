@@ -18,11 +18,6 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 KEYS = {"rule", "severity", "text", "todo", "figures", "measure", "threshold", "evidence"}
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
-
-
 def event(name, ts, dur, cat="cpu_op"):
     return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur}
 

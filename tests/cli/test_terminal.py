@@ -24,8 +24,7 @@ def hostile_event(**more):
 
 
 @pytest.fixture
-def logs(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+def logs(tmp_path):
     logs = tmp_path / "logs"
     (logs / f"run{HOSTILE}").mkdir(parents=True)
     steps = [hostile_event(name=f"ProfilerStep#{i}", cat="user_annotation", ts=i * 100, dur=100) for i in (5, 6)]

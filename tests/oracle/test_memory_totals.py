@@ -15,7 +15,7 @@ import pytest
 
 from tb_plugin.analyses.memory.records import devices_of
 from tests.builders import model, part
-from tests.conftest import SAMPLE_FILES, SAMPLES, SHARED
+from tests.conftest import SAMPLES, SHARED, UNLIKE
 
 MOMENTS = 100
 REAL = (
@@ -26,7 +26,7 @@ REAL = (
     "tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",
 )  # fmt: skip
 """The traces of ../shared/data whose memory events carry Addr and Total Allocated."""
-PATHS = [SAMPLES / name for name in SAMPLE_FILES] + [SHARED / "data" / name for name in REAL]
+PATHS = [SAMPLES / name for name in UNLIKE] + [SHARED / "data" / name for name in REAL]
 TYPES = {0: "cpu", 1: "cuda", 6: "hip"}
 
 

@@ -94,7 +94,7 @@ def test_the_survey_finds_what_the_full_read_finds(name):
 
 
 @needs_time
-@pytest.mark.parametrize("chunk_bytes", [300, 10_000])
+@pytest.mark.parametrize("chunk_bytes", [700, 10_000])
 def test_the_survey_does_not_depend_on_the_chunk_but_for_its_estimate(chunk_bytes):
     one, other = known(STEPPED), survey_of(content(STEPPED), chunk_bytes)
     assert one.lag_ns > 0

@@ -204,3 +204,22 @@ class SlowPool(Pool):
         if isinstance(question, Parse):
             return super().submit(cast("Question[Answer]", SlowParse(question)), **more)
         return super().submit(question, **more)
+
+
+class LastingPool(Pool):
+    """A pool that goes on when a workspace is closed: a start of its workers costs ten times what most tests ask of them."""
+
+    def close(self) -> None:
+        """Ends what is under way; the next test has the workers."""
+        with self._changed:
+            jobs = [*self._pending, *(seat.job for seat in self._seats if seat.job is not None)]
+        for job in jobs:
+            self.cancel(job)
+
+    def end(self) -> None:
+        """Ends the workers."""
+        super().close()
+
+
+class LastingSlowPool(LastingPool, SlowPool):
+    """Both."""

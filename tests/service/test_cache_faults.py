@@ -27,7 +27,7 @@ from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore, refused
 from tb_plugin.trace import arrow
 from tests.depth import sampled
-from tests.service.fakes import SlowPool, catalog_of, trace_text, until, write_trace
+from tests.service.fakes import LastingSlowPool, SlowPool, catalog_of, trace_text, until, write_trace
 
 W0, W1 = Place(worker="w0"), Place(worker="w1")
 
@@ -39,13 +39,23 @@ def logs(tmp_path):
     return tmp_path / "logs"
 
 
+@pytest.fixture(scope="module")
+def slow():
+    """Workers of which every parse is slow and counted."""
+    pool = LastingSlowPool(2)
+    yield pool
+    pool.end()
+
+
 @pytest.fixture
-def opened(logs, tmp_path):
-    """Opens a workspace over the log directory as a TensorBoard of its own."""
+def opened(logs, tmp_path, slow):
+    """Opens a workspace over the log directory as a TensorBoard of its own: all but the first with new processes."""
     spaces = []
 
     def make(workers=None, cache=tmp_path / "cache", limit_bytes=10**9):
-        workspace = Workspace(catalog_of(logs), workers or SlowPool(2), FileStore(cache, limit_bytes))
+        workspace = Workspace(
+            catalog_of(logs), workers or (SlowPool(2) if spaces else slow), FileStore(cache, limit_bytes)
+        )
         spaces.append(workspace)
         workspace.catalog.scan()
         return workspace

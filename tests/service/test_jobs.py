@@ -225,6 +225,7 @@ def test_a_clock_without_a_base_is_compared_with_its_like():
     assert (job.start_ns, job.clock) == (7250, "unstated")
 
 
+@pytest.mark.usefixtures("commands_share_workers")
 def test_distributed_and_doctor_speak_of_the_joined_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     for file in (SAMPLES / "ddp_gloo").glob("rank*"):

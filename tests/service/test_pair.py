@@ -11,7 +11,7 @@ from werkzeug.test import Client
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest, NotFound, UnreadableTrace
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
@@ -90,8 +90,8 @@ def test_a_side_that_cannot_be_read_is_the_error(logs, workspace):
         workspace.group(A, "diff", against("b/1"))
 
 
-def test_waiting_over_http_then_the_page_a_table_and_csv(logs, tmp_path):
-    workspace = Workspace(catalog_of(logs), Pool(2), FileStore(tmp_path / "cache"))
+def test_waiting_over_http_then_the_page_a_table_and_csv(logs, tmp_path, workers):
+    workspace = Workspace(catalog_of(logs), workers, FileStore(tmp_path / "cache"))
     try:
         client = Client(Routes(lambda: workspace))
         query = "run=b&worker=w&span=1&base_run=a"

@@ -14,14 +14,21 @@ import pytest
 from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
 from tb_plugin.service.job import Job
 from tb_plugin.service.pool import InlineWorkers, Pool, WorkerBug, default_size
-from tests.service.fakes import Arrays, Chatty, DieTimes, Echo, Noisy, Pid, Refuse, Slow, Stumble, until
+from tests.service.fakes import Arrays, Chatty, DieTimes, Echo, LastingPool, Noisy, Pid, Refuse, Slow, Stumble, until
+
+
+@pytest.fixture(scope="module")
+def lasting():
+    pool = LastingPool(2)
+    yield pool
+    pool.end()
 
 
 @pytest.fixture
-def pool():
-    pool = Pool(2)
-    yield pool
-    pool.close()
+def pool(lasting):
+    """A pool that may be left with anything under way."""
+    yield lasting
+    lasting.close()
 
 
 def test_result_comes_back(pool):

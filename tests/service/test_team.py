@@ -16,7 +16,7 @@ from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.errors import BadRequest, NotFound, UnreadableTrace
 from tb_plugin.service import parts
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
@@ -32,8 +32,8 @@ def logs(tmp_path):
 
 
 @pytest.fixture
-def client(logs, tmp_path):
-    workspace = Workspace(catalog_of(logs), Pool(2), FileStore(tmp_path / "cache"))
+def client(logs, tmp_path, workers):
+    workspace = Workspace(catalog_of(logs), workers, FileStore(tmp_path / "cache"))
     yield Client(Routes(lambda: workspace))
     workspace.close()
 
@@ -128,6 +128,7 @@ def test_a_part_survives_the_way_to_disk(name):
     assert Distributed().answer([again], Params()) == Distributed().answer([part], Params())
 
 
+@pytest.mark.usefixtures("commands_share_workers")
 def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--format", "json"]) == 0
@@ -146,6 +147,7 @@ def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
     assert json.loads(capsys.readouterr().out)["groups"] == []
 
 
+@pytest.mark.usefixtures("commands_share_workers")
 def test_the_text_report_ends_with_the_groups(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0

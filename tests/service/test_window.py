@@ -63,6 +63,15 @@ def whole(logs: Path, tmp_path: Path) -> Workspace:
     return opened(logs, tmp_path, 10**12)
 
 
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Workspace]:
+    """The trace in part and whole, for tests that only ask: loaded once."""
+    folder = tmp_path_factory.mktemp("both")
+    logs = folder / "logs"
+    shutil.copytree(SAMPLES / "synthetic_gpu", logs / "run")
+    return opened(logs, folder, half(logs)), opened(logs, folder, 10**12)
+
+
 def ask(workspace: Workspace, view: str, steps: str = "", window: str = "", **more: str) -> dict:
     params = Params(limit=1000, extra=tuple(more.items()))
     answer = workspace.view(Place(window=window), view, params, steps)
@@ -127,7 +136,8 @@ def numbers(view: dict) -> dict:
 
 @pytest.mark.parametrize("view", ["operators", "kernels", "modules", "stacks"])
 @pytest.mark.parametrize("window", ["", "3-4", "5"])
-def test_numbers_of_the_steps_inside_are_those_of_the_whole_trace(part, whole, view, window):
+def test_numbers_of_the_steps_inside_are_those_of_the_whole_trace(both, view, window):
+    part, whole = both
     part.load(Place(window=window))
     whole.load(Place())
     labels = [step.label for step in part.profile(Place(window=window)).steps]
@@ -140,7 +150,8 @@ def test_numbers_of_the_steps_inside_are_those_of_the_whole_trace(part, whole, v
 
 
 @pytest.mark.parametrize("step, window", [("1", "1"), ("2", "1-2"), ("4", "3-5"), ("5", "4-5")])
-def test_a_step_of_the_overview_is_that_of_the_whole_trace(part, whole, step, window):
+def test_a_step_of_the_overview_is_that_of_the_whole_trace(both, step, window):
+    part, whole = both
     part.load(Place(window=window))
     whole.load(Place())
     one, other = ask(part, "overview", step, window)["payloads"], ask(whole, "overview", step)["payloads"]

@@ -17,21 +17,29 @@ from tb_plugin.errors import BadRequest, Cancelled, NotFound, StorageError, Unre
 from tb_plugin.payloads import Profile
 from tb_plugin.service import loader, profiles
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 from tests.builders import kernel, trace
-from tests.service.fakes import SlowPool, catalog_of, trace_text, until, write_trace
+from tests.service.fakes import LastingSlowPool, catalog_of, trace_text, until, write_trace
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """Workers of which every parse is slow and counted."""
+    pool = LastingSlowPool(2)
+    yield pool
+    pool.end()
 
 
 @pytest.fixture
-def opened(tmp_path):
+def opened(tmp_path, slow):
     """Opens a workspace over a folder; all are closed at the end."""
     spaces = []
 
     def make(url, workers=None, cache="cache", scan=True):
-        workspace = Workspace(catalog_of(url), workers or SlowPool(2), FileStore(tmp_path / cache))
+        workspace = Workspace(catalog_of(url), workers or slow, FileStore(tmp_path / cache))
         spaces.append(workspace)
         if scan:
             workspace.catalog.scan()
@@ -343,11 +351,11 @@ def test_evicted_columns_are_parsed_again(tmp_path, opened):
     assert parses(tmp_path / "logs") == 2
 
 
-def test_memory_files_are_copied_first(tmp_path, opened):
+def test_memory_files_are_copied_first(tmp_path, opened, workers):
     fs = fsspec.filesystem("memory")
     fs.pipe("/work/w.1.pt.trace.json.gz", gzip.compress(trace_text().encode()))
     try:
-        workspace = opened("memory://work", Pool(2))
+        workspace = opened("memory://work", workers)
         assert workspace.load(Place()).summary.read.events_seen == 4
         assert b"".join(workspace.original(Place()).chunks) == fs.cat("/work/w.1.pt.trace.json.gz")
     finally:

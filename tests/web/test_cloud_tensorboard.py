@@ -16,6 +16,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from tb_plugin.storage.files import _filesystem
 from tests import stores
 from tests.browser.harness import tensorboard
+from tests.browser.served import served
 from tests.conftest import SAMPLES
 
 RUN = "resnet_cpu"
@@ -58,8 +59,8 @@ def overview(base):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    with tensorboard(SAMPLES / RUN, tmp_path_factory.mktemp("local")) as base:
+def expected(tmp_path_factory, workers):
+    with served(SAMPLES / RUN, tmp_path_factory.mktemp("local"), workers) as base:
         return overview(base)
 
 
