@@ -34,6 +34,8 @@ class SpanInfo(Struct, frozen=True):
     fraction: float
     """How much of the file is read, while loading; copying is the first half of a remote one. 1 while the model is built."""
     problem: Problem | None = None
+    key_figures: list[Figure] = []
+    """The first figure of each unit in its headline, once it is ready."""
 
 
 class WorkerInfo(Struct, frozen=True):

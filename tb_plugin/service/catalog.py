@@ -296,4 +296,5 @@ def _span_info(entry: Entry) -> SpanInfo:
         state=entry.state,
         fraction=entry.fraction,
         problem=problem,
+        key_figures=entry.summary.key_figures if entry.summary else [],
     )

@@ -11,11 +11,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_plugin import registry
-from tb_plugin.analyses.base import Analysis, Missing, Params
+from tb_plugin.analyses.base import Analysis, Missing, Params, Part
 from tb_plugin.analyses.overview.configuration import head_settings
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.models.base import Model, Outline
-from tb_plugin.payloads import IssueInfo, Notices, ReadInfo, ViewInfo
+from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers.base import Reader, ReadOptions, ReadState, windowed
 from tb_plugin.service.budget import refused_whole, room_bytes
@@ -153,15 +153,27 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
     model, made = registry.model_named(file.model), models.made(file)
     outline = model.outline(made)
     infos = [_view_info(analysis, analysis.missing(made), outline) for analysis in views]
+    first = models.part(file, registry.analysis_named(model.default_view), Params())  # the page shows it next anyway
     return Summary(
         list(outline.steps),
         [info for info in infos if info is not None],
         read_info(outline.report),
-        _count_data_notices(models, file, model.default_view),
+        _count_data_notices(first),
         seal,
         outline.window,
         list(outline.whole_steps),
+        _key_figures(first),
     )
+
+
+def _key_figures(first: Part) -> list[Figure]:
+    """The first figure of each unit in the headline of the view that opens first."""
+    found: dict[str, Figure] = {}
+    for payload in first.payloads.values():
+        for figure in payload.figures if isinstance(payload, Figures) and payload.style == "headline" else ():
+            if figure.value is not None:
+                found.setdefault(figure.metric.unit, figure)
+    return list(found.values())
 
 
 def read_info(report: ReadReport) -> ReadInfo:
@@ -191,7 +203,6 @@ def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outlin
     return replace(view, available=False, why=missing.why, enable=missing.enable)
 
 
-def _count_data_notices(models: OpenModels, file: ModelFile, view_id: str) -> int:
-    """Notices about the data themselves in the view that the page shows next anyway."""
-    part = models.part(file, registry.analysis_named(view_id), Params())
-    return sum(len(p.notices) for p in part.payloads.values() if isinstance(p, Notices) and p.about == "data")
+def _count_data_notices(first: Part) -> int:
+    """Notices about the data themselves in the view that opens first."""
+    return sum(len(p.notices) for p in first.payloads.values() if isinstance(p, Notices) and p.about == "data")

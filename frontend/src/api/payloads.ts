@@ -53,10 +53,29 @@ export interface SpanInfo {
   files: string[]
   fraction: number
   id: string
+  key_figures: Figure[]
   problem: Problem | null
   size_bytes: number
   state: 'failed' | 'found' | 'loading' | 'ready'
   time_unix_ms: number | null
+}
+/**
+ * A figure is one number with its definition.
+ */
+export interface Figure {
+  metric: Metric
+  note: string
+  value: number | string | boolean | null
+}
+/**
+ * A metric says what a number is, in which unit, and over which window: what a person sees on hover.
+ */
+export interface Metric {
+  definition: string
+  key: string
+  title: string
+  unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
+  window: string
 }
 /**
  * A skipped file looked like a candidate and was not taken; ``reason`` says why.
@@ -101,24 +120,6 @@ export interface Loading {
   fraction: number | null
   seconds: number
   stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'surveying' | 'waiting' | 'writing'
-}
-/**
- * A figure is one number with its definition.
- */
-export interface Figure {
-  metric: Metric
-  note: string
-  value: number | string | boolean | null
-}
-/**
- * A metric says what a number is, in which unit, and over which window: what a person sees on hover.
- */
-export interface Metric {
-  definition: string
-  key: string
-  title: string
-  unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
-  window: string
 }
 /**
  * A ReadInfo says how the file was read; counts are of ``records``.

@@ -12,9 +12,14 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
   // Ready with a problem: its file was deleted after it was read.
   if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file is gone', tone: 'bad' }
-  if (spans.every((span) => span.state === 'ready')) return { note: 'ready' }
+  // Its figures say as well that it is ready.
+  if (spans.every((span) => span.state === 'ready' && span.key_figures.length === 0)) return { note: 'ready' }
   return {}
 }
+
+/** What is known of a profile that was read. */
+const figuresOf = (span: SpanInfo | undefined) =>
+  (span?.key_figures ?? []).map(({ metric, value }) => `${metric.title} ${format(value, metric.unit)}`)
 
 /** Spans with their time of day, and their day when they are of several. */
 function spanLabels(spans: readonly SpanInfo[]): string[] {
@@ -28,16 +33,18 @@ function spanLabels(spans: readonly SpanInfo[]): string[] {
 
 function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
   const state = stateNote([span])
-  return { note: [format(span.size_bytes, 'bytes'), state.note].filter(Boolean).join(' · '), tone: state.tone }
+  const parts = [format(span.size_bytes, 'bytes'), ...figuresOf(span), state.note]
+  return { note: parts.filter(Boolean).join(' · '), tone: state.tone }
 }
 
-/** When it was recorded, how large it is, and its state. */
+/** When it was recorded, how large it is, the figures of its first profile that was read, and its state. */
 function runNote(run: RunInfo): Pick<Choice, 'note' | 'tone'> {
   const spans = run.workers.flatMap((one) => one.spans)
   const state = stateNote(spans)
   const time = newest(run)
   const bytes = spans.reduce((sum, span) => sum + span.size_bytes, 0)
-  const parts = [time ? formatTime(time).slice(0, 16) : '', format(bytes, 'bytes'), state.note]
+  const figures = figuresOf(spans.find((span) => span.key_figures.length > 0))
+  const parts = [time ? formatTime(time).slice(0, 16) : '', format(bytes, 'bytes'), ...figures, state.note]
   return { note: parts.filter(Boolean).join(' · '), tone: state.tone }
 }
 
