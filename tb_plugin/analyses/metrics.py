@@ -15,6 +15,8 @@ CHOSEN_WINDOW = "the chosen window or steps, else the whole trace"
 STEPS = "all recorded steps, from the first one's start to the last one's end"
 NO_STEPS = "the whole trace, which has no steps"
 """What STEPS comes to where none are recorded."""
+CHOSEN_STEPS = "the chosen steps"
+"""What STEPS comes to where some are chosen."""
 STEP = "one step"
 
 

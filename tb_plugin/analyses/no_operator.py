@@ -62,8 +62,8 @@ class Reason(IntEnum):
 _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
     {
         Reason.OUTSIDE: (
-            "operator outside of the steps",
-            "Its operator began outside of the chosen steps, though it was launched inside.",
+            "operator outside of the choice",
+            "Its operator began outside of the chosen steps or phase, though it was launched inside.",
         ),
         Reason.GRAPH: (
             "graph replay",

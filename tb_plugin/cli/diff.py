@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.diff.joined import TABLES as JOINED
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
@@ -28,7 +29,7 @@ from tb_plugin.storage.cache import open_store
 
 SCHEMA_VERSION = 3
 VIEW = "diff"
-TABLES = ("operators", "operators_by_shape", "kernels", "modules", "settings")
+TABLES = (*(table.name for table in JOINED), "settings")
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
 """Times of the call tree, and the measures that show them."""
 _TEXT_LEVELS = 2

@@ -58,9 +58,14 @@ def test_the_loader_stands_before_the_kernels() -> None:
     assert said(builder)[1]["largest_caller"] == "aten::mm"
 
 
+def test_without_a_device_operators_stand_for_the_kernels() -> None:
+    builder = trace().step(1, 0, 1000).annotation(LOADER, 0, 300).op("aten::mm", 300, 700)
+    assert [each["largest_name"] for each in said(builder)] == [LOADER, "aten::mm"]
+
+
 def test_each_moment_counts_for_the_innermost_row() -> None:
     builder = trace().step(1, 0, 1000).op("aten::linear", 0, 900).op("aten::mm", 100, 300).op("aten::add", 400, 250)
-    (only,) = said(builder)
+    only = said(builder)[-1]
     # linear alone: 900 - 300 - 250 = 350
     assert (only["largest_name"], only["largest_name_ns"], only["largest_ns"]) == ("aten::linear", 350_000, 900_000)
 
@@ -77,7 +82,7 @@ def test_python_of_a_thread_that_works_stands_for_what_nothing_else_explains() -
 def test_python_of_a_thread_without_operators_counts_unless_it_is_idle_as_stacks_says() -> None:
     builder = step().op("aten::mm", 0, 100).python("prefetch.py(3): fill", 100, 700, tid=2)
     builder.python("tqdm.py(1): run", 0, 990, tid=3).python("threading.py(9): wait", 5, 980, tid=3)
-    (only,) = said(builder)
+    only = said(builder)[0]
     assert (only["largest_name"], only["largest_name_ns"]) == ("prefetch.py(3): fill", 700_000)
     idle = [row["thread_idle"] for row in part(builder.table(), "stacks").frames["threads"].data.to_pylist()]
     assert idle == [False, False, True]

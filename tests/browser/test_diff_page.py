@@ -140,7 +140,7 @@ def test_largest_change_first(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="diff", node="Backward", **SPANS)
     called = _calls(frame)
-    frame.get_by_text("Largest change").click()
+    frame.get_by_text("Largest change", exact=True).click()
     frame = tab.settle()
     assert tab.state()["order"] == "change"
     assert sorted(_calls(frame)) == sorted(called)

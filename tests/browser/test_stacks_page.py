@@ -172,7 +172,7 @@ def test_folding_is_in_the_address_and_in_the_exports(open_tab: Open) -> None:
     assert link is not None and "fold=framework" in link
     whole = ask(tab.address, "view/stacks", **RUN)["payloads"]["stacks"]["total_nodes"]
     folded = ask(tab.address, "view/stacks", **RUN, fold="framework")["payloads"]["stacks"]["total_nodes"]
-    assert f"{folded:,} places" in frame.inner_text("[data-testid=count]") and folded < whole
+    assert f"{folded:,} place" in frame.inner_text("[data-testid=count]") and folded < whole
 
 
 def test_idle_threads_are_named_and_counted_on_demand(open_tab: Open) -> None:
@@ -221,7 +221,7 @@ def test_any_threads_are_chosen_in_the_menu_and_everything_follows(open_tab: Ope
     time = sum(row["thread_host_ns"] for row in threads[1:])
     roots = (row for row, above in zip(answer["stacks"]["rows"], answer["stacks"]["parent"], strict=True) if above < 0)
     assert sum(row["host_ns"] for row in roots) == time
-    assert f"{answer['stacks']['total_nodes']:,} places" in frame.inner_text("[data-testid=count]")
+    assert f"{answer['stacks']['total_nodes']:,} place" in frame.inner_text("[data-testid=count]")
     frame.get_by_role("button", name="Save as").click()
     link = frame.get_by_role("link", name="Folded stacks").get_attribute("href")
     assert link is not None

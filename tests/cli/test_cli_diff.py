@@ -64,7 +64,14 @@ def test_json(capsys, pair):
     }
     step = found["facts"]["overview.step_time_mean_ns"]
     assert step == {"baseline": 130_000, "experiment": 100_000, "delta": -30_000}
-    assert set(found["tables"]) == {"operators", "operators_by_shape", "kernels", "modules", "settings"}
+    assert set(found["tables"]) == {
+        "operators",
+        "operators_by_shape",
+        "kernels",
+        "modules",
+        "runtime_calls",
+        "settings",
+    }
     (mm,) = found["tables"]["operators"]
     assert (mm["name"], mm["presence"], mm["base_calls"], mm["delta_device_self_ns"]) == ("aten::mm", "both", 1, 30_000)
     for value, name in (("host_ns", "Data loading"), ("device_ns", "Forward")):

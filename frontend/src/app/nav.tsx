@@ -17,6 +17,9 @@ function groupsOf(views: readonly ViewInfo[]): [string, ViewInfo[]][] {
   return [...groups]
 }
 
+/** As they stand below each other: the number keys open them in this order. */
+export const inOrder = (views: readonly ViewInfo[]) => groupsOf(views).flatMap(([, members]) => members)
+
 export function Nav({ views, active, onActive }: { views: readonly ViewInfo[]; active: string; onActive: () => void }) {
   return (
     <nav className={css.nav} aria-label="Views">

@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'react'
 import type { Profile } from '../api/payloads'
 import { typing } from '../canvas/typing'
 import { openView, readRoute, setRoute } from '../state/route'
+import { inOrder } from './nav'
 
 function stepBy(profile: Profile, by: number): void {
   const labels = profile.steps.map((step) => step.label)
@@ -24,7 +25,7 @@ export function useShortcuts(profile: Profile | null, onHelp: () => void): void 
       else if (event.key === '[' && open) stepBy(open, -1)
       else if (event.key === ']' && open) stepBy(open, 1)
       else if (/^[1-9]$/.test(event.key) && open) {
-        const view = open.views[Number(event.key) - 1]
+        const view = inOrder(open.views)[Number(event.key) - 1]
         if (view?.available) openView(view.id)
       } else return
       event.preventDefault()

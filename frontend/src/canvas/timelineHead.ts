@@ -114,7 +114,8 @@ function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
   context.strokeRect(Math.round(from) + 0.5, 2.5, Math.max(2, Math.round(wider) - 1), STRIP - 6)
   context.font = FONT
   context.fillStyle = theme.mute
-  context.fillText(device ? 'Device busy, start to end' : 'Host busy, start to end', 22, STRIP / 2)
+  const title = device ? 'Device busy, start to end' : 'Host busy, start to end'
+  context.fillText(cut(context, title, scene.gutter - 30), 22, STRIP / 2)
 }
 
 /** The pointer's time, as exactly as a pixel says it. */

@@ -139,7 +139,10 @@ function Alone({ profile, exp, catalog }: { profile: Profile; exp: Address; cata
 const Question = () => (
   <div className={basicsCss.panel}>
     <h2>Compare with which profile?</h2>
-    <p>No other profile of this log directory is of the same worker or series of runs. Choose the baseline above.</p>
+    <p>
+      No other profile of this log directory is of the same run, or of a series of runs that this one belongs to. Choose
+      the baseline above.
+    </p>
   </div>
 )
 

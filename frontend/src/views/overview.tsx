@@ -137,13 +137,12 @@ function Answer(props: { headline: Figures; costs: Notices | null; advice: Notic
     }
     return out
   }, [advice])
-  const severity = advice?.notices[0]?.severity ?? 'info'
   return (
     <HeadlineCard below>
       <Headline figures={headline.figures} alarms={alarms} />
       {costs?.notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
-        <Say key={i} severity={i === 0 ? severity : 'info'}>
+        <Say key={i} severity="info">
           <Sentence notice={notice} text={notice.text} /> {notice.evidence && <LinkButton link={notice.evidence} />}
         </Say>
       ))}

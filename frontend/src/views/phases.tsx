@@ -48,13 +48,22 @@ export function Phases({ base, profile }: ViewProps) {
       steps={String(base.steps ?? '')}
       action={
         pattern || phase ? (
-          <Button size="xs" onClick={() => setRoute({ pattern: '', phase: '', ...NO_ROW }, true)}>
-            Show all phases, grouped as usual
-          </Button>
+          <span className={textCss.row}>
+            <Pattern names={null} />
+            <Button size="xs" onClick={() => setRoute({ pattern: '', phase: '', ...NO_ROW }, true)}>
+              Show all phases, grouped as usual
+            </Button>
+          </span>
         ) : undefined
       }
     >
-      {(view) => <Page view={view} base={base} all={profile.steps.length > 0 ? 'steps' : 'trace'} />}
+      {(view) => (
+        <Page
+          view={view}
+          base={base}
+          all={profile.steps.length > 0 ? 'the steps' : 'its operators, from first to last'}
+        />
+      )}
     </ViewFrame>
   )
 }
@@ -102,7 +111,7 @@ function Page({ view, base, all }: { view: View; base: Query; all: string }) {
           ordered
           whereOf={whereOf}
           categoryOf={categoryOf}
-          actions={(row) => <OnlyThis row={row} size="sm" />}
+          actions={(row) => <OnlyThis row={row} size="compact-xs" />}
           extra={
             bars
               ? {
@@ -138,7 +147,7 @@ function Answer({ tree, value, all }: { tree: Tree; value: string; all: string }
   const device = tree.value_columns.includes(DEVICE)
   const ofDevice = value === DEVICE
   const calls = `${format(number('calls'), 'count')} ${number('calls') === 1 ? 'call' : 'calls'}`
-  const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of the ${all})`
+  const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of ${all})`
   const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
   const inner = tree.rows[found.inner]
   // What is said of the step's own time is of no use where one phase was chosen.
@@ -161,8 +170,9 @@ function Answer({ tree, value, all }: { tree: Tree; value: string; all: string }
         {unnamed > UNNAMED && (
           <>
             {' '}
-            {format(unnamed, 'ratio')} of <Name row={tree.rows[found.root]} /> lies in no phase inside of it;
-            annotations (record_function) would name it.
+            {format(unnamed, 'ratio')} of the {ofDevice ? 'device' : 'host'} time of{' '}
+            <Name row={tree.rows[found.root]} /> lies in no phase inside of it; annotations (record_function) would name
+            it.
           </>
         )}
         {number('phase_threads') > 1 &&
@@ -193,9 +203,11 @@ function OnlyThis({ row, size }: { row: Row; size: 'sm' | 'compact-xs' }) {
 }
 
 /** What names may differ in and still be one phase: shown, and changed with Enter or on leaving the field. */
-function Pattern({ names }: { names: Figures }) {
-  const [pattern, all, phases] = names.figures.map((figure) => figure.value)
+/** `names`: what the pattern made; null: it could not be used. */
+function Pattern({ names }: { names: Figures | null }) {
   const route = useRoute()
+  const [used, all, phases] = names?.figures.map((figure) => figure.value) ?? []
+  const pattern = used ?? route.pattern ?? ''
   const [text, setText] = useState(String(pattern))
   useEffect(() => setText(String(pattern)), [pattern])
   const apply = (next: string) => {
@@ -203,7 +215,7 @@ function Pattern({ names }: { names: Figures }) {
   }
   return (
     <Tooltip
-      label={`Names of annotations that differ only in what this regular expression (RE2) matches are one phase: ${all} names, ${phases} phases`}
+      label={`Names of annotations that differ only in what this regular expression (RE2) matches are one phase${names ? `: ${all} names, ${phases} phases` : ''}. Enter applies it.`}
     >
       <TextInput
         className={css.pattern}

@@ -54,14 +54,14 @@ export function WindowedList({ figures }: { figures: readonly Figure[] }) {
   const windows = [...new Set(['', ...figures.map((figure) => figure.metric.window)])]
   if (windows.length < 3) return <FigureList figures={figures} />
   return windows.map((window) => (
-    <section key={window}>
+    <div key={window}>
       {window && (
         <h3 className={css.window} title={window}>
           of {window.split(',')[0]}
         </h3>
       )}
       <FigureList figures={figures.filter((figure) => figure.metric.window === window)} />
-    </section>
+    </div>
   ))
 }
 

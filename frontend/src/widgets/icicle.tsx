@@ -13,6 +13,8 @@ import tipCss from './tip.module.css'
 
 /** A canvas has its limits; what a recursion calls deeper down stands in the table. */
 const MAX_LEVELS = 400
+/** Room that the tip needs: it stands over everything, for the frame is cut off below. */
+const TIP = { width: 280, height: 190 }
 
 export function Icicle(props: {
   tree: Tree
@@ -90,12 +92,13 @@ export function Icicle(props: {
         aria-label={`Icicle chart of ${tree.title} by ${title}. Arrow keys walk, Enter zooms, Escape zooms out. The table holds the same numbers.`}
         onPointerMove={(event) => {
           const node = find(event)
-          setHover(node < 0 ? null : { node, x: event.nativeEvent.offsetX, y: event.nativeEvent.offsetY })
+          setHover(node < 0 ? null : { node, x: event.clientX, y: event.clientY })
         }}
         onPointerLeave={() => setHover(null)}
         onPointerUp={(event) => {
           const node = find(event)
           if (node < 0) return
+          setHover(null) // another picture comes
           onSelect(node)
           onZoom(node === zoom ? tree.parent[node] : node)
         }}
@@ -108,8 +111,13 @@ export function Icicle(props: {
       </span>
       {hover && (
         <div
-          className={`${tipCss.tip} ${tipCss.float}`}
-          style={{ left: Math.min(hover.x + 12, Math.max(0, width - 260)), top: hover.y + 14 }}
+          className={`${tipCss.tip} ${tipCss.float} ${css.tip}`}
+          style={{
+            left: Math.max(0, Math.min(hover.x + 12, window.innerWidth - TIP.width)),
+            ...(hover.y + TIP.height > window.innerHeight
+              ? { bottom: window.innerHeight - hover.y + 10 }
+              : { top: hover.y + 14 }),
+          }}
         >
           <div className={`${tipCss.head} ${textCss.mono}`}>
             {String(tree.rows[hover.node][tree.label_column] ?? '')}

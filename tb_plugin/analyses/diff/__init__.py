@@ -82,6 +82,8 @@ class _Sides:
     exp_step: StepTime | None
     scaling: Scaling
     measure: str
+    leading: str
+    """The measure that explains the change, also where all are asked for."""
 
     @property
     def slower(self) -> bool:
@@ -128,7 +130,9 @@ class Diff:
         # A page of one table needs no other; an unknown name gets all, so that the error can list them.
         wanted = [table for table in TABLES if table.name == params.table] or TABLES
         frames = {
-            table.name: join(sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower)
+            table.name: join(
+                sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower, by=sides.leading
+            )
             for table in wanted
         }
         frames["settings"] = settings(sides.base, sides.exp)
@@ -149,10 +153,11 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
     scaling = Scaling(per, _steps(base), _steps(exp)) if per == PER_STEP else Scaling(per, 1, 1)
     one, other = step_time(base, scaling.base), step_time(exp, scaling.exp)
-    measure = params.get("measure") or _measure(base, exp, one, other)
+    leading = _measure(base, exp, one, other)
+    measure = params.get("measure") or leading
     if measure not in (*MEASURES, ALL_MEASURES):
         raise BadRequest(f"There is no measure {measure}.", "measure", f"Choose one of {', '.join(MEASURES)}.")
-    return _Sides(base, exp, one, other, scaling, measure)
+    return _Sides(base, exp, one, other, scaling, measure, leading)
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:

@@ -61,8 +61,11 @@ class Scaling:
 
 
 @remembered
-def join(base: Part, table: Joined, exp: Part, measure: str, scaling: Scaling, *, slower: bool) -> Frame:
-    """Returns one row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank."""
+def join(base: Part, table: Joined, exp: Part, measure: str, scaling: Scaling, *, slower: bool, by: str = "") -> Frame:
+    """Returns one row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank.
+
+    ``by`` is the measure that says so where all are asked for.
+    """
     measures = _measures(table, (base, exp), measure)
     values = ["calls", *measures]
     left = _side(base.frames.get(table.name), table.keys, values, "base")
@@ -79,7 +82,7 @@ def join(base: Part, table: Joined, exp: Part, measure: str, scaling: Scaling, *
             f"exp_{name}": _over(other, scaling.exp),
             f"delta_{name}": _change(one, other, scaling),
         }
-    first = _suffix(measures[0], measure)
+    first = _suffix(_measures(table, (base, exp), by)[0] if by and measure == ALL_MEASURES else measures[0], measure)
     if measure != ALL_MEASURES:
         shown["time_ratio"] = ratio(shown["base_ns"], shown["exp_ns"])
     order = [(f"delta_{first}", "descending" if slower else "ascending"), *((key, "ascending") for key in table.keys)]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.driver_calls import driver_calls, step_time
 from tb_plugin.analyses.kernel_classes import class_slices
-from tb_plugin.analyses.metrics import NO_STEPS
+from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
 from tb_plugin.analyses.overview.advice import Situation, recommendations
 from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.device_time import (
@@ -86,6 +86,7 @@ class Overview:
         window = (int(steps.start_ns[0]), int(steps.end_ns[-1])) if len(steps.label) else None
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
         selection = select_rows(trace, params.steps)
+        meant = NO_STEPS if not trace.steps.recorded else CHOSEN_STEPS if params.steps else ""
         kernels = selection.of(trace, EventKind.KERNEL)
         ratios = {d.id: device_ratios(trace, i, window, kernels) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
@@ -96,7 +97,7 @@ class Overview:
         outside = outside_steps(trace)
         costs = cost_notices(trace, steps, breakdown, selection.chosen)
         payloads: dict[str, Payload] = {
-            "headline": _headline(trace, breakdown, with_kernels if whole else {}),
+            "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant),
             **({"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}),
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
             "average_step": _average(breakdown, bool(times), _step_title(steps)),
@@ -109,11 +110,11 @@ class Overview:
                 if d.id in times and times[d.id].compute_ns
             },
             **{
-                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id), recorded=steps.recorded)
+                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id), meant)
                 for d in trace.devices
                 if d.id in times or (d.name and not times)
             },
-            "trace_health": trace_health(trace, breakdown),
+            "trace_health": trace_health(trace, breakdown, meant),
             "configuration": configuration(trace),
             "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
         }
@@ -153,16 +154,16 @@ def _step_title(steps: Steps) -> str:
     return "Average step" if len(steps.label) != 1 else f"Step {steps.label[0]}"
 
 
-def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios]) -> Figures:
+def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios], window: str) -> Figures:
     """Figures that mean something for this trace: waiting for input where there is a loader, communication where any was."""
     recorded, count = trace.steps.recorded, len(breakdown.label)
     total = float(breakdown.total.mean()) if count else None
     subtitle = ("1 step" if count == 1 else f"{count} steps") if recorded else "no steps recorded"
-    of, window = ("of the steps", "") if recorded else ("of the recording", NO_STEPS)
+    of = ("of the step" if count == 1 else "of the steps") if recorded else "of the recording"
     note = subtitle if recorded else ""
     figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time", note, window)]
     if count > 1:
-        figures.append(METRICS.figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95))))
+        figures.append(METRICS.figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95)), window=window))
     if ratios:
         note = f"{of}, mean of {len(ratios)} devices" if len(ratios) > 1 else of
         mean = _mean([ratio.utilization for ratio in ratios.values()])

@@ -152,7 +152,7 @@ def _communication(s: Situation) -> Notice | None:
     return Notice(
         rule="communication",
         severity=severity_of(share),
-        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step. One worker alone "
+        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step. This trace alone "
         "does not tell how much of it is waiting for others.",
         todo="See in Distributed, with the traces of all ranks, whether this one waits or moves data. If it waits, look at "
         f"the rank that arrives last: sending less would not help. If data moves: {SEND_LESS}",

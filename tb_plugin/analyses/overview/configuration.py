@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 
 from tb_plugin.analyses.matrix_unit import NEUTRAL
-from tb_plugin.analyses.metrics import NO_STEPS
 from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.payloads import Figure, Figures, Metric
@@ -148,9 +147,8 @@ def _title(device: DeviceInfo, text: str) -> str:
     return text.format(device.multiprocessor) if device.multiprocessor else ""
 
 
-def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, *, recorded: bool) -> Figures:
-    """Returns one device: what it is, and how well it was used; ``recorded`` says that the trace has steps."""
-    window = "" if recorded else NO_STEPS
+def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, window: str) -> Figures:
+    """Returns one device: what it is, and how well it was used; ``window`` says which steps, where not all recorded ones."""
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),
         Figure(METRICS.metric("capability"), device.capability),

@@ -22,12 +22,15 @@ _GROUPS = (
 )
 
 
-def trace_health(trace: TraceTable, breakdown: StepShares) -> Figures:
-    """Returns the card of what the numbers can be trusted for; what says how to record better is in its notes."""
+def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figures:
+    """Returns the card of what the numbers can be trusted for; what says how to record better is in its notes.
+
+    ``window`` says which steps are meant where these are not all recorded ones.
+    """
     figures = [*_links(trace), *_edges(trace)]
     total = int(breakdown.total.sum())
     if total:
-        figures.append(METRICS.figure("unexplained_ratio", int(breakdown.parts["other"].sum()) / total))
+        figures.append(METRICS.figure("unexplained_ratio", int(breakdown.parts["other"].sum()) / total, window=window))
     report = trace.report
     figures += [
         METRICS.figure("lost_events", report.events_dropped + report.events_quarantined),

@@ -63,12 +63,14 @@ class Cost:
 def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen: Chosen = EVERYTHING) -> list[Cost]:
     """Returns the largest part without kernels and that of the kernels, each if it is worth it; the largest part at least.
 
-    Of equal ones the first in order of priority; none where the steps have no time.
+    Where no device works, operators on the host stand for the kernels. Of equal ones the first in order of priority; none
+    where the steps have no time.
     """
     sums = {category: int(breakdown.parts[category].sum()) for category in CATEGORIES}
     total = int(breakdown.total.sum())
-    idle = max(CATEGORIES[1:], key=lambda each: sums[each])
-    found = [category for category in (idle, "kernel") if total and sums[category] >= WORTH * total]
+    computing = "kernel" if of_kind(trace.kind, *DEVICE_WORK).any() else "cpu"
+    idle = max((each for each in CATEGORIES if each != computing), key=lambda each: sums[each])
+    found = [category for category in (idle, computing) if total and sums[category] >= WORTH * total]
     found = found or [category for category in (max(CATEGORIES, key=lambda each: sums[each]),) if sums[category]]
     return [_cost(trace, steps, category, sums[category], chosen) for category in found]
 

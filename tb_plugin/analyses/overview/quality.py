@@ -140,8 +140,8 @@ def _device_events(trace: TraceTable) -> list[Notice]:
     notices = []
     work = of_kind(trace.kind, *DEVICE_WORK)
     if not work.any():
-        if trace.coverage.whole is not None:
-            return []  # there may be some outside the window
+        if trace.coverage.whole is not None or not trace.report.complete:
+            return []  # there may be some outside the window, or in what was cut off
         if (trace.kind == EventKind.RUNTIME).any() or trace.metadata.get("deviceProperties"):
             notices.append(
                 _notice(

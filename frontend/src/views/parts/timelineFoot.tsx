@@ -70,9 +70,12 @@ export function TimelineFoot(props: {
 /** How much was found; which of them is chosen stands in the search field. */
 function Found({ found }: { found: NonNullable<TimelineExtras['found']> }) {
   const { total, inSight, totalNs } = found
-  const mean = total ? ` · mean ${format(totalNs / total, 'ns')}` : ''
+  const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''
   return (
-    <span data-testid="found">{` · ${count(total)} found · ${count(inSight)} in sight · ${format(totalNs, 'ns')}${mean}`}</span>
+    <span
+      data-testid="found"
+      title="Durations of all that was found, added up: what lies inside of another hit counts as well"
+    >{` · ${count(total)} found, ${format(totalNs, 'ns')} in all${mean} · ${count(inSight)} in sight`}</span>
   )
 }
 

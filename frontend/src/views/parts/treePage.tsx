@@ -43,6 +43,11 @@ export function firstOpen(tree: Tree, most = 24): ReadonlySet<number> {
   return open
 }
 
+const STEPS = [
+  { label: 'Previous match', keys: 'Shift+Enter', back: true, Icon: UpIcon },
+  { label: 'Next match', keys: 'Enter', back: false, Icon: DownIcon },
+]
+
 export function TreePage(props: {
   tree: Tree
   /** Choices in front of the search. */
@@ -138,6 +143,34 @@ export function TreePage(props: {
     while (at >= 0 && at !== zoom) at = tree.parent[at]
     select(node, at < 0 ? { zoom: '' } : {})
   }
+  // In the head of the chart, which keeps its height: nothing moves while one types or chooses.
+  const hits = found && (
+    <>
+      <span
+        data-testid="count"
+        className={textCss.mute}
+        title="Time of the places that match; of one inside another the outer one counts"
+      >
+        {found.nodes.includes(selected) && `${places.indexOf(sequence.indexOf(selected)) + 1} / `}
+        {found.nodes.length.toLocaleString('en-US')} of {tree.rows.length.toLocaleString('en-US')} match ·{' '}
+        {format(found.sum, tree.columns.find(({ metric }) => metric.key === value)?.metric.unit ?? 'ns')}
+        {found.total > 0 && ` (${format(found.sum / found.total, 'ratio')})`}
+      </span>
+      {STEPS.map(({ label, keys, back, Icon }) => (
+        <ActionIcon
+          key={label}
+          size="sm"
+          variant="default"
+          aria-label={label}
+          title={`${label} (${keys})`}
+          disabled={found.nodes.length === 0}
+          onClick={() => step(back)}
+        >
+          <Icon />
+        </ActionIcon>
+      ))}
+    </>
+  )
   const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
   const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
   return (
@@ -174,46 +207,10 @@ export function TreePage(props: {
         >
           <SearchBox value={route.search ?? ''} onChange={search} placeholder={`Search ${noun}, text or /regex/`} />
         </span>
-        {found && (
-          <span className={textCss.row}>
-            <ActionIcon
-              size="lg"
-              variant="default"
-              aria-label="Previous match"
-              title="Previous match (Shift+Enter)"
-              disabled={found.nodes.length === 0}
-              onClick={() => step(true)}
-            >
-              <UpIcon />
-            </ActionIcon>
-            <ActionIcon
-              size="lg"
-              variant="default"
-              aria-label="Next match"
-              title="Next match (Enter)"
-              disabled={found.nodes.length === 0}
-              onClick={() => step(false)}
-            >
-              <DownIcon />
-            </ActionIcon>
-          </span>
-        )}
-        <span
-          data-testid="count"
-          className={`${toolbarCss.count} ${textCss.mute}`}
-          title={found ? 'Time of the places that match; of one inside another the outer one counts' : undefined}
-        >
-          {found
-            ? `${found.nodes.includes(selected) ? `${places.indexOf(sequence.indexOf(selected)) + 1} / ` : ''}${found.nodes.length.toLocaleString('en-US')} of ${tree.rows.length.toLocaleString('en-US')} match · ${format(found.sum, titleOf(value)?.unit ?? 'ns')}${found.total > 0 ? ` (${format(found.sum / found.total, 'ratio')})` : ''}`
-            : `${tree.rows.length.toLocaleString('en-US')} ${tree.rows.length === 1 ? noun.replace(/s$/, '') : noun}`}
+        <span data-testid={found ? undefined : 'count'} className={`${toolbarCss.count} ${textCss.mute}`}>
+          {`${tree.rows.length.toLocaleString('en-US')} ${tree.rows.length === 1 ? noun.replace(/s$/, '') : noun}`}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
-        {name && whereOf(tree.rows[selected]).length > 0 && (
-          <Button size="sm" variant="default" onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}>
-            Show in timeline
-          </Button>
-        )}
-        {name && actions?.(tree.rows[selected])}
       </div>
       {value && (
         <Card
@@ -221,6 +218,17 @@ export function TreePage(props: {
           subtitle={`width: ${titleOf(value)?.title.toLowerCase() ?? value} · click zooms`}
           actions={
             <span className={textCss.row}>
+              {hits}
+              {name && whereOf(tree.rows[selected]).length > 0 && (
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}
+                >
+                  Show in timeline
+                </Button>
+              )}
+              {name && actions?.(tree.rows[selected])}
               {zoom >= 0 && (
                 <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
                   Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
