@@ -222,5 +222,5 @@ def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:
     title = "Costs the host most while the device idles" if idles else "Costs the host most"
     return {
         "longest_call": Figures("longest_call", title, "", most),
-        "longest_caller": Figures("longest_caller", "Made most of it", "", who),
+        "longest_caller": Figures("longest_caller", "Made more of it than any other caller", "", who),
     }

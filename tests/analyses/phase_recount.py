@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tb_plugin.analyses.communication import communicates
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Pairs = list[tuple[int, int]]
@@ -144,6 +144,8 @@ class Recount:
                 "phase_idle_ns": length(spans) - length(common(spans, busy)),
                 "phase_threads": len({self.track[row] for row in calls}),
             }
+            if not of_kind(table.kind, *DEVICE_WORK).any():
+                del found[key]["phase_device_ratio"], found[key]["phase_idle_ns"]
         return found
 
     def _outermost(self, row: int, keys: dict[int, Any]) -> bool:

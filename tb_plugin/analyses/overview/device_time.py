@@ -86,7 +86,7 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
 def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
     """Returns what a device computed, by class of kernel; the parts sum to ``DeviceTime.compute_ns``.
 
-    Time in which kernels of several classes run counts for the one that has most time of its own.
+    Time in which kernels of several classes run counts for the one that has most kernel time on the device.
     """
     rows = _work_of(trace, device)
     rows = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]

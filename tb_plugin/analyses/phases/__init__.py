@@ -92,6 +92,8 @@ def _table(found: PhaseCalls, keys: list[str]) -> Frame:
     """One row a phase, over all places where it is called."""
     groups = group(found.of)
     data: dict[str, object] = {"phase": _labels(found, groups), **sums_of(found, groups)}
+    if not len(found.busy):  # where no device works, none idles either
+        del data["phase_idle_ns"], data["phase_device_ratio"]
     table = pa.table({key: pa.array(values, pa.string() if key == "phase" else None) for key, values in data.items()})
     return Frame(
         name="phases",
