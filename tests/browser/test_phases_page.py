@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 
@@ -70,3 +72,28 @@ def test_a_row_opens_to_its_own_calls(open_tab: Open) -> None:
     frame.locator("[data-testid=detail]").get_by_role("button", name="Show in timeline").click()
     tab.settle()
     assert (tab.state()["view"], tab.state()["from_view"]) == ("timeline", "phases")
+
+
+def test_a_pattern_that_is_none_can_be_corrected(open_tab: Open) -> None:
+    tab = open_tab(refusals=True)
+    frame = tab.open(view="phases", **RUN)
+    field = frame.get_by_label("Counters in names")
+    field.fill("[A-Z")
+    field.press("Enter")
+    frame = tab.settle()
+    assert "The pattern is not valid" in frame.inner_text("[role=alert]")
+    assert field.input_value() == "[A-Z"
+    field.fill("[0-9]")
+    field.press("Enter")
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert unquote(tab.state()["pattern"]) == "[0-9]"
+
+
+def test_what_is_wrong_with_a_search_stands_above_the_table(open_tab: Open) -> None:
+    tab = open_tab(refusals=True)
+    frame = tab.open(view="operators", **RUN)
+    frame.get_by_placeholder("Search operators").fill("/[a/")
+    frame = tab.settle()
+    said, table = frame.locator("[role=alert]").bounding_box(), frame.locator("[data-testid=grid]").bounding_box()
+    assert said is not None and table is not None and said["y"] + said["height"] <= table["y"] + 1

@@ -34,6 +34,25 @@ def test_a_click_zooms_and_the_way_back_is_offered(open_tab: Open) -> None:
     assert " match" in frame.inner_text("[data-testid=count]") and "form" not in tab.state()
 
 
+def test_typing_and_choosing_move_nothing(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(view="stacks", **RUN)
+    chart = frame.locator("[data-testid=icicle] canvas")
+    place = chart.bounding_box()
+    field = frame.get_by_placeholder("Search places")
+    for part in ("lin", "ear"):
+        field.press_sequentially(part)
+        frame = tab.settle()
+        assert chart.bounding_box() == place, part
+    frame.get_by_role("treeitem").first.click()
+    tab.settle()
+    assert chart.bounding_box() == place
+    tab.page.keyboard.press("Escape")
+    frame.locator("h1").evaluate("(head) => { document.activeElement.blur(); head.ownerDocument.body.focus() }")
+    tab.page.keyboard.press("4")  # the fourth of the navigation, whatever the order of the profile's views
+    tab.page.wait_for_url("**view=phases**")
+
+
 def test_a_search_lets_the_rest_fade(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="stacks", **RUN)
