@@ -116,6 +116,7 @@ def test_what_is_found_on_a_closed_track_opens_it(open_tab: Open) -> None:
     assert in_sight(picture, deep)
     frame = tab.open(run=RUN, view="timeline", search="aten::", **shut)
     box = frame.get_by_placeholder("Search names, text or /regex/")
+    frame.get_by_test_id("found").wait_for()
     box.focus()
     for _ in range(10):
         tab.page.keyboard.press("Enter")

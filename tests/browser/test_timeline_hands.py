@@ -153,7 +153,7 @@ def test_zooms_and_jumps_are_undone_by_back_and_by_z(open_tab: Open) -> None:
     tab.page.mouse.up()
     frame = picture.moved_from(before)
     windows.append(picture.window())
-    frame.get_by_role("button", name="Whole trace").click()
+    frame.get_by_role("button", name="Whole trace", exact=True).click()
     frame = picture.moved_from(windows[-1])
     tab.page.keyboard.press("b")
     tab.page.keyboard.press("Escape")

@@ -75,7 +75,7 @@ def test_an_odd_trace_is_shown(open_tab: Open, logdir: Path, name: str) -> None:
     assert_healthy(frame)
     picture = Picture(tab, run=name)
     for button in ("Zoom in", "Zoom in", "Zoom out", "Whole trace"):
-        frame.get_by_role("button", name=button).click()
+        frame.get_by_role("button", name=button, exact=True).click()
         frame = tab.settle()
         assert_healthy(frame)
     frame.get_by_role("button", name="As text").click()

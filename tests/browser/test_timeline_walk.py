@@ -137,7 +137,8 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
     inside = ask(tab.address, "view/find", run=RUN, search=search, **window)["payloads"]
     text = frame.locator("[data-testid=found]").inner_text()
     total = figure(everywhere["summary"], "events")
-    assert f"{total} found · {figure(inside['summary'], 'events')} in sight" in text and total == len(hits)
+    assert f"{total} found, " in text and f" · {figure(inside['summary'], 'events')} in sight" in text
+    assert total == len(hits)
     order = [*range(1, len(hits)), 0, 1]
     for place in order:
         before = tab.state().get("event")
@@ -163,7 +164,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
 def test_nothing_found_is_said_and_leads_nowhere(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run=RUN, view="timeline", search="no such name")
-    assert "0 found · 0 in sight" in frame.locator("[data-testid=found]").inner_text()
+    assert "0 found, 0 ns in all · 0 in sight" in frame.locator("[data-testid=found]").inner_text()
     assert frame.get_by_role("button", name="Next hit").is_disabled()
     assert_healthy(frame)
 
