@@ -185,5 +185,8 @@ def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
 
 
 def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:
+    """The views that are printed: pages, and pictures with tables where they are asked for."""
     there = {view.id for view in navigation(entry) if view.available}
-    return [analysis.id for analysis in _views_of(entry, wanted) if analysis.id in there]
+    known = registry.views_of(registry.model_of(entry.found.reader))
+    asked = [a for a in known if a.scope == "profile" and wanted and a.id in wanted and a.traits.place == "picture"]
+    return [analysis.id for analysis in (*_views_of(entry, wanted), *asked) if analysis.id in there]

@@ -33,6 +33,13 @@ def report(capsys, *arguments):
     return code, json.loads(text, parse_constant=pytest.fail) if text else None
 
 
+def test_the_functions_of_stacks_are_printed_where_they_are_asked_for(capsys, logs):
+    assert cli.main(["report", str(logs / "a"), "--view", "stacks"]) == 0
+    assert "Functions (" in capsys.readouterr().out
+    assert cli.main(["report", str(logs / "a")]) == 0
+    assert "Functions (" not in capsys.readouterr().out
+
+
 def test_json_of_one_profile(capsys, logs):
     code, document = report(capsys, logs / "a" / "w.1.pt.trace.json.gz")
     assert code == 0
