@@ -42,12 +42,10 @@ def code_lines(trace: TraceTable) -> CodeLines:
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
     names = _distinct(trace, trace.name[python])
     texts = trace.strings.take(names).to_pylist()
-    inner = inherit(
-        _own(trace, python, names, [_NAMES_A_LINE.search(text) is not None for text in texts]), trace.python_parent
-    )
-    ranks = [_is_outside(trace, text) for text in texts]
-    outside = inherit(_own(trace, python, names, ranks), trace.python_parent)
-    found = np.where(outside != MISSING, outside, inner)
+    with_line = _own(trace, python, names, [_names_a_line(text) for text in texts])
+    outside = _own(trace, python, names, [_is_outside(trace, text) for text in texts])
+    inner, found = inherit(with_line, trace.python_parent), inherit(outside, trace.python_parent)
+    found = np.where(found != MISSING, found, inner)
     stack = np.full(len(trace), MISSING, np.int32)
     stack[trace.operators.row] = trace.operators.stack
     stack = np.where(found == MISSING, inherit(stack, trace.operator), MISSING)

@@ -299,6 +299,19 @@ def test_the_row_that_changed_most_is_named(
     assert (found.get("leading_row"), found.get("leading_row_delta_ns")) == (row[0], row[1] and sign * row[1])
 
 
+def test_the_row_of_communication_is_one_that_communicates() -> None:
+    """A kernel that another one hides changes more, and no part of the step with it."""
+
+    def side(hidden: int, ring: int) -> TraceBuilder:
+        builder = trace().step(1, 0, 900).op("aten::mm", 0, 5)
+        builder.launches(kernel("long", 300, 10), kernel("hidden", hidden, 10, stream=8))
+        return builder.op("nccl:all_reduce", 5, 5).launches(kernel("ncclDevKernel_AllReduce", ring, 400))
+
+    first = page(side(10, 520), side(280, 620)).payloads["findings"].notices[0]  # type: ignore[union-attr]
+    found = {figure.metric.key: figure.value for figure in first.figures}
+    assert (found["leading_part"], found["leading_row"]) == ("Communication", "ncclDevKernel_AllReduce")
+
+
 def modules(text: str) -> list[Node]:
     return [Node("module", name) for name in text.split()]
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.diff.align import Node, Pair, align
 from tb_plugin.analyses.diff.calltree import call_tree
@@ -25,6 +28,7 @@ from tb_plugin.analyses.diff.joined import (
 )
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part, step_time
+from tb_plugin.analyses.kernel_classes import word_of
 from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
@@ -41,7 +45,7 @@ from tb_plugin.payloads import (
     Tree,
     View,
 )
-from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.schema import MISSING, KernelClass
 from tb_plugin.trace.table import TraceTable
 
 NODES_SENT = 20_000
@@ -220,12 +224,23 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
     elif part in NAMED_BY:
         name, measure = NAMED_BY[part]
         table = next(each for each in TABLES if each.name == name)
-        data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data.slice(0, 1)
-        sizes = [(float(row["delta_ns"]), row["name"]) for row in data.to_pylist()]
+        data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data
+        if name == "kernels":  # both parts have their rows in one table
+            talks = pc.is_in(data["name"], _communicating(sides))
+            data = data.filter(talks if part == "communication_ns" else pc.invert(talks))
+        sizes = [(float(row["delta_ns"]), row["name"]) for row in data.slice(0, 1).to_pylist()]
     else:
         return None
     change, name = max(sizes, key=lambda each: each[0] if sides.slower else -each[0], default=(0.0, ""))
     return (name, change) if change and (change > 0) == sides.slower else None
+
+
+def _communicating(sides: _Sides) -> pa.Array:
+    """Names of kernels that communicate on either side."""
+    frames = [side.frames["kernels"].data for side in (sides.base, sides.exp) if "kernels" in side.frames]
+    word = word_of(KernelClass.COMMUNICATION)
+    found = [frame["name"].filter(pc.equal(frame["class"], word)).to_pylist() for frame in frames]
+    return pa.array(sorted({name for names in found for name in names}), pa.string())
 
 
 def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:
