@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tb_plugin.analyses.allocations import Allocations
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
@@ -32,6 +33,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     PhasesAnalysis(),
     Launches(),
     Memory(),
+    Allocations(),
     Stated(),
     Distributed(),
     Diff(),

@@ -22,6 +22,7 @@ from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, pag
 from tb_plugin.analyses.base import rows_of as on_the_wire
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads.export import to_json
+from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
 from tests.depth import sampled
@@ -29,6 +30,7 @@ from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
 from tests.metrics import ALL as DOCUMENTED
 from tests.samples import ALL, BY_NAME, OURS, Sample, made
+from tests.snapshots import event, snapshot
 
 EVERYTHING = Params(limit=None)
 
@@ -251,9 +253,17 @@ def test_what_is_asked_wrongly_is_said(case: tuple[Analysis, str, Part]) -> None
             analysis.part(made(name), Params(steps=("no such step",)))
 
 
+EMPTY = {TraceTable: lambda: trace().table(), Snapshot: lambda: snapshot([])}
+SMALL = {
+    TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
+    Snapshot: lambda: snapshot([event("alloc", 512, 512)]),
+}
+"""Profiles of each model of ours."""
+
+
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.id)
 def test_searching_an_empty_table(analysis: Analysis) -> None:
-    part = analysis.part(trace().table(), Params())
+    part = analysis.part(EMPTY[analysis.model](), Params())
     for frame in part.frames.values():
         assert page(frame, Params(search="x")).rows == page(frame, Params(search="/x/")).rows == []
         for column in frame.columns:
@@ -264,6 +274,5 @@ def test_searching_an_empty_table(analysis: Analysis) -> None:
 def test_an_analysis_names_itself(analysis: Analysis) -> None:
     assert re.fullmatch("[a-z_]+", analysis.id) and analysis.title
     assert hash(analysis.part_key(Params())) == hash(analysis.part_key(Params()))
-    table = trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table()
-    view = analysis.answer([analysis.part(table, Params())], Params())
+    view = analysis.answer([analysis.part(SMALL[analysis.model](), Params())], Params())
     assert msgspec.json.decode(to_json(view))["title"] == analysis.title
