@@ -43,7 +43,9 @@ def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) 
     """Returns the blocks that the events of a device and its final state tell of; None: no final state is known.
 
     Events of one address between two allocations belong to one block: the first request for its release, and the first
-    completion. A block whose completion is not recorded ends with the request, unless the final state still has it.
+    completion. A block whose completion is not recorded ends with the request, unless the final state still has it. One
+    from before the events that they complete alone was released before them, where requests are recorded at all: where no
+    block that was allocated among the events lacks one.
     """
     rows = np.flatnonzero(action <= Action.FREE_COMPLETED)
     order = rows[np.argsort(address[rows], kind="stable")]
@@ -61,6 +63,10 @@ def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) 
         reused = ~fresh[starts[1:]]
         following[:-1][reused] = event[1:][reused]
     freed = np.minimum(requested, completed)
+    alone = (completed != NEVER) & (requested == NEVER)
+    if not (alone & known).any():
+        # Requests are recorded: one that is not among the events came before them.
+        freed[alone] = MISSING
     end = completed.copy()
     left = np.full(len(starts), MISSING, np.int64)
     last = np.flatnonzero(following == NEVER)  # one for each address

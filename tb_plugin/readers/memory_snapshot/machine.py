@@ -95,11 +95,11 @@ class Machine:
             begin, code = self.at, self.buffer[self.at]
             self.at += 1
             handler = _HANDLERS[code]
-            if handler is None:
-                if code == _STOP:
-                    return self._popped()
+            if handler is None and code != _STOP:
                 raise self._unknown(code)
             try:
+                if handler is None:
+                    return self._popped()
                 handler(self)
             except (IndexError, ValueError, struct.error, TypeError, OverflowError, UnicodeError) as error:
                 self.at = begin

@@ -14,6 +14,7 @@ from tb_plugin.readers.memory_snapshot.filenames import ENDINGS, READER_ID, find
 from tb_plugin.readers.memory_snapshot.machine import Damaged, Ended, Machine
 from tb_plugin.readers.memory_snapshot.page import Embedded, is_page
 from tb_plugin.readers.memory_snapshot.rows import Rows
+from tb_plugin.readers.memory_snapshot.store import MAX_US
 from tb_plugin.readers.stream import TextStream
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.snapshot.table import HOST, Annotations, RawSnapshot
@@ -128,9 +129,7 @@ class _Reading:
             self.is_complete = False
             self.log.add("too_many", "dropped", text="references multiply what the file holds: the rest was left out")
         found = root if isinstance(root, dict) else {}
-        is_snapshot = isinstance(root, list) or any(
-            key in found for key in ("segments", "device_traces", "host_segments")
-        )
+        is_snapshot = any(key in found for key in ("segments", "device_traces", "host_segments"))
         if not self.rows.kept and not (is_snapshot and self.is_complete):
             why = "" if self.is_complete else f" {self.log.issues()[0].text.capitalize()}."
             raise UnreadableTrace(f"The pickle holds no allocator snapshot.{why}", name, _RECORD)
@@ -200,11 +199,12 @@ class _Reading:
             values = each if isinstance(each, dict) else {}
             name, time, device = self.rows.texts.of(values.get("name")), values.get("time_us"), values.get("device", 0)
             stage = values.get("stage")
-            if name == MISSING or not is_number(time) or not is_number(device) or stage not in ("START", "END"):
+            is_named = name != MISSING and stage in ("START", "END")
+            if is_named and is_number(time) and 0 <= time <= MAX_US and is_number(device):
+                rows.append((min(max(device, HOST), 2**15 - 1), name, int(stage == "START"), 1000 * time))
+            else:
                 self.rows.dropped += 1
                 self.log.add("bad_annotation", "dropped", text="annotations without name, time or stage")
-                continue
-            rows.append((min(max(device, HOST), 2**15 - 1), name, int(stage == "START"), 1000 * min(time, 2**53)))
         columns.add_rows(rows)
         return columns.made()
 

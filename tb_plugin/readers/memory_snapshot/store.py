@@ -23,8 +23,8 @@ ACTIONS = {
 }
 MAX_US = 2**63 // 1000 - 1
 """The latest time that nanoseconds in 64 bits can hold."""
-_PER_BYTE = 16
-"""Rows and frames that a byte of a file may stand for, by references; real files stay below 4."""
+_PER_BYTE = 4
+"""Rows and frames that a byte of a file may stand for, by references; real files stay below 1."""
 
 
 class Store:
@@ -40,7 +40,7 @@ class Store:
         self.kept = 0
         self.dropped = 0
         self.events_kept = 0
-        self._budget = 1 << 20
+        self._budget = 1 << 16
         self._actions: dict[int, int] = {}
 
     def earn(self, size: int) -> None:
