@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -99,11 +99,12 @@ def _joined(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
 
 def _with_times(events: Events, first: Int64, origin: int) -> Events:
     """Events with times from 0 that never go back; an event without one has that of the one before."""
-    time = np.where(events.time_ns == MISSING, 0, events.time_ns - origin)
+    time = events.time_ns - origin
+    time[events.time_ns == MISSING] = 0
     for i in range(len(first) - 1):
         part = slice(first[i], first[i + 1])
-        time[part] = np.maximum.accumulate(time[part])
-    return Events(**{f.name: time if f.name == "time_ns" else getattr(events, f.name) for f in fields(events)})
+        np.maximum.accumulate(time[part], out=time[part])
+    return replace(events, time_ns=time)
 
 
 def _since(annotations: Annotations, origin: int) -> Annotations:
@@ -132,17 +133,29 @@ def _ranges(events: Events, final: FinalSegments) -> tuple[Ranges, int]:
     for derive, chosen in ((fixed_ranges, ~expandable), (mapped_ranges, expandable)):
         rows = np.flatnonzero(chosen)
         ranges, unfit = derive(events.action, events.address, events.size, final.address[rows], final.size[rows])
-        back = np.where(ranges.final == MISSING, MISSING, np.append(rows, MISSING)[ranges.final])
+        back = _at(rows, ranges.final)
         found.append(Ranges(ranges.address, ranges.size, ranges.begin, ranges.end, ranges.event, back))
         odd += unfit
     return Ranges(*(np.concatenate([getattr(part, f.name) for part in found]) for f in fields(Ranges))), odd
 
 
-def _or(of_event: npt.NDArray[Any], event: Int64, of_final: npt.NDArray[Any], final: Int64) -> npt.NDArray[Any]:
+def _or(
+    of_event: npt.NDArray[Any], event: npt.NDArray[Any], of_final: npt.NDArray[Any], final: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
     """What the event states, else what the final state does, else -1."""
-    stated = np.where(event == MISSING, MISSING, np.append(of_event, MISSING)[event])
-    else_ = np.where(final == MISSING, MISSING, np.append(of_final, MISSING)[final])
-    return np.where(stated == MISSING, else_, stated)
+    stated = _at(of_event, event)
+    missing = np.flatnonzero(stated == MISSING)
+    stated[missing] = _at(of_final, final[missing])
+    return stated
+
+
+def _at(values: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values at places, -1 at -1."""
+    if not len(values):
+        return np.full(len(at), MISSING, np.int64)
+    found: npt.NDArray[Any] = values[at]
+    found[at == MISSING] = MISSING
+    return found
 
 
 def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict[str, npt.NDArray[Any]]:
@@ -150,7 +163,7 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
     address = _or(events.address, lives.event, final.address, lives.final)
     order = np.lexsort((address, lives.begin))
     event, left = lives.event[order], lives.final[order]
-    segment = np.where(left == MISSING, MISSING, np.append(final.segment, MISSING)[left])
+    segment = _at(final.segment, left)
     none = np.empty(0, np.int32)
     nobody = np.full(len(event), MISSING)
     return {
@@ -175,11 +188,11 @@ def _segments(
 ) -> dict[str, npt.NDArray[Any]]:
     order = np.lexsort((ranges.address, ranges.begin))
     event, left = ranges.event[order], ranges.final[order]
-    left = np.where(left == MISSING, MISSING, np.append(rows, MISSING)[left])
+    left = _at(rows, left)
     final = raw.segments
     nobody, none = np.full(len(order), MISSING), np.empty(0, np.int8)
     # A piece that was unmapped later is none of the final state, and is expandable all the same.
-    mapped = np.isin(np.append(events.action, Action.UNKNOWN)[event], (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP))
+    mapped = np.isin(_at(events.action, event), (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP))
     return {
         "device": np.full(len(order), device),
         "address": ranges.address[order],

@@ -27,34 +27,39 @@ class TooMany(Exception):
 
 
 class Columns(Generic[T]):
-    """Gathers the columns of a dataclass of arrays."""
+    """Gathers the columns of a dataclass of arrays. Arrays grow in place: pieces would leave holes in the memory."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
-        self._types = {f.name: getattr(kind(), f.name).dtype for f in fields(kind)}  # type: ignore[arg-type]
-        self._pieces: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in self._types}
+        self._columns = {f.name: getattr(kind(), f.name).copy() for f in fields(kind)}  # type: ignore[arg-type]
+        self._length = 0
 
     def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
         """Takes columns of equal length; those that are not named are -1."""
-        length = len(next(iter(columns.values())))
-        for name, dtype in self._types.items():
-            values = columns.get(name)
-            piece = np.full(length, MISSING, dtype) if values is None else values.astype(dtype)
-            self._pieces[name].append(piece)
+        part = self._room(len(next(iter(columns.values()))))
+        for name, column in self._columns.items():
+            column[part] = columns.get(name, MISSING)
 
     def add_rows(self, rows: Sequence[Sequence[int]]) -> None:
         """Takes rows with a value for each column."""
         if rows:
-            for (name, dtype), values in zip(self._types.items(), zip(*rows, strict=True), strict=True):
-                self._pieces[name].append(np.array(values, dtype))
+            part = self._room(len(rows))
+            for column, values in zip(self._columns.values(), zip(*rows, strict=True), strict=True):
+                column[part] = values
+
+    def _room(self, count: int) -> slice:
+        begin, self._length = self._length, self._length + count
+        for column in self._columns.values():
+            if len(column) < self._length:
+                column.resize(max(self._length, len(column) * 3 // 2, 64), refcheck=False)
+        return slice(begin, self._length)
 
     def made(self) -> T:
         """Returns the columns, and holds them no more."""
-        made = {}
-        for name, dtype in self._types.items():
-            pieces = self._pieces.pop(name)
-            made[name] = np.concatenate(pieces) if pieces else np.empty(0, dtype)
-        return self._kind(**made)
+        columns, self._columns = self._columns, {}
+        for column in columns.values():
+            column.resize(self._length, refcheck=False)
+        return self._kind(**columns)
 
 
 def is_number(value: object) -> TypeGuard[int]:
