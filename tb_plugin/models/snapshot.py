@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.models.base import Feature, Outline
+from tb_plugin.payloads import ClockInfo
 from tb_plugin.snapshot import arrow
 from tb_plugin.snapshot.assemble import assemble
 from tb_plugin.snapshot.table import RawSnapshot, Snapshot
@@ -32,8 +33,11 @@ class SnapshotModel:
         return arrow.read(path)
 
     def outline(self, made: Snapshot) -> Outline:
-        """Returns its report."""
-        return Outline(made.report)
+        """Returns its report, and when its history was recorded."""
+        clock = None
+        if made.has_times:
+            clock = ClockInfo(str(made.origin_ns), int(made.events.time_ns.max()))
+        return Outline(made.report, clock=clock)
 
     def open_beside(self, made: Snapshot, path: str) -> None:
         """Keeps nothing beside the column file."""

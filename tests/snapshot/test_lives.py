@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.snapshot.held import devices_of, levels_of
+from tb_plugin.models.snapshot import SnapshotModel
 from tb_plugin.snapshot import arrow
 from tb_plugin.snapshot.assemble import assemble
 from tb_plugin.snapshot.table import HOST, NEVER, Snapshot
@@ -243,3 +244,10 @@ def test_torch_says_the_same(scene: str) -> None:
     stacks = viz.memory(told, format_flamegraph=lambda lines: lines)
     active = sum(int(line.rpartition(" ")[2]) for line in stacks.splitlines() if ";active_allocated" in line)
     assert active in (int(levels.allocated[-1]), int(asked.sum()))
+
+
+def test_when_it_was_recorded() -> None:
+    model = SnapshotModel()
+    clock = model.outline(snapshot([event("alloc", 0, 1, 5), event("alloc", 1, 1, 9)])).clock
+    assert clock is not None and (clock.start_unix_ns, clock.length_ns) == ("1000005000", 4000)
+    assert model.outline(snapshot([])).clock is None

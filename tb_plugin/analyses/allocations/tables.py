@@ -8,12 +8,11 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.snapshot.blocks import block_table
 from tb_plugin.analyses.snapshot.held import Held, Levels, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
-from tb_plugin.analyses.snapshot.words import address_texts, pool_texts, stack_words, stream_texts, texts_of
+from tb_plugin.analyses.snapshot.words import stack_words, texts_of
 from tb_plugin.payloads import Sort
-from tb_plugin.snapshot.table import NEVER
-from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
 
@@ -61,34 +60,7 @@ def blocks_frame(held: Held, first: int, last: int) -> Frame:
         size = held.block("size")[rows]
         rows = rows[np.sort(np.argpartition(-size, MOST_BLOCKS)[:MOST_BLOCKS])]
     rows = rows[np.argsort(-held.block("size")[rows], kind="stable")]
-    snapshot = held.snapshot
-    words, stack = stack_words(snapshot), held.block("stack")[rows]
-    begin, end, freed = begin[rows], held.block("end")[rows], held.block("freed")[rows]
-    known, ended = begin != MISSING, freed != NEVER
-    time = np.append(held.time_ns, 0)
-    begins, ends = time[begin], time[np.where(ended, freed, -1)]
-    timed = np.full(len(rows), snapshot.has_times)
-    requested = held.block("requested")[rows]
-    table = pa.table(
-        {
-            "allocation_line": texts_of(words.line, stack),
-            "allocation_stack": texts_of(words.text, stack),
-            "address": address_texts(held.block("address")[rows]),
-            "block_size_bytes": pa.array(held.block("size")[rows]),
-            "requested_bytes": pa.array(requested, mask=requested == MISSING),
-            "stream_name": stream_texts(snapshot, held.block("stream")[rows]),
-            "pool_name": pool_texts(snapshot, held.block("pool")[rows]),
-            "begin_event": pa.array(begin, mask=~known),
-            "end_event": pa.array(freed, mask=~ended),
-            "begin_ns": pa.array(begins, mask=~(known & timed)),
-            "end_ns": pa.array(ends, mask=~(ended & timed)),
-            "life_ns": pa.array(ends - begins, mask=~(known & ended & timed)),
-            "memory_category": snapshot.strings.take(held.block("category")[rows]),
-            "compile_context": snapshot.strings.take(held.block("context")[rows]),
-            "user_metadata": snapshot.strings.take(held.block("metadata")[rows]),
-            "block_row": pa.array(rows),
-        }
-    )
+    table = block_table(held, rows)
     empty = [key for key in ("memory_category", "compile_context", "user_metadata", "requested_bytes")
              if table[key].null_count == len(rows)]  # fmt: skip
     keys = [key for key in table.column_names if key != "allocation_stack"]
