@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.memory_snapshot import MemorySnapshotReader, filenames
+from tb_plugin.readers.memory_snapshot.rows import Rows
 from tb_plugin.snapshot.table import HOST, Action, RawSnapshot, State
 from tests.depth import DEPTH, examples, needs_time
 from tests.readers.sources import DATA, REPO
@@ -303,17 +304,67 @@ def test_decoding_by_runs_is_decoding_one_by_one(history: list[Any], protocol: i
     assert fast.report.events_kept + fast.report.events_dropped == len(history) + 2 and len(known) <= len(history)
 
 
-def test_runs_are_taken_without_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three thousand events of one shape the machine reads but a few."""
-    from tb_plugin.readers.memory_snapshot.rows import Rows
+class TorchScript:
+    """Writes plain objects as C++ does (``_memory_snapshot_pickled``): protocol 2, numbers after what they are of."""
 
+    def __init__(self) -> None:
+        self._known: dict[Any, int] = {}
+
+    def of(self, value: Any) -> bytes:
+        key = value if isinstance(value, str) else id(value)
+        if key in self._known:
+            number = self._known[key]
+            return b"h" + bytes([number]) if number < 256 else b"j" + number.to_bytes(4, "little")
+        if isinstance(value, str):
+            return b"X" + len(value.encode()).to_bytes(4, "little") + value.encode() + self._put(key)
+        if isinstance(value, list):
+            return b"](" + b"".join(map(self.of, value)) + b"e" + self._put(key)
+        if isinstance(value, tuple):
+            return b"".join(map(self.of, value)) + b"\x86"
+        if isinstance(value, dict):
+            put = self._put(key) if "filename" in value else b""
+            return b"}(" + b"".join(self.of(k) + self.of(v) for k, v in value.items()) + b"u" + put
+        if value in range(256):
+            return b"K" + bytes([value])
+        return b"J" + value.to_bytes(4, "little") if value < 2**31 else b"\x8a\x08" + value.to_bytes(8, "little")
+
+    def _put(self, key: Any) -> bytes:
+        number = self._known[key] = len(self._known)
+        return b"q" + bytes([number]) if number < 256 else b"r" + number.to_bytes(4, "little")
+
+
+def counted_slow(monkeypatch: pytest.MonkeyPatch, content: bytes) -> tuple[RawSnapshot, int]:
+    """What a file holds, and how many of its events the machine read."""
     slow: list[int] = []
     take = Rows.take_events
-    monkeypatch.setattr(
-        Rows, "take_events", lambda self, device, items: (slow.append(len(items)), take(self, device, items))[1]
-    )
-    assert len(read(pickled(MANY)).events.size) == 3000
-    assert sum(slow) < 60
+
+    def counted(self: Rows, device: int, items: list[Any]) -> None:
+        slow.append(len(items))
+        take(self, device, items)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rows, "take_events", counted)
+        return read(content), sum(slow)
+
+
+def test_what_c_plus_plus_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = [frames(*(f"a{i % 7}.py:{k}:f" for k in range(5))) for i in range(400)]
+    distinct = {(f["filename"], f["line"]): f for stack in shared for f in stack}
+    shared = [[distinct[f["filename"], f["line"]] for f in stack] for stack in shared]
+    history = [
+        event(action, 2**46 + 512 * i, 512, i, pool_id=(0, 0), user_metadata="", frames=shared[i])
+        for i in range(400) for action in ("alloc", "free_requested", "free_completed")
+    ]  # fmt: skip
+    content = b"\x80\x02" + TorchScript().of({"segments": [], "device_traces": [history]}) + b"."
+    assert pickle.loads(content)["device_traces"][0] == history
+    found, slow = counted_slow(monkeypatch, content)
+    assert told(found) == told(read(pickled(history))) and slow < 120
+
+
+def test_runs_are_taken_without_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three thousand events of one shape the machine reads but a few."""
+    found, slow = counted_slow(monkeypatch, pickled(MANY))
+    assert len(found.events.size) == 3000 and slow < 60
 
 
 # -- files

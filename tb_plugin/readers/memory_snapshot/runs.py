@@ -117,10 +117,14 @@ class Runs:
         if first == last:
             return 0
         memo = machine.memo
-        base = np.zeros(len(counts), np.int64) if explicit else memo.count + np.cumsum(counts) - counts
         own = found.memo[first:last]
-        # A reference is to something before; of events without a number of their own, to before the run.
-        known = np.where(own >= 0, own + base, memo.count if not explicit else memo.top)
+        # A reference is to something that was memoized before its event.
+        if explicit:
+            base = np.zeros(len(counts), np.int64)
+            before = np.append(memo.top - 1, highest[: len(counts) - 1])
+            known = np.maximum.accumulate(before) + 1
+        else:
+            base = known = memo.count + np.cumsum(counts) - counts
         fields = {key: values.at(slice(first, last)) for key, values in found.fields.items()}
         run = _Run(self._rows, self._stacks, memo, machine.buffer, fields, base, known)
         columns = run.columns()

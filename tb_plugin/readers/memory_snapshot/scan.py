@@ -305,6 +305,8 @@ class _Reading:
             left = left[self.good[rows[left]]]
         self._drop(rows[left])
         values.value[rows] = hashed.view(np.int64)
+        # Python numbers a list before its items, C++ after them.
+        self._memoize(rows[self.good[rows] & (values.memo[rows] < 0)], values.memo)
 
 
 def _memo_length(op: Bytes) -> Int64:
