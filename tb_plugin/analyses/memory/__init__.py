@@ -21,17 +21,12 @@ from tb_plugin.analyses.base import (
 )
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
+from tb_plugin.analyses.memory.blocks import block_frame, every_block
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
+from tb_plugin.analyses.memory.live import live_at, live_frame
+from tb_plugin.analyses.memory.origins import Origins, origins_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
-from tb_plugin.analyses.memory.tables import (
-    Scene,
-    block_frame,
-    every_block,
-    live_at,
-    live_frame,
-    operator_frame,
-    outermost_frame,
-)
+from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_frame
 from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
@@ -89,7 +84,7 @@ class Memory:
             payloads["advice"] = summary.advice_of(trace, devices[0], seen.calls)
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
-        frames = {**seen.frames, "memory_peak": live_frame(live, when)}
+        frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
         return Part(seen.coverage, facts, frames, payloads, (*payloads, "memory_operators"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -114,22 +109,23 @@ class _Seen:
 
 
 @remembered
-def _records(trace: TraceTable) -> tuple[Owners, list[Device], pa.Table]:
+def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table]:
     """What depends on the trace alone."""
     owners, devices = owners_of(trace), devices_of(trace.memory)
-    return owners, devices, every_block(trace, owners, devices)
+    origins = origins_of(trace, owners)
+    return owners, origins, devices, every_block(trace, owners, origins, devices)
 
 
 @remembered
 def _seen(trace: TraceTable, params: Params) -> _Seen:
     """``params`` has the steps and what _WINDOW names, nothing else. Raises BadRequest."""
-    owners, every, blocks = _records(trace)
+    owners, origins, every, blocks = _records(trace)
     devices = _chosen(every, params.get("device"))
-    scene = Scene(trace, owners, window_of(trace, params))
+    scene = Scene(trace, owners, origins, window_of(trace, params))
     frames = {
         "memory_operators": operator_frame(scene, devices),
         "memory_operators_outermost": outermost_frame(scene, devices),
-        "memory_events": block_frame(scene.window, blocks, devices),
+        "memory_events": block_frame(scene.window, origins, blocks, devices),
     }
     return _Seen(
         coverage=select_rows(trace, params.steps).coverage,

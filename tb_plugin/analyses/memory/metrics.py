@@ -14,6 +14,16 @@ METRICS = SHARED.adding(
                 "Outermost operator",
                 "The one around which there is no other, of the operators that were open when it was allocated.",
             ),
+            "allocation_frame": (
+                "Python",
+                "Line of Python that allocated it: that under which the innermost operator or Python call began that was "
+                "open on the thread; of a backward operator without one, that of its forward operator.",
+            ),
+            "allocation_phase": (
+                "Phase",
+                "Innermost annotation (not a step) open when it was allocated, on the thread or on the one that it works "
+                "for; names that differ in numbers alone are one.",
+            ),
         },
     ),
     define(
@@ -24,6 +34,17 @@ METRICS = SHARED.adding(
                 "State",
                 "released: allocated and released in the window; released later: after it; never released in the trace; "
                 "allocated before the window (or the trace); unpaired: the other event is not recorded.",
+            ),
+            "allocation_step": ("Step", "Profiler step in which it was allocated."),
+        },
+    ),
+    define(
+        "",
+        "bool",
+        {
+            "outlives_step": (
+                "Outlives its step",
+                "It was not released before the step ended in which it was allocated.",
             ),
         },
     ),

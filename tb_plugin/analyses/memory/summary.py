@@ -11,13 +11,19 @@ from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.donuts import SLICES
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
 from tb_plugin.analyses.memory.curve import Peak, reserved_peak_of
+from tb_plugin.analyses.memory.live import Live
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device
-from tb_plugin.analyses.memory.tables import BEFORE, LOST, Live, Scene, module_names
+from tb_plugin.analyses.memory.tables import BEFORE, LOST, Scene, module_names
 from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
 from tb_plugin.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.trace.table import TraceTable
+
+_NOBODY = {
+    "module": "no module", "allocation_frame": "no line of Python", "allocation_phase": "no phase"
+}  # fmt: skip
+"""What is left of a bar where nobody of a kind is known to have allocated it."""
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
@@ -85,14 +91,23 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 
 
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
-    """Returns what was live by operator, outermost operator and, with modules, by module; each sums to the total."""
+    """Returns what was live by operator and outermost operator, and as far as known by module, line and phase.
+
+    Each sums to the total.
+    """
     outermost = _bar("live_outermost", f"Live {when} by outermost operator", "outermost_operator", device, live)
     bars = {
         "live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live),
         "live_outermost": outermost,
     }
-    if (scene.owners.module != MISSING).any():
-        bars["live_modules"] = _bar("live_modules", f"Live {when} by module", "module", device, live)
+    known = {
+        "module": ("live_modules", (scene.owners.module != MISSING).any()),
+        "allocation_frame": ("live_frames", scene.origins.frame.known),
+        "allocation_phase": ("live_phases", scene.origins.phase.known),
+    }
+    for key, (name, there) in known.items():
+        if there:
+            bars[name] = _bar(name, f"Live {when} by {_NOBODY[key].removeprefix('no ')}", key, device, live)
     return bars
 
 
@@ -110,7 +125,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
         parts.append(Slice(Metric(text, text, "bytes", definition.definition), f"slice{i}", value, link))
         left -= value
     if left:
-        none = "no module" if key == "module" else NO_OPERATOR.strip("()")
+        none = _NOBODY.get(key, NO_OPERATOR.strip("()"))
         text = f"{len(named) - SLICES} others" if len(named) > SLICES else none
         parts.append(Slice(Metric("rest", text, "bytes", "All others."), "rest", left))
     if outside:
