@@ -22,7 +22,9 @@ from tb_plugin.analyses.base import (
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.blocks import block_frame, every_block
-from tb_plugin.analyses.memory.curve import curve_of, peak_of
+from tb_plugin.analyses.memory.curve import Peak, curve_of, peak_of
+from tb_plugin.analyses.memory.findings import findings_of
+from tb_plugin.analyses.memory.kept import step_blocks, step_frame
 from tb_plugin.analyses.memory.live import live_at, live_frame
 from tb_plugin.analyses.memory.origins import Origins, origins_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
@@ -30,7 +32,7 @@ from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_fr
 from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Notices, Payload, Table, View
 from tb_plugin.trace.intervals import intersect
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
@@ -66,7 +68,7 @@ class Memory:
         asked = tuple((key, params.get(key)) for key in _WINDOW)
         seen = _seen(trace, Params(steps=params.steps, extra=asked))
         scene, every, devices = seen.scene, seen.every, seen.devices
-        peaks = [peak_of(device, scene.window) for device in devices]
+        peaks = seen.peaks
         facts: dict[str, Number] = {}
         for device, peak in zip(devices, peaks, strict=True):
             facts |= summary.facts_of(device, scene.window, peak)
@@ -81,7 +83,7 @@ class Memory:
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
-            payloads["advice"] = summary.advice_of(trace, devices[0], seen.calls)
+            payloads["advice"] = seen.findings
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
@@ -104,8 +106,10 @@ class _Seen:
     scene: Scene
     every: list[Device]
     devices: list[Device]
+    peaks: list[Peak]
     frames: Mapping[str, Frame]
     calls: DriverCalls
+    findings: Notices
 
 
 @remembered
@@ -122,18 +126,24 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
     owners, origins, every, blocks = _records(trace)
     devices = _chosen(every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
+    peaks = [peak_of(device, scene.window) for device in devices]
+    steps = [step_blocks(scene, device) for device in devices]
     frames = {
         "memory_operators": operator_frame(scene, devices),
         "memory_operators_outermost": outermost_frame(scene, devices),
         "memory_events": block_frame(scene.window, origins, blocks, devices),
+        "memory_steps": step_frame(scene, devices, steps),
     }
+    calls = driver_calls(trace, intersect(step_time(trace.steps), scene.window.parts))
     return _Seen(
         coverage=select_rows(trace, params.steps).coverage,
         scene=scene,
         every=every,
         devices=devices,
+        peaks=peaks,
         frames=frames,
-        calls=driver_calls(trace, intersect(step_time(trace.steps), scene.window.parts)),
+        calls=calls,
+        findings=findings_of(scene, devices, peaks, steps, calls),
     )
 
 

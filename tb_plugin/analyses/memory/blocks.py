@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.origins import ORIGINS, Origins
-from tb_plugin.analyses.memory.records import Blocks, Device, Owners
+from tb_plugin.analyses.memory.records import Device, Owners
 from tb_plugin.analyses.memory.tables import hidden_of, module_names, owner_names
 from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.payloads import Sort
@@ -96,7 +96,9 @@ def _blocks(trace: TraceTable, owners: Owners, origins: Origins, device: Device)
         "allocation_frame": origins.frame.texts_of(np.where(known, origins.frame.of[event], MISSING)),
         "allocation_phase": origins.phase.texts_of(np.where(known, origins.phase.of[event], MISSING)),
         "allocation_step": origins.step.texts_of(step),
-        "outlives_step": pa.array(outlives_step(trace, blocks, step, end), mask=(step == MISSING) | ~blocks.paired),
+        "outlives_step": pa.array(
+            outlives_step(trace, blocks.release, step, end), mask=(step == MISSING) | ~blocks.paired
+        ),
         "device": pa.repeat(device.name, len(event)),
         "block_bytes": pa.array(blocks.bytes),
         "allocated_at_ns": pa.array(begin, mask=~has_allocation),
@@ -108,10 +110,13 @@ def _blocks(trace: TraceTable, owners: Owners, origins: Origins, device: Device)
     return pa.table({key: data[key] for key in (*_STANDING, "paired")})
 
 
-def outlives_step(trace: TraceTable, blocks: Blocks, step: Int32, released_ns: Int64) -> Bool:
-    """Returns whether each block was still there when the step ended that it was allocated in (at these positions)."""
+def outlives_step(trace: TraceTable, release: Int64, step: Int32, released_ns: Int64) -> Bool:
+    """Returns whether each block was still there when the step ended in which it was allocated.
+
+    ``release`` is -1 where none was recorded, ``step`` a position among the trace's steps.
+    """
     ends = np.append(trace.steps.host_end_ns, 0)[step]
-    lasts: Bool = (blocks.release == MISSING) | (released_ns >= ends)
+    lasts: Bool = (release == MISSING) | (released_ns >= ends)
     return lasts
 
 

@@ -36,6 +36,15 @@ METRICS = SHARED.adding(
                 "allocated before the window (or the trace); unpaired: the other event is not recorded.",
             ),
             "allocation_step": ("Step", "Profiler step in which it was allocated."),
+            "growth_confidence": (
+                "Confidence",
+                "high: four steps or more, the least growth at least 0.9 of the most; medium: three steps or more; else low.",
+            ),
+            "fragmentation_cause": (
+                "Cause",
+                "reserved before: it did not grow to its peak in the window; changing sizes or gaps between blocks: it grew "
+                "although as many bytes lay free; one large block: for more than lay free; more than was asked for.",
+            ),
         },
     ),
     define(
@@ -59,6 +68,19 @@ METRICS = SHARED.adding(
             "self_allocation_count": ("Self allocations", "Allocations by it directly."),
             "allocations": ("Allocations", "Events that got memory."),
             "blocks": ("Blocks", "Blocks that were live; empty where nobody counted them."),
+            "kept_blocks": ("Blocks kept", "Blocks that were allocated in the step and not released before it ended."),
+            "kept_to_end_blocks": ("Kept to the end", "Of these, blocks that nothing in the trace releases."),
+            "growth_steps": (
+                "Steps",
+                "Whole steps that were compared: without the last one and, of four or more, without the first.",
+            ),
+            "growth_blocks": ("Blocks a step", "Blocks that nothing releases, a step on average."),
+            "gap_growths": (
+                "Growth beside free memory",
+                "How often reserved memory grew although at least as many bytes as were asked for lay free.",
+            ),
+            "distinct_sizes": ("Sizes", "Different sizes of the blocks that were live."),
+            "reserved_cycles": ("Falls and rises", "How often reserved memory fell and then rose again."),
             "block_number": ("Block", "Number of the block on its device, by its first event."),
         },
     ),
@@ -78,6 +100,22 @@ METRICS = SHARED.adding(
             "peak_allocated_bytes": ("Peak allocated", "Most bytes allocated at a time, and the operator that did it."),
             "peak_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and not released before the trace ends."),
+            "kept_bytes": ("Kept", "Bytes that were allocated in the step and not released before it ended."),
+            "kept_to_end_bytes": ("Kept to the end (bytes)", "Of these, bytes that nothing in the trace releases."),
+            "growth_bytes": ("Growth a step", "Bytes that nothing releases, a step on average."),
+            "owner_growth_bytes": ("Growth a step by it", "What the named operator and line add to that."),
+            "cache_bytes": ("Held", "Bytes of these blocks when the last step began."),
+            "unused_reserved_bytes": (
+                "Reserved and unused",
+                "Peak reserved less the most that was allocated at any moment at which as much was reserved.",
+            ),
+            "gap_growth_bytes": ("Grown beside free memory", "Bytes by which reserved memory grew then."),
+            "returned_bytes": ("Given back", "Bytes by which reserved memory fell, in all."),
+            "peak_without_bytes": (
+                "Peak without it",
+                "Peak allocated without the block and those like it: of its size, operator, module and line.",
+            ),
+            "room_bytes": ("Never reserved", "Memory of the device less peak reserved."),
             "live_before_bytes": ("Live before", "Bytes that were allocated when the window began."),
         },
     ),
@@ -88,6 +126,10 @@ METRICS = SHARED.adding(
             "moment_ns": ("Time", "Time since the first event of the trace."),
             "allocated_at_ns": ("Allocated at", "Time of the allocation since the first event of the trace."),
             "released_at_ns": ("Released at", "Time of the release since the first event of the trace."),
+            "driver_memory_ns": (
+                "Driver calls",
+                "Time on the host of the calls for device memory, without those that set the driver up.",
+            ),
             "lifetime_ns": ("Lifetime", "Release less allocation."),
             "peak_time_ns": ("Peak at", "Time of the peak since the first event of the trace."),
             "peak_reserved_time_ns": ("Peak reserved at", "First time at which most was reserved."),
@@ -97,6 +139,13 @@ METRICS = SHARED.adding(
         CHOSEN_WINDOW,
         "ratio",
         {
+            "unused_reserved_ratio": ("Reserved and unused", "Of peak reserved."),
+            "varying_sizes_ratio": (
+                "Changing sizes",
+                "Share of the bytes that steps allocate in blocks of a size that not every step allocates.",
+            ),
+            "peak_drop_ratio": ("Lower without it", "1 - peak without it / peak allocated."),
+            "room_ratio": ("Never reserved", "Of the memory of the device."),
             "fragmentation": ("Fragmentation", "1 - allocated / reserved at the peak of allocated."),
         },
     ),

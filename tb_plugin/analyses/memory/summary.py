@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.donuts import SLICES
-from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
+from tb_plugin.analyses.driver_calls import DriverCalls
 from tb_plugin.analyses.memory.curve import Peak, reserved_peak_of
 from tb_plugin.analyses.memory.live import Live
 from tb_plugin.analyses.memory.metrics import METRICS
@@ -153,12 +153,6 @@ def driver_figures(calls: DriverCalls) -> Figures:
         keys += ["setup_calls", "setup_ns"]
     where = "inside steps" if calls.recorded else "while recording"
     return Figures("driver_calls", f"Driver calls {where}", "", [METRICS.figure(k, getattr(calls, k)) for k in keys])
-
-
-def advice_of(trace: TraceTable, device: Device, calls: DriverCalls) -> Notices:
-    """Returns what to do about it."""
-    driver = driver_notice(calls, trace.recorder, Link("timeline", {}, "Show in timeline"))
-    return Notices("advice", "Notes", "training", [driver] if driver and not device.is_host else [])
 
 
 def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Notices:
