@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,14 @@ RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 def every_block(trace: TraceTable, owners: Owners, origins: Origins, devices: Sequence[Device]) -> pa.Table:
     """Returns all blocks of some devices, the largest first: what ``block_frame`` chooses from, and ``paired``."""
-    found = [_blocks(trace, owners, origins, device) for device in devices]
-    empty = pa.table({key: pa.array([], _TYPES.get(key, pa.int64())) for key in (*_STANDING, "paired")})
-    order = [("block_bytes", "descending"), ("device", "ascending"), ("block_number", "ascending")]
-    return pa.concat_tables([empty, *found]).sort_by(order).combine_chunks()
+    found = [_numbers(device, place) for place, device in enumerate(sorted(devices, key=lambda device: device.name))]
+    none = _Numbers(*(np.empty(0, np.int64) for _ in fields(_Numbers)))
+    columns = zip(*(vars(one).values() for one in (none, *found)), strict=True)
+    every = _Numbers(*map(np.concatenate, columns))
+    # Texts are put in order last: each is fetched once.
+    order = np.lexsort((every.number, every.device, -every.bytes))
+    names = sorted(device.name for device in devices)
+    return _table(trace, owners, origins, _Numbers(*(column[order] for column in vars(every).values())), names)
 
 
 def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
@@ -47,7 +52,8 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
     ours = pc.is_in(blocks["device"], pa.array([device.name for device in devices], pa.string()))
     chosen = np.flatnonzero((begins | ends) & ours.to_numpy())
     states = pa.array(STATES if window.is_end_known else STATES_OF_PART, pa.string())
-    table = blocks.take(chosen).append_column("block_state", states.take(pa.array(state[chosen])))
+    table = blocks if len(chosen) == blocks.num_rows else blocks.take(chosen)
+    table = table.append_column("block_state", states.take(pa.array(state[chosen])))
     return Frame(
         name="memory_events",
         title="Memory blocks",
@@ -68,26 +74,44 @@ _BLOCK_KEYS = (
 )  # fmt: skip
 _STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
 """What a block has whatever the window."""
-_TYPES = {
-    "name": pa.large_string(),
-    "caller": pa.large_string(),
-    "outermost_operator": pa.large_string(),
-    "module": pa.large_string(),
-    **dict.fromkeys(ORIGINS, pa.large_string()),
-    "device": pa.string(),
-    "outlives_step": pa.bool_(),
-    "paired": pa.bool_(),
-}
 
 
-def _blocks(trace: TraceTable, owners: Owners, origins: Origins, device: Device) -> pa.Table:
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Blocks of some devices, one number each."""
+
+    device: Int64
+    number: Int64
+    event: Int64
+    """The allocation among the trace's events; without one the release."""
+    begin: Int64
+    """Nanoseconds, -1 = not recorded; so is the end."""
+    end: Int64
+    bytes: Int64
+    paired: Int64
+
+
+def _numbers(device: Device, place: int) -> _Numbers:
     blocks = device.blocks
-    has_allocation, has_release = blocks.allocation != MISSING, blocks.release != MISSING
-    begin, end = _at(device.time_ns, blocks.allocation), _at(device.time_ns, blocks.release)
+    has_allocation = blocks.allocation != MISSING
+    return _Numbers(
+        device=np.full(len(blocks.bytes), place),
+        number=np.arange(len(blocks.bytes)),
+        event=_at(device.record, np.where(has_allocation, blocks.allocation, blocks.release)),
+        begin=_at(device.time_ns, blocks.allocation),
+        end=_at(device.time_ns, blocks.release),
+        bytes=blocks.bytes,
+        paired=blocks.paired.astype(np.int64),
+    )
+
+
+def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, names: Sequence[str]) -> pa.Table:
+    event, paired = of.event, of.paired.astype(np.bool_)
+    has_allocation, has_release = of.begin != MISSING, of.end != MISSING
     # A release that stands alone is its own operator's.
-    known = has_allocation | ~blocks.paired
-    event = _at(device.record, np.where(has_allocation, blocks.allocation, blocks.release))
+    known = has_allocation | ~paired
     step = np.where(has_allocation, origins.step.of[event], MISSING)
+    lasts = outlives_step(trace, of.end, step)
     data = {
         "name": owner_names(trace, owners, event, known),
         "caller": trace.strings.take(np.where(known, owners.callers(trace, event), MISSING)),
@@ -96,27 +120,24 @@ def _blocks(trace: TraceTable, owners: Owners, origins: Origins, device: Device)
         "allocation_frame": origins.frame.texts_of(np.where(known, origins.frame.of[event], MISSING)),
         "allocation_phase": origins.phase.texts_of(np.where(known, origins.phase.of[event], MISSING)),
         "allocation_step": origins.step.texts_of(step),
-        "outlives_step": pa.array(
-            outlives_step(trace, blocks.release, step, end), mask=(step == MISSING) | ~blocks.paired
-        ),
-        "device": pa.repeat(device.name, len(event)),
-        "block_bytes": pa.array(blocks.bytes),
-        "allocated_at_ns": pa.array(begin, mask=~has_allocation),
-        "released_at_ns": pa.array(end, mask=~has_release),
-        "lifetime_ns": pa.array(end - begin, mask=~(has_allocation & has_release)),
-        "block_number": pa.array(np.arange(len(event))),
-        "paired": pa.array(blocks.paired),
+        "outlives_step": pa.array(lasts, mask=(step == MISSING) | ~paired),
+        "device": pa.array(names, pa.string()).take(pa.array(of.device)),
+        "block_bytes": pa.array(of.bytes),
+        "allocated_at_ns": pa.array(of.begin, mask=~has_allocation),
+        "released_at_ns": pa.array(of.end, mask=~has_release),
+        "lifetime_ns": pa.array(of.end - of.begin, mask=~(has_allocation & has_release)),
+        "block_number": pa.array(of.number),
+        "paired": pa.array(paired),
     }
     return pa.table({key: data[key] for key in (*_STANDING, "paired")})
 
 
-def outlives_step(trace: TraceTable, release: Int64, step: Int32, released_ns: Int64) -> Bool:
+def outlives_step(trace: TraceTable, released_ns: Int64, step: Int32) -> Bool:
     """Returns whether each block was still there when the step ended in which it was allocated.
 
-    ``release`` is -1 where none was recorded, ``step`` a position among the trace's steps.
+    ``released_ns`` is -1 where no release was recorded, ``step`` a position among the trace's steps.
     """
-    ends = np.append(trace.steps.host_end_ns, 0)[step]
-    lasts: Bool = (release == MISSING) | (released_ns >= ends)
+    lasts: Bool = (released_ns == MISSING) | (released_ns >= np.append(trace.steps.host_end_ns, 0)[step])
     return lasts
 
 
@@ -126,4 +147,5 @@ def _valid(values: pa.ChunkedArray) -> Bool:
 
 
 def _at(values: Int64, position: Int64) -> Int64:
-    return np.append(values, 0)[position]
+    """Values at positions, -1 for -1."""
+    return np.append(values, MISSING)[position]

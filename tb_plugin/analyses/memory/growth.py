@@ -15,6 +15,7 @@ from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.tables import Scene
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -25,8 +26,9 @@ LEAST_STEPS = 3
 """Of two steps one is looked at: the last one may still need what it allocated, and one step is no growth."""
 STEADY = 0.5
 """What grows in every step grows by about as much; where the least is below half of the most, it is no rule of each step."""
-OF_LEVEL = 0.5
-"""Where all that is allocated grew by less than half of that, as much was released: it is replaced, as in a queue."""
+REPLACED = 0.5
+"""Where at least half as much from before the trace was released, and all that is allocated grew by less than half: it takes
+the place of the older, as in a queue."""
 SURE_STEPS = 4
 """From so many steps on growth of about the same size is no chance."""
 SURE_STEADY = 0.9
@@ -44,17 +46,24 @@ class _Kept:
     gone: Int64
     """Blocks that were released, for each owner."""
     steps: int
-    level: Int64
-    """Bytes allocated on the device when each of the steps, and the one after them, began."""
+    grew: int
+    """By so many bytes all that is allocated grew in the steps that count for growth."""
+    replaced: int
+    """So many bytes from before the trace were released in them."""
 
     @property
     def first(self) -> int:
-        """Returns the first step that counts for growth: of three or more not the one that also sets up what stays."""
-        return 1 if self.steps >= LEAST_STEPS else 0
+        """Returns the first step that counts for growth."""
+        return _first(self.steps)
 
     def by_owner(self, values: Int64, some: Bool) -> Int64:
         """Returns sums over the pairs that are meant, for each owner."""
         return sum_by(self.owner[some], values[some], len(self.gone))
+
+
+def _first(steps: int) -> int:
+    """Of three or more steps not the one that also sets up what stays."""
+    return 1 if steps >= LEAST_STEPS else 0
 
 
 def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
@@ -82,7 +91,10 @@ def _kept(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Kept:
     step = of.step - steps[0]
     counted = np.flatnonzero((step >= 0) & (step < count) & of.stays)
     pairs = group(of.owner.of[counted], step[counted])
-    begins = device.each_at(scene.trace.steps.host_start_ns[steps] - 1)
+    begin, end = scene.trace.steps.host_start_ns[steps][[_first(count), -1]]
+    before, after = device.each_at(np.array([begin, end]) - 1).tolist()
+    blocks = device.blocks
+    older = (blocks.allocation == MISSING) & blocks.paired & (blocks.release > before) & (blocks.release <= after)
     return _Kept(
         owner=of.owner.of[counted][pairs.first],
         step=step[counted][pairs.first].astype(np.int64),
@@ -90,7 +102,8 @@ def _kept(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Kept:
         bytes=pairs.sum(of.bytes[counted]),
         gone=np.bincount(of.owner.of[~of.stays], minlength=len(of.owner)).astype(np.int64),
         steps=count,
-        level=np.append(device.allocated, device.before)[begins],
+        grew=device.level(after) - device.level(before),
+        replaced=int(blocks.bytes[older].sum()),
     )
 
 
@@ -114,13 +127,17 @@ def _caches(kept: _Kept) -> Bool:
 
 
 def _grew(kept: _Kept, owners: Bool) -> Bool:
-    """Of these owners, those by whose bytes the level of the device grew as well."""
-    growth = int(kept.level[-1] - kept.level[kept.first])
+    """Of these owners, those that add to what is allocated instead of replacing what was."""
     size = kept.by_owner(kept.bytes, kept.step >= kept.first)
-    owners = owners & (OF_LEVEL * size <= growth)
-    total = int(size[owners].sum())
-    enough = total >= LEAST_GROWTH * (kept.steps - kept.first) and OF_LEVEL * total <= growth
+    owners = owners & _adds(kept, size)
+    total = size[owners].sum()
+    enough = total >= LEAST_GROWTH * (kept.steps - kept.first) and _adds(kept, total)
     return owners if enough else np.zeros_like(owners)
+
+
+def _adds(kept: _Kept, size: Int64) -> Bool:
+    adds: Bool = (REPLACED * size <= kept.grew) | (kept.replaced < REPLACED * size)
+    return adds
 
 
 def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: Bool, rule: str) -> Notice:
@@ -145,8 +162,8 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: B
         sure = confidence_of(sum_by(kept.step[meant] - kept.first, kept.bytes[meant], steps))
         figures.append(METRICS.figure("growth_confidence", sure))
         text = (
-            "Each of {growth_steps} steps leaves {growth_bytes} behind on {device}, in {growth_blocks} blocks that nothing "
-            f"releases: {by}{sentence_of(who)}. Confidence that it is a leak: {{growth_confidence}}."
+            "Each of {growth_steps} steps leaves {growth_bytes} behind on {device} that nothing releases (blocks: "
+            f"{{growth_blocks}}): {by}{sentence_of(who)}. Confidence that it is a leak: {{growth_confidence}}."
         )
     else:
         sure = "low"

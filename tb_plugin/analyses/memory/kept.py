@@ -60,7 +60,7 @@ def step_blocks(scene: Scene, device: Device) -> StepBlocks:
         event=event,
         step=step,
         bytes=blocks.bytes[block],
-        outlives=outlives_step(trace, end, step, np.append(device.time_ns, 0)[end]),
+        outlives=outlives_step(trace, np.append(device.time_ns, MISSING)[end], step),
         stays=end == MISSING,
         owner=group(*keys),
     )

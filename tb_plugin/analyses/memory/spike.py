@@ -80,12 +80,10 @@ def _rest(scene: Scene, device: Device, peak: Peak, block: int) -> int:
     blocks, trace = device.blocks, scene.trace
     same = np.flatnonzero((blocks.bytes == blocks.bytes[block]) & (blocks.allocation != MISSING) & blocks.paired)
     event = device.record[blocks.allocation[same]]
-    mine = np.flatnonzero(same == block)
-    for values in (scene.owners.names(trace, event), scene.owners.modules(trace, event), scene.origins.frame.of[event]):
-        same_one = values == values[mine]
-        same, event, mine = same[same_one], event[same_one], np.flatnonzero(same[same_one] == block)
+    owners = (scene.owners.names(trace, event), scene.owners.modules(trace, event), scene.origins.frame.of[event])
+    alike = np.all([values == values[same == block] for values in owners], axis=0)
     like = np.zeros(len(blocks.bytes), np.bool_)
-    like[same] = True
+    like[same[alike]] = True
     if (like & blocks.live(peak.at)).sum() > 1:
         return peak.value
     return peak_without(device, scene.window, like).value

@@ -14,6 +14,7 @@ from tb_plugin.analyses.memory.curve import Peak, reserved_peak_of
 from tb_plugin.analyses.memory.live import Live
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device
+from tb_plugin.analyses.memory.reserve import room_of
 from tb_plugin.analyses.memory.tables import BEFORE, LOST, Scene, module_names
 from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
@@ -82,7 +83,9 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
             METRICS.figure("peak_reserved_time_ns", reserved.time_ns),
             METRICS.figure("fragmentation", share),
         ]
+    room = room_of(scene, device)
     figures += [
+        *([METRICS.figure("room_bytes", room[1])] if room else []),
         METRICS.figure("allocations", facts["allocations"]),
         METRICS.figure("unreleased_bytes", facts["unreleased_bytes"]),
         METRICS.figure("live_before_bytes", device.level(entering) if device.has_totals else None),
