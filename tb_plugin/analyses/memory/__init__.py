@@ -82,6 +82,7 @@ class Memory:
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
+            payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = seen.findings
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)

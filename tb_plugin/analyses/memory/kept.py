@@ -100,8 +100,8 @@ def _kept(scene: Scene, device: Device, of: StepBlocks, schema: pa.Schema) -> pa
     groups = group(of.step[kept], of.owner.of[kept])
     event, step = of.event[kept][groups.first], of.step[kept][groups.first]
     stays = of.stays[kept].astype(np.int64)
-    # After a window nobody knows whether it was released.
-    unknown = np.full(len(groups), not scene.window.is_end_known)
+    # What comes after the last step, or after a part of a trace, may release it: nobody knows.
+    unknown = (step == len(scene.trace.steps.label) - 1) | (not scene.window.is_end_known)
     data = {
         "allocation_step": scene.origins.step.texts_of(step),
         "name": owner_names(scene.trace, scene.owners, event, np.ones(len(groups), np.bool_)),

@@ -69,7 +69,10 @@ METRICS = SHARED.adding(
             "allocations": ("Allocations", "Events that got memory."),
             "blocks": ("Blocks", "Blocks that were live; empty where nobody counted them."),
             "kept_blocks": ("Blocks kept", "Blocks that were allocated in the step and not released before it ended."),
-            "kept_to_end_blocks": ("Kept to the end", "Of these, blocks that nothing in the trace releases."),
+            "kept_to_end_blocks": (
+                "Blocks never released",
+                "Of these, blocks that nothing in the trace releases; unknown of its last step.",
+            ),
             "growth_steps": (
                 "Steps",
                 "Whole steps that were compared: without the last one and, of four or more, without the first.",
@@ -101,7 +104,10 @@ METRICS = SHARED.adding(
             "peak_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and not released before the trace ends."),
             "kept_bytes": ("Kept", "Bytes that were allocated in the step and not released before it ended."),
-            "kept_to_end_bytes": ("Kept to the end (bytes)", "Of these, bytes that nothing in the trace releases."),
+            "kept_to_end_bytes": (
+                "Never released",
+                "Of these, bytes that nothing in the trace releases; unknown of its last step.",
+            ),
             "growth_bytes": ("Growth a step", "Bytes that nothing releases, a step on average."),
             "owner_growth_bytes": ("Growth a step by it", "What the named operator and line add to that."),
             "cache_bytes": ("Held", "Bytes of these blocks when the last step began."),

@@ -138,6 +138,24 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
     return Breakdown(name, title, device.name, "bytes", live.total, parts, "bar")
 
 
+def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
+    """Returns how many blocks of the device are in each state: what the page offers to filter them by."""
+    mine = blocks.filter(pc.equal(blocks["device"], device.name))
+    counts = mine.group_by("block_state").aggregate([([], "count_all")])
+    parts = [
+        Slice(
+            Metric(row["block_state"], row["block_state"], "count", METRICS["block_state"].definition),
+            f"slice{i}",
+            row["count_all"],
+            Link(
+                "memory", {"group": "memory_events", "where": f"block_state:{row['block_state']}"}, row["block_state"]
+            ),
+        )
+        for i, row in enumerate(counts.sort_by([("count_all", "descending"), ("block_state", "ascending")]).to_pylist())
+    ]
+    return Breakdown("block_states", "Blocks by state", device.name, "count", mine.num_rows, parts, "bar")
+
+
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
     """Returns which devices there are, each with its peak: what a picker offers."""
     about = METRICS["peak_allocated_bytes"]
