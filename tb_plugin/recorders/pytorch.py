@@ -85,6 +85,7 @@ TRAINING = {
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
         (_CUDA_MEMORY,),
     ),
+    "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
     "memory_spike": Advice(
         "Compute it in pieces (of the batch, of the vocabulary), in place, in 16 bit, or with a fused operator that never "
         "holds it."

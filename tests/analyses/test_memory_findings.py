@@ -331,6 +331,55 @@ def test_a_peak_by_one_temporary_block() -> None:
     assert "memory_spike" not in notices(spike(50, like=2)), "two blocks make it"
 
 
+def changing_shapes() -> Run:
+    """Four steps: aten::bmm has a shape of its own in three of them, aten::add the same in all."""
+    run = Run(4)
+    for i, length in enumerate((8, 16, 24, 32)):
+        at = i * STEP_US
+        run.op("aten::add", at + 10, shapes=[[4, 4], [], []])
+        run.free(at + 900, run.get(at + 12, MIB))
+        run.op("aten::bmm", at + 100, 50, shapes=[[2, length], [length, 2]])
+        run.op("aten::empty", at + 110, 20, shapes=[[], []])
+        run.builder.call(at + 112, 4 + i, name="cudaMalloc")
+        run.free(at + 900, run.get(at + 120, length * MIB))
+    return run
+
+
+def test_shapes_that_change_from_step_to_step() -> None:
+    table = changing_shapes().table()
+    found = part(table, "memory").frames["memory_shapes"].data.to_pylist()
+    # The first of four steps also sets up what stays: it is left out.
+    assert found == [
+        {"name": "aten::bmm", "device": "cuda:0", "shapes": 3, "varying_shapes": 3, "varying_allocations": 3,
+         "varying_bytes": (16 + 24 + 32) * MIB, "varying_calls": 3, "varying_calls_ns": 18_000}
+    ]  # fmt: skip
+    notice = notices(table)["memory_shapes"]
+    assert figures(notice) == {
+        "varying_calls_ratio": 1.0, "varying_calls": 3, "varying_calls_ns": 18_000, "name": "aten::bmm", "shapes": 3,
+        "growth_steps": 3,
+    }  # fmt: skip
+    assert notice.evidence.view == "operators"
+    assert notice.evidence.params == {"group": "operators_by_shape", "where": "name:aten::bmm"}
+
+
+def test_driver_calls_elsewhere_are_not_for_shapes() -> None:
+    run = changing_shapes()
+    run.builder.call(2500, 40, name="cudaMalloc")
+    assert "memory_shapes" not in notices(run.table()), "18 of 58 us"
+
+
+def test_shapes_that_stay_have_no_table() -> None:
+    run = Run(4)
+    for i in range(4):
+        # The second operator is there in one step only: it has no shapes that change.
+        run.op("aten::add", i * STEP_US + 10, shapes=[[4, 4], [], []])
+        run.free(i * STEP_US + 900, run.get(i * STEP_US + 12, MIB))
+        if i == 2:
+            run.op("aten::bmm", i * STEP_US + 100, shapes=[[4, 4]])
+            run.free(i * STEP_US + 900, run.get(i * STEP_US + 102, MIB))
+    assert "memory_shapes" not in part(run.table(), "memory").frames
+
+
 @pytest.mark.parametrize(("memory", "room"), [(4, 3), (2, 1), (1.5, None)])
 def test_room(memory: float, room: int | None) -> None:
     run = Run(1, int(memory * GIB))
@@ -351,6 +400,7 @@ def test_room(memory: float, room: int | None) -> None:
 @pytest.mark.parametrize("name", [name for name in SAMPLE_FILES if sample(name).memory.time_ns.size])
 def test_samples_have_no_finding_but_room(name: str) -> None:
     assert set(notices(sample(name))) <= {"memory_room", "driver_memory_calls"}
+    assert "memory_shapes" not in part(sample(name), "memory").frames
 
 
 @given(

@@ -27,6 +27,7 @@ import {
   NO_LIMITS,
   OF_BLOCK,
   ORIGIN,
+  SHAPES,
   STEPS,
 } from './parts/memoryBlocks'
 import { pick } from './parts/pick'
@@ -40,7 +41,7 @@ import css from './memory.module.css'
 import frameCss from './parts/frame.module.css'
 
 const OUTERMOST = 'memory_operators_outermost'
-const groupsAt = (moment: string | undefined, hasSteps: boolean): Group[] => [
+const groupsAt = (moment: string | undefined, hasSteps: boolean, hasShapes: boolean): Group[] => [
   { table: 'memory_operators', label: 'By operator', filters: ['name', 'device'] },
   { table: OUTERMOST, label: 'Outermost', filters: ['name', 'device'] },
   { table: BLOCKS, label: 'Blocks', filters: [...OF_BLOCK, 'device'] },
@@ -58,6 +59,7 @@ const groupsAt = (moment: string | undefined, hasSteps: boolean): Group[] => [
         },
       ]
     : []),
+  ...(hasShapes ? [{ table: SHAPES, label: 'Changing shapes', filters: ['name', 'device'] }] : []),
 ]
 const KIND = { kind: 'operator' }
 const ALONE = { kind: 'operator', outermost: 'true' }
@@ -123,6 +125,7 @@ const Page = memo(({ base, profile, onPoint, onOpen }: ViewProps & Marking) => {
           device={shown}
           states={resource.data ? pick(resource.data, 'block_states', 'breakdown') : null}
           hasSteps={profile.steps.length > 0}
+          hasShapes={Boolean(resource.data?.payloads[SHAPES])}
           onPoint={onPoint}
           onOpen={onOpen}
         />
@@ -328,16 +331,17 @@ interface TablesProps extends Marking {
   device: string
   states: Breakdown | null
   hasSteps: boolean
+  hasShapes: boolean
 }
 
-function Tables({ base, device, states, hasSteps, onPoint, onOpen }: TablesProps) {
+function Tables({ base, device, states, hasSteps, hasShapes, onPoint, onOpen }: TablesProps) {
   const route = useRoute()
   const limits = LIMITS.map((key) => route[key] ?? '').join(' ')
   const query = useMemo<Query>(() => {
     const values = limits.split(' ')
     return { ...base, device, ...Object.fromEntries(LIMITS.map((key, i) => [key, values[i]])) }
   }, [base, device, limits])
-  const groups = useMemo(() => groupsAt(route.at_ns, hasSteps), [route.at_ns, hasSteps])
+  const groups = useMemo(() => groupsAt(route.at_ns, hasSteps, hasShapes), [route.at_ns, hasSteps, hasShapes])
   const filters = (table: Table | null) => route.group === BLOCKS && <BlockFilters table={table} states={states} />
   return (
     <TableSection

@@ -28,6 +28,7 @@ from tb_plugin.analyses.memory.kept import step_blocks, step_frame
 from tb_plugin.analyses.memory.live import live_at, live_frame
 from tb_plugin.analyses.memory.origins import Origins, origins_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
+from tb_plugin.analyses.memory.shapes import shape_frame, varying_shapes
 from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_frame
 from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
@@ -88,7 +89,13 @@ class Memory:
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
-        return Part(seen.coverage, facts, frames, payloads, (*payloads, "memory_operators"))
+        return Part(
+            seen.coverage,
+            facts,
+            frames,
+            payloads,
+            (*payloads, "memory_operators", *(key for key in ("memory_shapes",) if key in frames)),
+        )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of one device (the first unless one is named), or one of its tables."""
@@ -135,7 +142,13 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
         "memory_events": block_frame(scene.window, origins, blocks, devices),
         "memory_steps": step_frame(scene, devices, steps),
     }
-    calls = driver_calls(trace, intersect(step_time(trace.steps), scene.window.parts))
+    times = intersect(step_time(trace.steps), scene.window.parts)
+    calls = driver_calls(trace, times)
+    alone = sum(not device.is_host for device in every) == 1
+    shapes = [varying_shapes(scene, device, times, alone and not device.is_host) for device in devices]
+    changing = shape_frame(trace, devices, shapes)
+    if changing.data.num_rows:
+        frames[changing.name] = changing
     return _Seen(
         coverage=select_rows(trace, params.steps).coverage,
         scene=scene,
@@ -144,7 +157,7 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
         peaks=peaks,
         frames=frames,
         calls=calls,
-        findings=findings_of(scene, devices, peaks, steps, calls),
+        findings=findings_of(scene, devices, peaks, steps, shapes, calls),
     )
 
 

@@ -82,6 +82,10 @@ METRICS = SHARED.adding(
                 "Growth beside free memory",
                 "How often reserved memory grew although at least as many bytes as were asked for lay free.",
             ),
+            "shapes": ("Shapes", "Different input shapes with which it allocated in the steps that are compared."),
+            "varying_shapes": ("Not in every step", "Of these, shapes that not every one of these steps has."),
+            "varying_allocations": ("Allocations for them", "Allocations by it with such shapes."),
+            "varying_calls": ("Driver calls for them", "Driver calls for memory while it was open with such shapes."),
             "distinct_sizes": ("Sizes", "Different sizes of the blocks that were live."),
             "reserved_cycles": ("Falls and rises", "How often reserved memory fell and then rose again."),
             "block_number": ("Block", "Number of the block on its device, by its first event."),
@@ -116,6 +120,7 @@ METRICS = SHARED.adding(
                 "Peak reserved less the most that was allocated at any moment at which as much was reserved.",
             ),
             "gap_growth_bytes": ("Grown beside free memory", "Bytes by which reserved memory grew then."),
+            "varying_bytes": ("Allocated for them", "Bytes allocated by it with shapes that not every step has."),
             "returned_bytes": ("Given back", "Bytes by which reserved memory fell, in all."),
             "peak_without_bytes": (
                 "Peak without it",
@@ -132,6 +137,7 @@ METRICS = SHARED.adding(
             "moment_ns": ("Time", "Time since the first event of the trace."),
             "allocated_at_ns": ("Allocated at", "Time of the allocation since the first event of the trace."),
             "released_at_ns": ("Released at", "Time of the release since the first event of the trace."),
+            "varying_calls_ns": ("Time in driver calls", "Time on the host of these driver calls."),
             "driver_memory_ns": (
                 "Driver calls",
                 "Time on the host of the calls for device memory, without those that set the driver up.",
@@ -146,6 +152,7 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "unused_reserved_ratio": ("Reserved and unused", "Of peak reserved."),
+            "varying_calls_ratio": ("For changing shapes", "Share of the time of the driver calls of these steps."),
             "varying_sizes_ratio": (
                 "Changing sizes",
                 "Share of the bytes that steps allocate in blocks of a size that not every step allocates.",

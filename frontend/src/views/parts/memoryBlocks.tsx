@@ -7,7 +7,7 @@ import { shortenMiddle } from '../../lib/names'
 import type { Row } from '../../lib/pages'
 import { joinList, splitList } from '../../state/hash'
 import { showInTimeline } from '../../state/links'
-import { setRoute, useRoute } from '../../state/route'
+import { openView, setRoute, useRoute } from '../../state/route'
 import { useCopied } from '../../widgets/basics'
 import type { Band } from '../../widgets/curveOption'
 import { FigureList } from '../../widgets/figures'
@@ -19,6 +19,7 @@ import css from './memoryBlocks.module.css'
 import rowDetailCss from './rowDetail.module.css'
 
 export const BLOCKS = 'memory_events'
+export const SHAPES = 'memory_shapes'
 export const STEPS = 'memory_steps'
 /** What says where a block comes from, in tables of blocks and of their sums. */
 export const ORIGIN = ['name', 'outermost_operator', 'module', 'allocation_frame', 'allocation_phase']
@@ -116,6 +117,8 @@ function showBlocks(row: Row): void {
   setRoute({ ...left, group: BLOCKS, where: joinList([...where, 'outlives_step:true']) }, true)
 }
 
+const showShapes = (row: Row) => openView('operators', { group: 'operators_by_shape', where: `name:${row.name}` })
+
 const timeOf = (row: Row, key: string) => (typeof row[key] === 'number' ? row[key] : null)
 
 /** When a block lived, as far as the trace says; null for rows of other tables. */
@@ -149,13 +152,17 @@ export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; on
               Show in timeline
             </Button>
           )}
-          {table.name === STEPS ? (
+          {table.name === STEPS && (
             <Button size="compact-xs" variant="default" onClick={() => showBlocks(row)}>
               Show its blocks
             </Button>
-          ) : (
-            <OnlySuch row={row} table={table} />
           )}
+          {table.name === SHAPES && (
+            <Button size="compact-xs" variant="default" onClick={() => showShapes(row)}>
+              Show its shapes
+            </Button>
+          )}
+          {table.name !== STEPS && table.name !== SHAPES && <OnlySuch row={row} table={table} />}
           <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
             {copied ? 'Copied' : 'Copy row'}
           </Button>
