@@ -89,12 +89,13 @@ class Memory:
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
+        changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
         return Part(
             seen.coverage,
             facts,
             frames,
             payloads,
-            (*payloads, "memory_operators", *(key for key in ("memory_shapes",) if key in frames)),
+            (*payloads, "memory_operators", *changing),
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -146,9 +147,7 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
     calls = driver_calls(trace, times)
     alone = sum(not device.is_host for device in every) == 1
     shapes = [varying_shapes(scene, device, times, alone and not device.is_host) for device in devices]
-    changing = shape_frame(trace, devices, shapes)
-    if changing.data.num_rows:
-        frames[changing.name] = changing
+    frames["memory_shapes"] = shape_frame(trace, devices, shapes)
     return _Seen(
         coverage=select_rows(trace, params.steps).coverage,
         scene=scene,

@@ -23,7 +23,7 @@ Bool = npt.NDArray[np.bool_]
 LEAST_GROWTH = 64 * 1024
 """Bytes a step. What grows slower does not fill 64 GiB in a million steps: no training ends by it."""
 LEAST_STEPS = 3
-"""Of two steps one is looked at: the last one may still need what it allocated, and one step is no growth."""
+"""The last step is left out, for the next one may release what it got, and one step alone is no growth."""
 STEADY = 0.5
 """What grows in every step grows by about as much; where the least is below half of the most, it is no rule of each step."""
 REPLACED = 0.5
@@ -62,7 +62,7 @@ class _Kept:
 
 
 def _first(steps: int) -> int:
-    """Of three or more steps not the one that also sets up what stays."""
+    """The first that counts: of three or more steps not the one that also sets up what stays."""
     return 1 if steps >= LEAST_STEPS else 0
 
 

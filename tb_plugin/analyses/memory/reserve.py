@@ -25,17 +25,17 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 UNUSED_SHARE = 0.2
-"""Of what is reserved. An allocator that caches always holds some more than is asked for; a fifth is more than rounding."""
+"""A share of what is reserved. An allocator that caches holds more than is asked for; a fifth is more than rounding."""
 GAPS_SHARE = 0.5
-"""Of what lies idle. From here on growth beside enough free bytes explains it."""
+"""A share of what lies idle. From here on growth beside enough free bytes explains it."""
 VARYING_SHARE = 0.1
-"""Of the bytes that steps allocate, in blocks of sizes that not every step has: shapes change from step to step."""
+"""A share of the bytes that steps allocate, in blocks of sizes that not every step has: then shapes change."""
 CYCLES = 3
 """Memory that is given back and asked for again once or twice may be a warm-up or an evaluation; three times is a habit."""
 CYCLE_SHARE = 0.01
-"""Of the peak, given back each time: less is a segment or two."""
+"""A share of the peak, given back each time: less is a segment or two."""
 ROOM_SHARE = 0.5
-"""Of the device. Half of it was never used: about twice of everything would fit, and that is worth a word."""
+"""A share of the device's memory. Where half was never used, about twice of everything would fit: that is worth a word."""
 
 
 def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:

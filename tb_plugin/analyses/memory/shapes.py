@@ -30,7 +30,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 MOST_CALLS = 0.5
-"""Of the time of driver calls. From half on the changing shapes are what to look at first."""
+"""A share of the time of driver calls. From half on the changing shapes are what to look at first."""
 LEAST_CALLS = 3
 """One or two calls for a shape that comes for the first time are how an allocator that caches works."""
 

@@ -18,7 +18,7 @@ from tb_plugin.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 SHORT_LIFE = 0.1
-"""Of a step. What lives longer is no temporary: the step is built on it."""
+"""A share of a step. What lives longer is no temporary: the step is built on it."""
 SPIKE_SHARE = 0.1
 """A peak that is lower by less than that allows hardly another sample in a batch of ten."""
 MOST_TRIED = 4

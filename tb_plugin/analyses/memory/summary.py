@@ -140,20 +140,19 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
 
 def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
     """Returns how many blocks of the device are in each state: what the page offers to filter them by."""
-    mine = blocks.filter(pc.equal(blocks["device"], device.name))
-    counts = mine.group_by("block_state").aggregate([([], "count_all")])
+    states = blocks["block_state"].filter(pc.equal(blocks["device"], device.name))
+    counts = [(row["values"], row["counts"]) for row in pc.value_counts(states.combine_chunks()).to_pylist()]
+    about = METRICS["block_state"].definition
     parts = [
         Slice(
-            Metric(row["block_state"], row["block_state"], "count", METRICS["block_state"].definition),
+            Metric(state, state, "count", about),
             f"slice{i}",
-            row["count_all"],
-            Link(
-                "memory", {"group": "memory_events", "where": f"block_state:{row['block_state']}"}, row["block_state"]
-            ),
+            count,
+            Link("memory", {"group": "memory_events", "where": f"block_state:{state}"}, state),
         )
-        for i, row in enumerate(counts.sort_by([("count_all", "descending"), ("block_state", "ascending")]).to_pylist())
+        for i, (state, count) in enumerate(sorted(counts, key=lambda pair: (-pair[1], pair[0])))
     ]
-    return Breakdown("block_states", "Blocks by state", device.name, "count", mine.num_rows, parts, "bar")
+    return Breakdown("block_states", "Blocks by state", device.name, "count", len(states), parts, "bar")
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:

@@ -9,9 +9,9 @@ from tb_plugin.trace.table import TraceTable
 LEAST_BYTES = 256 << 20
 """Allocators round segments to 2 and 20 MiB, and caches of libraries take some tens: less is no finding anywhere."""
 LEAST_SHARE = 0.02
-"""Of a device's memory. Less decides over no batch size."""
+"""A share of a device's memory. Less decides over no batch size."""
 NEAR = 0.8
-"""Of a device's memory. From here on what is wasted is what the next larger input lacks."""
+"""A share of a device's memory. From here on what is wasted is what the next larger input lacks."""
 
 
 def memory_of(trace: TraceTable, device: Device) -> int | None:
