@@ -66,11 +66,11 @@ const ALONE = { kind: 'operator', outermost: 'true' }
 const LINES = 'live_frames'
 /** By what live memory is summed up: names of payloads by the value of `live` in the URL, the first one without a word. */
 const LIVE = [
-  { value: '', payload: 'live_outermost', label: 'By outermost operator' },
-  { value: 'operator', payload: 'live_operators', label: 'By operator' },
-  { value: 'module', payload: 'live_modules', label: 'By module' },
-  { value: 'line', payload: LINES, label: 'By line of Python' },
-  { value: 'phase', payload: 'live_phases', label: 'By phase' },
+  { value: '', payload: 'live_outermost', label: 'Outermost operator' },
+  { value: 'operator', payload: 'live_operators', label: 'Operator' },
+  { value: 'module', payload: 'live_modules', label: 'Module' },
+  { value: 'line', payload: LINES, label: 'Line of Python' },
+  { value: 'phase', payload: 'live_phases', label: 'Phase' },
 ]
 /** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
 const Pointed = createContext<Band | null>(null)
