@@ -24,16 +24,16 @@ from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.blocks import block_frame, every_block
 from tb_plugin.analyses.memory.curve import Peak, curve_of, peak_of
 from tb_plugin.analyses.memory.findings import findings_of
-from tb_plugin.analyses.memory.kept import step_blocks, step_frame
+from tb_plugin.analyses.memory.kept import StepBlocks, step_blocks, step_frame
 from tb_plugin.analyses.memory.live import live_at, live_frame
 from tb_plugin.analyses.memory.origins import Origins, origins_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
-from tb_plugin.analyses.memory.shapes import shape_frame, varying_shapes
+from tb_plugin.analyses.memory.shapes import Varying, shape_frame, varying_shapes
 from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_frame
 from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import CoverageInfo, Figures, Notices, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.trace.intervals import intersect
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
@@ -85,7 +85,7 @@ class Memory:
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
             payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
-            payloads["advice"] = seen.findings
+            payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls)
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
@@ -117,8 +117,9 @@ class _Seen:
     devices: list[Device]
     peaks: list[Peak]
     frames: Mapping[str, Frame]
+    steps: list[StepBlocks]
+    shapes: list[Varying | None]
     calls: DriverCalls
-    findings: Notices
 
 
 @remembered
@@ -155,8 +156,9 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
         devices=devices,
         peaks=peaks,
         frames=frames,
+        steps=steps,
+        shapes=shapes,
         calls=calls,
-        findings=findings_of(scene, devices, peaks, steps, shapes, calls),
     )
 
 
