@@ -63,7 +63,7 @@ def test_every_filter_of_blocks_stands_in_the_address(open_tab: Open) -> None:
     frame.locator("[role=rowheader] button").first.click()
     frame = tab.settle()
     for title, key in ((r"^Step:", "allocation_step"), (r"^Module:", "module"), (r"^Python:", "allocation_frame")):
-        frame.get_by_role("button", name="Only such").click()
+        frame.get_by_role("button", name="Filter by", exact=True).click()
         frame.get_by_role("menuitem", name=re.compile(title)).click()
         frame = tab.settle()
         assert f"{key}:" in state_of(tab)["where"] and "row" not in tab.state()

@@ -185,6 +185,9 @@ function DevicePicker({ devices, chosen }: { devices: Figures; chosen: string })
 const figureOf = (figures: Figures | null, key: string) =>
   figures?.figures.find((figure) => figure.metric.key === key) ?? null
 
+/** Characters of who made the peak, beside it: half of a narrow chart holds them. */
+const PEAK_ROOM = 26
+
 function marksOf(series: Series, summary: Figures | null, profile: Profile, moment: number | null): CurveMarks {
   const bands = profile.steps.map((step) => ({ label: step.label, start: step.host_start_ns, end: step.host_end_ns }))
   const top = figureOf(summary, 'peak_allocated_bytes')
@@ -192,7 +195,7 @@ function marksOf(series: Series, summary: Figures | null, profile: Profile, mome
   const [start, end] = windowOf(series)
   const peak =
     top && typeof top.value === 'number' && typeof when === 'number' && when >= start && when <= end
-      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${shortenMiddle(top.note, 40)}` }
+      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${shortenMiddle(top.note, PEAK_ROOM)}` }
       : null
   return { bands, peak, moment }
 }

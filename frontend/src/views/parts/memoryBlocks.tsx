@@ -94,7 +94,7 @@ function OnlySuch({ row, table }: { row: Row; table: Table }) {
     <Menu position="bottom-start" withinPortal>
       <Menu.Target>
         <Button size="compact-xs" variant="default" rightSection={<ChevronDown />}>
-          Only such
+          Filter by
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
