@@ -177,6 +177,31 @@ def test_a_queue_is_no_leak() -> None:
     assert notices(run.table()) == {}
 
 
+@pytest.mark.parametrize("lasts", [1, 3, 4, 5])
+def test_a_queue_whose_beginning_was_not_recorded(lasts: int) -> None:
+    """Hosts do not record the release of what is older than the trace: then only lives tell a queue from a leak."""
+    run = Run(6)
+    blocks = []
+    for i in range(6):
+        run.op("aten::cat", i * STEP_US + 500)
+        blocks.append(run.get(i * STEP_US + 502, MIB))
+        if i >= lasts:
+            run.free(i * STEP_US + 501, blocks[i - lasts])
+    assert notices(run.table()) == {}
+
+
+def test_a_leak_beside_what_lasts_a_step() -> None:
+    run = Run(6)
+    block = 0
+    for i in range(6):
+        run.op("aten::cat", i * STEP_US + 500)
+        if block:
+            run.free(i * STEP_US + 501, block)
+        block = run.get(i * STEP_US + 502, 7 * MIB)
+        run.get(i * STEP_US + 503, MIB)
+    assert figures(notices(run.table())["memory_growth"])["growth_bytes"] == MIB
+
+
 def test_a_cache_that_is_filled_and_never_emptied() -> None:
     run = Run(6)
     healthy(run, 6)

@@ -43,6 +43,10 @@ class _Kept:
     """From 0 on."""
     blocks: Int64
     bytes: Int64
+    lasted: Int64
+    """So many steps the oldest of them has stayed."""
+    life: Int64
+    """Longest life in steps of what outlived its step and was released, for each owner; 0 where nothing was."""
     gone: Int64
     """Blocks that were released, for each owner."""
     steps: int
@@ -95,11 +99,16 @@ def _kept(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Kept:
     before, after = device.each_at(np.array([begin, end]) - 1).tolist()
     blocks = device.blocks
     older = (blocks.allocation == MISSING) & blocks.paired & (blocks.release > before) & (blocks.release <= after)
+    life = np.zeros(len(of.owner), np.int64)
+    left = of.outlives & ~of.stays
+    np.maximum.at(life, of.owner.of[left], of.lasted[left])
     return _Kept(
         owner=of.owner.of[counted][pairs.first],
         step=step[counted][pairs.first].astype(np.int64),
         blocks=pairs.count(),
         bytes=pairs.sum(of.bytes[counted]),
+        lasted=of.lasted[counted][pairs.first],
+        life=life,
         gone=np.bincount(of.owner.of[~of.stays], minlength=len(of.owner)).astype(np.int64),
         steps=count,
         grew=device.level(after) - device.level(before),
@@ -128,8 +137,12 @@ def _caches(kept: _Kept) -> Bool:
 
 def _grew(kept: _Kept, owners: Bool) -> Bool:
     """Of these owners, those that add to what is allocated instead of replacing what was."""
-    size = kept.by_owner(kept.bytes, kept.step >= kept.first)
-    owners = owners & _adds(kept, size)
+    later = kept.step >= kept.first
+    size = kept.by_owner(kept.bytes, later)
+    oldest = np.zeros(len(kept.life), np.int64)
+    np.maximum.at(oldest, kept.owner[later], kept.lasted[later])
+    # What lasts some steps and is released then fills a queue: nothing of it is left that is older than that.
+    owners = owners & _adds(kept, size) & (oldest > kept.life)
     total = size[owners].sum()
     enough = total >= LEAST_GROWTH * (kept.steps - kept.first) and _adds(kept, total)
     return owners if enough else np.zeros_like(owners)

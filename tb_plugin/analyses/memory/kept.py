@@ -41,6 +41,8 @@ class StepBlocks:
     """It was still there when the step ended."""
     stays: Bool
     """No event releases it."""
+    lasted: Int64
+    """So many steps began until it was released; where it stays, until the last one."""
     owner: Groups
     """By operator, module and line of Python."""
 
@@ -54,14 +56,18 @@ def step_blocks(scene: Scene, device: Device) -> StepBlocks:
     inside = (origins.step.of[event] != MISSING) & scene.window.holds(time)
     block, event = known[inside], event[inside]
     step, end = origins.step.of[event], blocks.release[block]
+    starts = trace.steps.host_start_ns
+    released = np.append(device.time_ns, MISSING)[end]
+    until = np.where(end == MISSING, len(starts), np.searchsorted(starts, released, side="right")) - 1
     keys = (scene.owners.names(trace, event), scene.owners.modules(trace, event), origins.frame.of[event])
     return StepBlocks(
         block=block,
         event=event,
         step=step,
         bytes=blocks.bytes[block],
-        outlives=outlives_step(trace, np.append(device.time_ns, MISSING)[end], step),
+        outlives=outlives_step(trace, released, step),
         stays=end == MISSING,
+        lasted=until - step,
         owner=group(*keys),
     )
 
