@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.memory.curve import peak_without
 from tb_plugin.analyses.memory.growth import confidence_of
+from tb_plugin.analyses.memory.records import devices_of
+from tb_plugin.analyses.memory.reserve import unused_of
+from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.findings import finding
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, part, trace
@@ -452,3 +457,38 @@ def test_a_leak_is_found_with_its_size_and_nothing_without_one(
         return
     assert figures(found["memory_growth"])["growth_bytes"] == blocks * 64 * 1024
     assert figures(found["memory_growth"])["growth_blocks"] == blocks
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 9), st.integers(0, 12), st.integers(0, 6)), max_size=15))
+def test_idle_memory_and_the_peak_without_a_block_recounted(blocks: list[tuple[int, int, int, int]]) -> None:
+    """Blocks by (when, size, how long; 12 = for ever, what is reserved beyond what is allocated then)."""
+    run = Run(1)
+    run.op("aten::empty", 0, 100)
+    total, events = 0, []
+    for place, (at, size, life, more) in enumerate(blocks):
+        events.append((at, place, size, more))
+        events += [(at + life, place, -size, more)] if 0 < life < 12 else []
+    rows = []
+    for at, place, size, more in sorted(events, key=lambda event: event[0]):
+        total += size
+        rows.append((total, total + more, place, size))
+        held = {"Total Allocated": total, "Total Reserved": total + more}
+        run.builder.memory(at, size, 1, 0, Addr=place + 1, **held)
+    if not rows:
+        return
+    table = run.builder.table()
+    (device,) = devices_of(table.memory)
+    window = window_of(table, Params())
+    most = max(reserved for _, reserved, _, _ in rows)
+    idle = most - max(allocated for allocated, reserved, _, _ in rows if reserved == most)
+    found = unused_of(device, window)
+    assert found is not None and (found[0].value, found[1]) == (most, idle)
+    first = {place: number for number, place in enumerate(dict.fromkeys(place for _, _, place, _ in rows))}
+    for chosen in first:
+        level, left = 0, [0]
+        for _, _, place, size in rows:
+            level += size * (place != chosen)
+            left.append(level)
+        without = np.zeros(len(first), np.bool_)
+        without[first[chosen]] = True
+        assert peak_without(device, window, without).value == max(left)
