@@ -12,7 +12,6 @@ from tb_plugin.snapshot.table import NEVER, Action
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
-_ACTIONS = pa.array([action.name.lower() for action in Action], pa.large_string())
 
 
 def block_table(held: Held, rows: Int64) -> pa.Table:
@@ -59,7 +58,9 @@ def event_table(held: Held, first: int = 0, last: int | None = None) -> pa.Table
     return pa.table(
         {
             "event_number": pa.array(np.arange(first, stop)),
-            "memory_action": _ACTIONS.take(pa.array(action)),
+            "memory_action": pa.array([action.name.lower() for action in Action], pa.large_string()).take(
+                pa.array(action)
+            ),
             "address": address_texts(np.where(is_oom, MISSING, address)),
             "block_size_bytes": pa.array(events.size[rows]),
             "device_free_bytes": pa.array(address, mask=~is_oom),
