@@ -2,7 +2,7 @@
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
 import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Breakdown, Figures, Notices, Profile, Series, Table, View } from '../api/payloads'
+import type { Breakdown, Catalog, Figures, Notices, Profile, Series, Table, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import { shortFrame } from '../lib/frames'
@@ -16,6 +16,7 @@ import { Curve, CurveBlock, CurveButtons } from '../widgets/curve'
 import { type Band, type CurveMarks, windowOf } from '../widgets/curveOption'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
+import { BesideCard } from './parts/beside'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import {
@@ -90,7 +91,7 @@ interface Marking {
   onOpen: (block: Band | null) => void
 }
 
-const Page = memo(({ base, profile, onPoint, onOpen }: ViewProps & Marking) => {
+const Page = memo(({ base, catalog, profile, onPoint, onOpen }: ViewProps & Marking) => {
   const route = useRoute()
   const { device = '', start_ns = '', end_ns = '', at_ns = '' } = route
   const query = useMemo<Query>(
@@ -116,7 +117,7 @@ const Page = memo(({ base, profile, onPoint, onOpen }: ViewProps & Marking) => {
   return (
     <div ref={page} className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={330} />} steps={steps}>
-        {(view) => <Top view={view} profile={profile} onLink={follow} />}
+        {(view) => <Top view={view} profile={profile} catalog={catalog} onLink={follow} />}
       </ViewFrame>
       <div ref={tables} className={css.anchor} />
       {shown && (
@@ -139,7 +140,9 @@ function deviceOf(view: View | null, chosen: string): string {
   return chosen || (summary?.title ?? '')
 }
 
-function Top({ view, profile, onLink }: { view: View; profile: Profile; onLink: OnLink }) {
+const SNAPSHOT = { view: 'allocations', params: { axis: 'time' } }
+
+function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile; catalog: Catalog; onLink: OnLink }) {
   const summary = pick(view, 'summary', 'figures')
   const series = pick(view, 'curve', 'series')
   const devices = pick(view, 'devices', 'figures')
@@ -159,6 +162,7 @@ function Top({ view, profile, onLink }: { view: View; profile: Profile; onLink: 
         {bars.length > 0 && <LiveCard bars={bars} onLink={onLink} />}
       </div>
       <Notes notes={notes} calls={calls} onLink={onLink} />
+      <BesideCard catalog={catalog} profile={profile} label="Open the snapshot" target={() => SNAPSHOT} />
     </div>
   )
 }

@@ -51,7 +51,7 @@ export function BesideCard(props: {
                   onClick={() => setWanted(key)}
                   title="Reads it, and compares when both were recorded"
                 >
-                  Look when it was recorded
+                  Compare the times
                 </Button>
               )}
             </li>
