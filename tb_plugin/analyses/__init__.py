@@ -3,6 +3,7 @@
 from typing import Any
 
 from tb_plugin.analyses.base import Analysis
+from tb_plugin.analyses.categories import Categories
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
@@ -32,6 +33,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     PhasesAnalysis(),
     Launches(),
     Memory(),
+    Categories(),
     Stated(),
     Distributed(),
     Diff(),

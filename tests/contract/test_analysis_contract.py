@@ -251,7 +251,10 @@ def test_what_is_asked_wrongly_is_said(case: tuple[Analysis, str, Part]) -> None
             analysis.part(made(name), Params(steps=("no such step",)))
 
 
-@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.id)
+OF_TRACES = [analysis for analysis in ANALYSES if analysis.model is TraceTable]
+
+
+@pytest.mark.parametrize("analysis", OF_TRACES, ids=lambda a: a.id)
 def test_searching_an_empty_table(analysis: Analysis) -> None:
     part = analysis.part(trace().table(), Params())
     for frame in part.frames.values():
@@ -264,6 +267,10 @@ def test_searching_an_empty_table(analysis: Analysis) -> None:
 def test_an_analysis_names_itself(analysis: Analysis) -> None:
     assert re.fullmatch("[a-z_]+", analysis.id) and analysis.title
     assert hash(analysis.part_key(Params())) == hash(analysis.part_key(Params()))
+
+
+@pytest.mark.parametrize("analysis", OF_TRACES, ids=lambda a: a.id)
+def test_a_view_has_its_title(analysis: Analysis) -> None:
     table = trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table()
     view = analysis.answer([analysis.part(table, Params())], Params())
     assert msgspec.json.decode(to_json(view))["title"] == analysis.title
