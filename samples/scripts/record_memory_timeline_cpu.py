@@ -1,8 +1,8 @@
 """Record `memory_timeline_cpu`: the memory of a training by category, and the trace of the same profiler beside it.
 
 A small language model with AdamW; everything is recorded from the making of the model on, so that parameters and optimizer
-state are allocated before the profiler's eyes. export_memory_timeline wants shapes, memory and stacks. It is called in its raw
-form and in that of levels; the three files speak of the same bytes.
+state are allocated before the profiler's eyes. export_memory_timeline wants shapes, memory and stacks. It is called for
+raw rows and for levels; the three files speak of the same bytes.
 
 usage: python record_memory_timeline_cpu.py OUT_DIR        (OUT_DIR/memory_timeline_cpu is created)
 """
@@ -48,23 +48,28 @@ class LanguageModel(nn.Module):
         return self.head(x)
 
 
+def train() -> None:
+    model = LanguageModel()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    for _ in range(STEPS):
+        ids = torch.randint(0, VOCABULARY, (BATCH, CONTEXT + 1))
+        logits = model(ids[:, :-1])
+        loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
 def main(out_dir: Path) -> None:
     torch.manual_seed(0)
     torch.set_num_threads(2)
     run = out_dir / "memory_timeline_cpu"
     run.mkdir(parents=True, exist_ok=True)
+    train()  # what PyTorch does once takes a second and no memory that anybody asks about
     with profile(
         activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_stack=True
     ) as profiler:
-        model = LanguageModel()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-        for _ in range(STEPS):
-            ids = torch.randint(0, VOCABULARY, (BATCH, CONTEXT + 1))
-            logits = model(ids[:, :-1])
-            loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        train()
     stem = f"{run}/worker0.{time.time_ns()}"
     profiler.export_chrome_trace(f"{stem}.pt.trace.json.gz")
     with warnings.catch_warnings():

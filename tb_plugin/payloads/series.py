@@ -18,7 +18,7 @@ class Line(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True, tag_field="kind", tag="series"):
-    """A series holds lines, stacked bars or areas over x: labels (bars) or numbers in ``x_metric.unit`` (others, bin edges)."""
+    """A series holds lines, stacked bars or areas over x: labels (bars) or numbers (others, bin edges)."""
 
     name: str
     title: str

@@ -29,7 +29,7 @@ FOREIGN = (
         head=rb"\Aversion https://git-lfs\.github\.com/spec/",
     ),
     Foreign(
-        "This is a picture of export_memory_timeline, without the numbers: export to a name that ends in .raw.json.gz or .json.",
+        "This is a picture of export_memory_timeline, without numbers: export to a name that ends in .raw.json.gz.",
         head=rb"(?i)\A<html>[\s\S]{0,400}?(?:Memory Timeline HTML</title>|<img src=['\"]data:image/png;base64,)",
     ),
     Foreign(

@@ -291,7 +291,7 @@ export interface Link {
   view: string
 }
 /**
- * A series holds lines, stacked bars or areas over x: labels (bars) or numbers in ``x_metric.unit`` (others, bin edges).
+ * A series holds lines, stacked bars or areas over x: labels (bars) or numbers (others, bin edges).
  */
 export interface Series {
   kind: 'series'

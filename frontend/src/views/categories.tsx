@@ -101,7 +101,7 @@ function CurveCard({ series, summary }: { series: Series; summary: Figures | nul
       <Curve
         series={series}
         marks={marks}
-        height={300}
+        height={260}
         onWindow={zoom}
         onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '' }, true)}
         onMoment={(at) => setRoute({ at_ns: String(at) }, true)}

@@ -113,7 +113,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
       splitLine: { lineStyle: { color: theme.line } },
     },
     series: isStacked(series)
-      ? stackedAreas(series, theme, scale.factor, {
+      ? stackedAreas(series, scale.factor, {
           markArea: { ...areas(series, marks, theme, text), z: 5 },
           markPoint: point(marks, window, scale, theme),
         })

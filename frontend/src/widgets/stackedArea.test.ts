@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
 import type { Series } from '../api/payloads'
-import { LIGHT } from '../lib/tokens'
 import { axisScale } from './curveOption'
 import { edgesOf, stackedAreas } from './stackedArea'
 
@@ -26,7 +25,7 @@ it('puts each category on those below it', () =>
   ]))
 
 it('draws the top first and marks what is drawn last', () => {
-  const drawn = stackedAreas(series, { ...LIGHT, dark: false }, 1024, { markPoint: 1 }) as {
+  const drawn = stackedAreas(series, 1024, { markPoint: 1 }) as {
     name: string
     data: number[][]
   }[]

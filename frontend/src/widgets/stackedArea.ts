@@ -1,6 +1,5 @@
 // Categories over time, one on top of another: each area reaches down to the axis, and the lower ones are drawn over it.
 import type { Series } from '../api/payloads'
-import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 
 export const isStacked = (series: Series) => series.style === 'stacked_area'
@@ -16,7 +15,7 @@ export function edgesOf(series: Series): number[][] {
 }
 
 /** From the top down. `marks` stand on the one that is drawn last, above all others. */
-export function stackedAreas(series: Series, theme: Theme, factor: number, marks: object): object[] {
+export function stackedAreas(series: Series, factor: number, marks: object): object[] {
   const edges = edgesOf(series)
   return series.lines
     .map((line, i) => ({
@@ -25,8 +24,8 @@ export function stackedAreas(series: Series, theme: Theme, factor: number, marks
       step: 'end',
       data: series.x.map((x, at) => [x, edges[i][at] / factor]),
       showSymbol: false,
-      // A thin gap of the ground's colour tells neighbours apart where their colours do not.
-      lineStyle: { width: 1, color: theme.panel },
+      // What is narrower than a pixel is seen by its line alone.
+      lineStyle: { width: 1, color: categoryColor(line.category) },
       itemStyle: { color: categoryColor(line.category) },
       areaStyle: { color: categoryColor(line.category), opacity: 1 },
       emphasis: { disabled: true },

@@ -33,7 +33,7 @@ from tb_plugin.analyses.categories.metrics import METRICS
 from tb_plugin.analyses.categories.notices import answer_of, data_notices
 from tb_plugin.analyses.memory_categories import MEANINGS, TITLES
 from tb_plugin.category_memory.table import CATEGORIES, Action, CategoryMemory
-from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Slice, Sort, Table, View
+from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Payload, Slice, Sort, Table, View
 
 Int64 = npt.NDArray[np.int64]
 
@@ -77,10 +77,10 @@ class Categories:
             "memory.categories.peak_time_ns": peak.time_ns,
         }
         facts |= {f"memory.categories.{category}_bytes": int(there[CATEGORIES.index(category)]) for category in TITLES}
-        payloads = {
+        payloads: dict[str, Payload] = {
             "summary": _summary(memory, peak),
             "answer": answer_of(peak.time_ns, there),
-            "curve": curve_of(memory, span, width),
+            "curve": curve_of(memory, span, width, [CATEGORIES[i] for i, top in enumerate(tops) if top.bytes]),
             "composition": _composition(now, when),
             "data_quality": data_notices(memory, there),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,8 +83,11 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
     return Top(int(times[best]), int(values[best]))
 
 
-def curve_of(memory: CategoryMemory, span: Span, width: int) -> Series:
-    """Returns bytes by category over the window: of every pixel column the extremes of each edge between two categories."""
+def curve_of(memory: CategoryMemory, span: Span, width: int, shown: Sequence[str]) -> Series:
+    """Returns bytes over the window of the categories that are shown.
+
+    Of every pixel column the extremes of each edge between two categories are kept.
+    """
     times, rows = moments_in(memory, span)
     kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
     times, rows = times[kept], rows[kept]
@@ -94,7 +97,7 @@ def curve_of(memory: CategoryMemory, span: Span, width: int) -> Series:
     lines = [
         Line(METRICS.metric(f"{category}_bytes"), category, levels[:, CATEGORIES.index(category)].tolist())
         for category in TITLES
-        if levels[:, CATEGORIES.index(category)].any()
+        if category in shown
     ]
     x = METRICS.metric("categories_time_ns")
     return Series("curve", "Memory by category over time", "", x, times.tolist(), lines, "stacked_area")

@@ -26,9 +26,9 @@ def answer_of(peak_ns: int, there: Int64) -> Notices:
     named = [each for each in order[:NAMED] if sizes[each] > 0 and (sizes[each] >= LEAST * total or each == order[0])]
     if not named:
         return Notices("answer", "Answer", "answer", [])
-    texts = [f"{TITLES[each].lower()} {{{each}_bytes}}" for each in named]
+    texts = [f"{TITLES[each].lower()} ({{{each}_bytes}})" for each in named]
     rest = sum(size for each, size in sizes.items() if each not in named)
-    texts += ["all others {rest_bytes}"] if rest else []
+    texts += ["others ({rest_bytes})"] if rest else []
     listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
     figures = [
         METRICS.figure("categories_peak_time_ns", peak_ns),
@@ -36,7 +36,7 @@ def answer_of(peak_ns: int, there: Int64) -> Notices:
         *(METRICS.figure(f"{each}_bytes", sizes[each]) for each in named),
         *([METRICS.figure("rest_bytes", rest)] if rest else []),
     ]
-    text = f"At its peak, at {{categories_peak_time_ns}}, the memory of {{categories_peak_bytes}} was {listed}."
+    text = f"At its peak, at {{categories_peak_time_ns}}, the {{categories_peak_bytes}} were {listed}."
     return Notices("answer", "Answer", "answer", [Notice("categories_peak", "info", text, "", figures)])
 
 

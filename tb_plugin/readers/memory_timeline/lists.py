@@ -119,17 +119,20 @@ class Lists:
             return rows, np.arange(len(rows)), len(rows)
         except (msgspec.MsgspecError, OverflowError, UnicodeDecodeError):
             pass
-        # Each list on its own: numbers of up to 18 digits are within 64 bits.
-        one = re.compile(rb"\[\s{0,64}(-?\d{1,18}(?:\s{0,64},\s{0,64}-?\d{1,18}){%d})\s{0,64}\]" % (width - 1))
-        places, found = [], []
+        # Each list on its own.
+        one = re.compile(rb"\[\s{0,64}(-?\d{1,19}(?:\s{0,64},\s{0,64}-?\d{1,19}){%d})\s{0,64}\Z" % (width - 1))
+        places: list[int] = []
+        found: list[list[int]] = []
         pieces = body.split(b"]")[:-1]
         for i, piece in enumerate(pieces):
-            match = one.search(piece + b"]")
-            if match is None:
-                self._damaged(f"entries that are no list of {width} whole numbers were left out", piece)
-            else:
+            match = one.search(piece)
+            numbers = [int(number) for number in match[1].split(b",")] if match else []
+            is_row = bool(match) and all(abs(number) < 2**63 for number in numbers)
+            if is_row:
                 places.append(i)
-                found.append([int(number) for number in match[1].split(b",")])
+                found.append(numbers)
+            if not is_row or (match is not None and piece[: match.start()].strip(_BLANK + b",")):
+                self._damaged(f"entries that are no list of {width} whole numbers were left out", piece)
         return np.array(found, np.int64).reshape(-1, width), np.array(places, np.int64), len(pieces)
 
     def _flat(self, body: bytes) -> Int64:
@@ -142,9 +145,7 @@ class Lists:
             ) from error
 
     def _damaged(self, text: str, example: bytes = b"") -> None:
-        self._log.add(
-            "unreadable_event", "dropped", self.offset, example[:100].decode("utf-8", "replace"), text=text
-        )
+        self._log.add("unreadable_event", "dropped", self.offset, example[:100].decode("utf-8", "replace"), text=text)
 
     def _more(self) -> bool:
         text = self._stream.read(self._chunk_bytes)

@@ -39,7 +39,7 @@ class MemoryTimelineReader:
     endings: tuple[str, ...] = (".json.gz", ".json", ".raw.gz")
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns every file that may be one by its extension: the first bytes decide. HTML is claimed to be told what it is."""
+        """Returns every file that may be one by its extension. HTML is among them to be told for what it is."""
         found = (candidate_of(file.path) for file in listing)
         return [candidate for candidate in found if candidate is not None]
 
@@ -125,7 +125,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
             text = "moments with more than a petabyte were left out"
             log.add("unknown_row", "dropped", None, count=int(large.sum()), text=text)
             level, place = level[~large], place[~large]
-        change = np.diff(np.concatenate((last, level)), axis=0)
+        change = level - np.concatenate((last, level[:-1]))
         last = level[-1:] if len(level) else last
         at, category = np.nonzero(change)
         rows.count += len(found)

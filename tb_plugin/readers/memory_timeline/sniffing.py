@@ -21,11 +21,11 @@ _SPAN = re.compile(r"[._-](\d{13}|\d{16}|\d{19})(?=[._-]|\Z)")
 _SPACE = rb"[ \t\r\n]{0,64}"
 _COMMA = _SPACE + rb"," + _SPACE
 _RAW = re.compile(
-    rb"\[" + _SPACE + rb"\[" + _SPACE + rb"(?:-1|\d{1,19})" + _COMMA + rb"[1-4]" + _COMMA + rb"-?\d{1,19}" + _COMMA
+    rb"\[" + _SPACE + rb"\[" + _SPACE + rb"(?:-1|\d{18,19})" + _COMMA + rb"[1-4]" + _COMMA + rb"-?\d{1,19}" + _COMMA
     + rb"[0-7]" + _SPACE + rb"\]"
 )  # fmt: skip
 _TIMES = re.compile(rb"\[" + _SPACE + rb"\[" + _SPACE + rb"((?:-1|\d{15,17})" + rb"(?:" + _COMMA + rb"\d{15,17})*)")
-"""Microseconds since 1970, from 2001 on."""
+"""Microseconds since 1970, from 1973 on."""
 _SIZES = re.compile(
     _SPACE + rb"\]" + _COMMA + rb"\[" + _SPACE + rb"\[" + _SPACE + rb"-?\d{1,19}"
     + rb"(?:" + _COMMA + rb"-?\d{1,19}){%d}" % (LEVEL_COLUMNS - 1) + _SPACE + rb"\]"
@@ -33,7 +33,7 @@ _SIZES = re.compile(
 _NOTHING = re.compile(rb"\[" + _SPACE + rb"\[" + _SPACE + rb"\]" + _COMMA + rb"\[" + _SPACE + rb"\]" + _SPACE + rb"\]")
 _MAY_GO_ON = re.compile(rb"[ \t\r\n,\d]{0,100}\Z")
 """All that is in sight is times."""
-_SIZES_CUT = re.compile(_SPACE + rb"\]" + rb"[ \t\r\n,\[\]\d-]{0,200}\Z")
+_SIZES_CUT = re.compile(_SPACE + rb"\]" + _SPACE + rb"(?:,[ \t\r\n,\[\d-]{0,300})?\Z")
 """The first sizes lie across the end of what is in sight."""
 
 
