@@ -113,13 +113,15 @@ def assembled(raw: RawCategoryMemory) -> CategoryMemory:
     """Returns the changes by time, from the first one on."""
     old = raw.time_ns < 0
     before = _sums(raw.category[old], raw.bytes[old])
-    rows = np.flatnonzero(~old)
-    if (np.diff(raw.time_ns[rows]) < 0).any():
-        rows = rows[np.argsort(raw.time_ns[rows], kind="stable")]
+    first = int(old.sum())
+    rows: slice | Int64 = slice(first, None)
+    if not old[:first].all() or (raw.time_ns[first + 1 :] < raw.time_ns[first:-1]).any():
+        # PyTorch writes them by time, and what was there before at the beginning.
+        rows = np.argsort(raw.time_ns, kind="stable")[first:]
     time = raw.time_ns[rows]
     origin = int(time[0]) if len(time) else max(0, raw.end_ns)
     category, size = raw.category[rows], raw.bytes[rows]
-    moments = np.flatnonzero(np.append(time[1:] != time[:-1], True)) if len(time) else rows
+    moments = np.flatnonzero(np.append(time[1:] != time[:-1], True)) if len(time) else np.empty(0, np.int64)
     missing = np.zeros(len(CATEGORIES), np.int64)
     for number in range(len(CATEGORIES)):
         level = np.cumsum(np.where(category == number, size, 0))[moments]

@@ -59,7 +59,7 @@ def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
 
 def heights(memory: CategoryMemory) -> Iterator[Int64]:
     """Yields, from the bottom of the stack up, the bytes of the categories so far after 0, 1, 2, ... changes."""
-    rank = np.empty(len(CATEGORIES), np.int64)
+    rank = np.empty(len(CATEGORIES), np.int8)
     rank[STACKED] = np.arange(len(CATEGORIES))
     order = rank[memory.category]
     for upto in range(len(CATEGORIES)):
