@@ -1,8 +1,8 @@
 """Record `memory_timeline_cpu`: the memory of a training by category, and the trace of the same profiler beside it.
 
-A small language model with AdamW; everything is recorded from the making of the model on, so that parameters and optimizer
-state are allocated before the profiler's eyes. export_memory_timeline wants shapes, memory and stacks. It is called for
-raw rows and for levels; the three files speak of the same bytes.
+A small language model with AdamW, gradients of two batches a step; everything is recorded from the making of the model on, so
+that parameters and optimizer state are allocated before the profiler's eyes. export_memory_timeline wants shapes, memory
+and stacks. It is called for raw rows and for levels; the three files speak of the same bytes.
 
 usage: python record_memory_timeline_cpu.py OUT_DIR        (OUT_DIR/memory_timeline_cpu is created)
 """
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
-VOCABULARY, WIDTH, HEADS, CONTEXT, BATCH, STEPS = 200, 32, 2, 32, 8, 2
+VOCABULARY, WIDTH, HEADS, CONTEXT, SENTENCES, BATCHES, STEPS = 200, 32, 2, 32, 8, 2, 2
 
 
 class Block(nn.Module):
@@ -38,7 +38,7 @@ class LanguageModel(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.tokens = nn.Embedding(VOCABULARY, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(2))
+        self.blocks = nn.ModuleList(Block() for _ in range(1))
         self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -52,10 +52,11 @@ def train() -> None:
     model = LanguageModel()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     for _ in range(STEPS):
-        ids = torch.randint(0, VOCABULARY, (BATCH, CONTEXT + 1))
-        logits = model(ids[:, :-1])
-        loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-        loss.backward()
+        for _ in range(BATCHES):
+            ids = torch.randint(0, VOCABULARY, (SENTENCES, CONTEXT + 1))
+            logits = model(ids[:, :-1])
+            loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten()) / BATCHES
+            loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
