@@ -1,4 +1,4 @@
-"""The categories of memory: what they are called and mean, and which one a block belongs to, by when it was allocated and released.
+"""The categories of memory: what they mean, and which one a block belongs to by when it was allocated and released.
 
 The rule knows no operators and no devices: whoever has blocks says in which stage of the training each began and ended.
 """
@@ -47,7 +47,7 @@ class When(IntEnum):
     NEVER = -1
     """It does not happen in the recording."""
     BETWEEN = 0
-    """Neither of the others: before the first forward pass, or after a backward pass or a step and before the next forward."""
+    """None of the others: before the first forward pass, or after a backward pass or a step and before the next one."""
     FORWARD = 1
     BACKWARD = 2
     STEP = 3
@@ -73,6 +73,11 @@ class Lives:
     """It was allocated and released within one call of the optimizer's step, one backward pass, or one time between."""
 
 
+def passes_of(lives: Lives) -> int:
+    """Returns how many forward passes had begun at the last event of any block."""
+    return max(int(lives.begin_pass.max(initial=0)), int(lives.end_pass.max(initial=0)))
+
+
 def categories_of(lives: Lives) -> Int8:
     """Returns the category of each block, as a position in ``ORDER``."""
     begin, end = lives.begin, lives.end
@@ -82,7 +87,7 @@ def categories_of(lives: Lives) -> Int8:
     # A parameter is as large as its gradient; buffers and data that stay as well are no parameters.
     sizes = np.unique(lives.bytes[gradient & ~old])
     sized = np.isin(lives.bytes, sizes)
-    passes = max(int(lives.begin_pass.max(initial=0)), int(lives.end_pass.max(initial=0)))
+    passes = passes_of(lives)
     stays = (end == When.NEVER) & (sized | (len(sizes) == 0)) | (sized & (lives.end_pass == passes))
     rules = [
         (np.full(len(begin), passes == 0), "unknown"),

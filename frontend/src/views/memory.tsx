@@ -53,6 +53,7 @@ const LIVE = [
   { value: '', payload: 'live_outermost', label: 'Outermost' },
   { value: 'operator', payload: 'live_operators', label: 'Operator' },
   { value: 'module', payload: 'live_modules', label: 'Module' },
+  { value: 'category', payload: 'live_categories', label: 'Category' },
 ]
 /** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
 const Pointed = createContext<Band | null>(null)

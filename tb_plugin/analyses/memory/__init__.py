@@ -21,6 +21,7 @@ from tb_plugin.analyses.base import (
 )
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
+from tb_plugin.analyses.memory.categories import category_bar
 from tb_plugin.analyses.memory.curve import curve_of, peak_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
 from tb_plugin.analyses.memory.tables import (
@@ -85,6 +86,7 @@ class Memory:
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
+            payloads |= category_bar(scene, devices[0], at[0], when)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = summary.advice_of(trace, devices[0], seen.calls)
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.backward import forward_operators, in_backward
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.memory.records import Device, Owners
-from tb_plugin.analyses.memory_categories import Lives, When, categories_of
+from tb_plugin.analyses.memory.tables import BEFORE, LOST, Scene
+from tb_plugin.analyses.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
 from tb_plugin.analyses.names import OPTIMIZER
+from tb_plugin.payloads import Breakdown, Metric, Slice
 from tb_plugin.trace.intervals import Ranges, contains, union
+from tb_plugin.trace.memo import MEMO
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -18,10 +23,59 @@ Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 Bool = npt.NDArray[np.bool_]
 
+UNKNOWN = ORDER.index("unknown")
+DERIVED = "Judged by when it was allocated and released."
+REST = "The recorded total less what is above: allocated before the trace, and not told by a release."
 
-def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Int8:
-    """Returns the category of each block of a device, a position in ``memory_categories.ORDER``."""
-    return categories_of(lives_of(trace, owners, device))
+
+def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
+    """Returns what was live after the event at a position by category, as a payload; none where no forward pass is seen.
+
+    Without totals or addresses nothing is known to be live.
+    """
+    if not (device.has_addresses and device.has_totals):
+        return {}
+    codes = MEMO.get(device, block_categories, lambda: block_categories(scene.trace, scene.owners, device))
+    if not codes.any_pass:
+        return {}
+    blocks, total = device.blocks, device.level(at)
+    sizes = _sizes(codes.of, blocks.bytes, blocks.told(at))
+    # What is older and told by its release, where the recorded total holds it.
+    known = blocks.live(at) & (blocks.allocation == MISSING) & (codes.of != UNKNOWN)
+    older = _sizes(codes.of, blocks.bytes, known)
+    if older.sum() <= total - sizes.sum():
+        sizes += older
+    parts = [
+        Slice(Metric(f"live_{category}", TITLES[category], "bytes", f"{MEANINGS[category]} {DERIVED}"), category, size)
+        for category, size in zip(ORDER, sizes.tolist(), strict=True)
+        if size
+    ]
+    if rest := total - int(sizes.sum()):
+        whose = BEFORE if rest > 0 else LOST
+        parts.append(Slice(Metric("outside", whose.strip("()"), "bytes", REST), "idle", rest))
+    title = f"Live {when} by category"
+    return {"live_categories": Breakdown("live_categories", title, device.name, "bytes", total, parts, "bar")}
+
+
+def _sizes(codes: Int8, size: Int64, chosen: Bool) -> Int64:
+    found = np.zeros(len(ORDER), np.int64)
+    np.add.at(found, codes[chosen], size[chosen])
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Categorised:
+    """Blocks of a device have the categories ``of``, positions in ``memory_categories.ORDER``."""
+
+    of: Int8
+    any_pass: bool
+    """A forward pass was seen: without one nothing is known of them."""
+
+
+def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categorised:
+    """Returns the category of each block of a device."""
+    lives = lives_of(trace, owners, device)
+    return Categorised(categories_of(lives), passes_of(lives) > 0)
 
 
 def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
@@ -41,9 +95,16 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
     turn = group(np.searchsorted(passes, trace.start_ns[engine], side="right"))
     hull = union(turn.min(trace.start_ns[engine]), turn.max(trace.end_ns[engine]))
     number = np.searchsorted(passes, time, side="right")
-    opened = np.concatenate(([-1], passes))[number] > np.concatenate(([-1], turns))[np.searchsorted(turns, time, "right")]
+    opened = (
+        np.concatenate(([-1], passes))[number] > np.concatenate(([-1], turns))[np.searchsorted(turns, time, "right")]
+    )
     when = np.select(
-        [contains(clears, time), contains(steps, time), backward[row] | ((row == MISSING) & contains(hull, time)), opened],
+        [
+            contains(clears, time),
+            contains(steps, time),
+            backward[row] | ((row == MISSING) & contains(hull, time)),
+            opened,
+        ],
         [When.CLEAR, When.STEP, When.BACKWARD, When.FORWARD],
         When.BETWEEN,
     ).astype(np.int8)
