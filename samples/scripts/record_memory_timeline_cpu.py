@@ -8,7 +8,6 @@ usage: python record_memory_timeline_cpu.py OUT_DIR        (OUT_DIR/memory_timel
 """
 
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -71,7 +70,7 @@ def main(out_dir: Path) -> None:
         activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_stack=True
     ) as profiler:
         train()
-    stem = f"{run}/worker0.{time.time_ns()}"
+    stem = f"{run}/worker0"
     profiler.export_chrome_trace(f"{stem}.pt.trace.json.gz")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # it is deprecated, and there is nothing else with categories

@@ -98,7 +98,7 @@ def categories_of(lives: Lives) -> Int8:
         (begin == When.BACKWARD, "autograd_detail"),
         (begin == When.FORWARD, "activation"),
         ((begin == When.STEP) & ~lives.in_stage, "optimizer_state"),
-        # PyTorch has no category for most of what a step needs while it runs; it is called as there.
+        # The profiler has no category for most of what a step needs while it runs; it is called as there.
         ((begin == When.STEP) | (begin == When.CLEAR), "unknown"),
         (early & stays, "parameter"),
         (lives.in_stage, "temporary"),

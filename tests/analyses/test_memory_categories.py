@@ -97,7 +97,9 @@ def plain(row: Row, rows: list[Row]) -> str:
 
 
 stages = st.sampled_from([N, B, F, G, S, C])
-row = st.tuples(st.sampled_from([1, 2, 3]), stages, stages, st.integers(0, 2), st.integers(0, 2), st.booleans(), st.booleans())
+row = st.tuples(
+    st.sampled_from([1, 2, 3]), stages, stages, st.integers(0, 2), st.integers(0, 2), st.booleans(), st.booleans()
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -111,10 +113,12 @@ def test_a_trace() -> None:
     builder = trace().memory(1, 64, Addr=1).memory(2, 40, Addr=2)  # a parameter, and a buffer of another size
     for start, seq in ((100, 1), (200, 2)):
         builder.op("aten::randn", start, 4).memory(start + 1, 10, Addr=start)
-        builder.op("aten::mm", start + 10, 10, **{"Sequence number": seq, "Fwd thread id": 0})
-        builder.memory(start + 11, 30, Addr=start + 1).memory(start + 12, 5, Addr=start + 2).memory(start + 13, -5, Addr=start + 2)
+        builder.op("aten::mm", start + 10, 10, sequence=seq, forward_thread=0)
+        builder.memory(start + 11, 30, Addr=start + 1).memory(start + 12, 5, Addr=start + 2).memory(
+            start + 13, -5, Addr=start + 2
+        )
         builder.op("autograd::engine::evaluate_function: MmBackward0", start + 30, 10)
-        builder.op("MmBackward0", start + 31, 8, **{"Sequence number": seq, "Fwd thread id": 1})
+        builder.op("MmBackward0", start + 31, 8, sequence=seq, forward_thread=1)
         builder.arrow(start + 10, start + 31, 1, 1)
         builder.memory(start + 32, 64, Addr=start + 3).memory(start + 33, 7, Addr=start + 4)
         builder.memory(start + 39, -30, Addr=start + 1)
@@ -141,13 +145,17 @@ def test_a_trace() -> None:
 
 CNN = Path(__file__).parent / "recorded"
 
+
 def recordings() -> list[Any]:
     """Trace and memory timeline of one profiler: a transformer, a CNN, and PyTorch's in ../shared."""
     sample = SAMPLES / "memory_timeline_cpu"
     pairs = {
         "transformer": (next(sample.glob("*.pt.trace.json.gz")), next(sample.glob("*.raw.json.gz"))),
         "cnn": (CNN / "cnn.pt.trace.json.gz", CNN / "cnn.memory_timeline.raw.json.gz"),
-        "torch213": (DATA / "torch213/verbose_stack_mem.pt.trace.json.gz", DATA / "torch213/memory_timeline.raw.json.gz"),
+        "torch213": (
+            DATA / "torch213/verbose_stack_mem.pt.trace.json.gz",
+            DATA / "torch213/memory_timeline.raw.json.gz",
+        ),
     }
     absent = pytest.mark.skipif(not DATA.is_dir(), reason="the real traces of ../shared/data are not here")
     return [pytest.param(*pair, id=name, marks=absent if name == "torch213" else ()) for name, pair in pairs.items()]

@@ -193,4 +193,4 @@ def test_samples(capsys, sample):
     code, document = report(capsys, SAMPLES / sample)
     assert code == 0 and not document["failed"]
     for profile in document["profiles"]:
-        assert profile["facts"]["trace.cpu_ops"] > 0
+        assert profile["facts"].get("trace.cpu_ops", 0) > 0 or profile["facts"]["memory.categories.peak_bytes"] > 0

@@ -28,7 +28,7 @@ from tests.depth import sampled
 from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
 from tests.metrics import ALL as DOCUMENTED
-from tests.samples import ALL, BY_NAME, OURS, Sample, made
+from tests.samples import ALL, BY_NAME, OF_TRACES, OURS, Sample, made
 
 EVERYTHING = Params(limit=None)
 
@@ -249,9 +249,6 @@ def test_what_is_asked_wrongly_is_said(case: tuple[Analysis, str, Part]) -> None
     if isinstance(made(name), TraceTable):
         with pytest.raises(BadRequest):
             analysis.part(made(name), Params(steps=("no such step",)))
-
-
-OF_TRACES = [analysis for analysis in ANALYSES if analysis.model is TraceTable]
 
 
 @pytest.mark.parametrize("analysis", OF_TRACES, ids=lambda a: a.id)

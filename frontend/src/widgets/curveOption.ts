@@ -204,7 +204,7 @@ function tooltip(series: Series, scale: Scale, theme: Theme) {
       const index = indexAt(series.x, at)
       const text = { ...series.x_metric, unit: 'text' as const }
       const node = tooltipNode(
-        { ...series, x_metric: text, x: [format(Number(series.x[index]), 'ns')], lines: [] },
+        { ...series, style: 'lines', x_metric: text, x: [format(Number(series.x[index]), 'ns')], lines: [] },
         0,
         scale,
       )

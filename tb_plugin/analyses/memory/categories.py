@@ -133,7 +133,7 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
 
 
 def _annotated(trace: TraceTable, method: str) -> Ranges:
-    """The calls of a method of optimizers, which PyTorch annotates."""
+    """The calls of a method of optimizers, which are annotated."""
     said = trace.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
     rows = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & said[trace.name])
     return union(trace.start_ns[rows], trace.end_ns[rows])
