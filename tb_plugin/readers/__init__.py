@@ -9,6 +9,6 @@ from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.readers.memory_timeline import MemoryTimelineReader
 
-READERS: tuple[Reader[Any], ...] = (KinetoReader(), MemoryTimelineReader(), ChromeJsonReader())
+READERS: tuple[Reader[Any], ...] = (KinetoReader(), ChromeJsonReader(), MemoryTimelineReader())
 """An uncertain file goes to the first whose ``sniff`` knows it: those that look for a tool's marks stand before those that
 take any trace."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -12,22 +11,14 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.categories import Categories
 from tb_plugin.analyses.memory_categories import TITLES
-from tb_plugin.category_memory.table import CATEGORIES, CategoryMemory, assembled
+from tb_plugin.category_memory.table import CATEGORIES, CategoryMemory
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Breakdown, Notices, Series
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.memory_timeline import MemoryTimelineReader
-from tests.builders import Bytes
+from tests.category_memory import EPOCH, category_memory
 from tests.samples import BY_NAME, made
 
-T = 1_795_194_180_000_000_000
 NAMES = [name for name in BY_NAME if name.startswith("memory_timeline_cpu/") and "pt.trace" not in name]
 """Of one recording: in levels, and raw."""
-
-
-def memory(*rows: list[int]) -> CategoryMemory:
-    text = json.dumps([[t if t < 0 else T + t, *rest] for t, *rest in rows]).encode()
-    return assembled(MemoryTimelineReader().read(Bytes(text, "m.json"), ReadOptions(), no_progress))
 
 
 SMALL = [
@@ -54,7 +45,7 @@ def table(part: Any) -> dict[str, tuple[int, int, int, int | None]]:
 
 
 def test_by_hand() -> None:
-    part = ask(memory(*SMALL))
+    part = ask(category_memory(*SMALL))
     assert part.facts["memory.categories.peak_bytes"] == 170 and part.facts["memory.categories.peak_time_ns"] == 30
     assert table(part) == {
         "Parameters": (100, 100, 0, 0),
@@ -86,7 +77,7 @@ def test_by_hand() -> None:
 
 
 def test_a_window_and_a_moment() -> None:
-    model = memory(*SMALL)
+    model = category_memory(*SMALL)
     part = ask(model, start_ns=5, end_ns=25, at_ns=5)
     assert part.facts["memory.categories.peak_bytes"] == 160 and part.facts["memory.categories.peak_time_ns"] == 10
     assert table(part) == {
@@ -101,7 +92,7 @@ def test_a_window_and_a_moment() -> None:
 
 
 def test_what_was_released_and_never_allocated_was_there_before() -> None:
-    part = ask(memory([0, 2, 10, 4], [5, 4, -30, 4], [6, 4, -7, 0]))
+    part = ask(category_memory([0, 2, 10, 4], [5, 4, -30, 4], [6, 4, -7, 0]))
     assert table(part)["Activations"][1:3] == (30, 0) and table(part)["Parameters"][1] == 7
     notes = part.payloads["data_quality"]
     assert isinstance(notes, Notices)
@@ -110,9 +101,9 @@ def test_what_was_released_and_never_allocated_was_there_before() -> None:
 
 
 def test_nothing_but_what_was_there() -> None:
-    part = ask(memory([-1, 1, 8, 0]))
+    part = ask(category_memory([-1, 1, 8, 0]))
     assert part.payloads["curve"].x == [0] and part.facts["memory.categories.peak_bytes"] == 8
-    empty = ask(memory([-1, 1, 0, 0]))
+    empty = ask(category_memory([-1, 1, 0, 0]))
     assert empty.facts["memory.categories.peak_bytes"] == 0 and empty.payloads["answer"].notices == []
 
 
@@ -129,7 +120,7 @@ row = st.tuples(st.integers(-1, 30), st.integers(2, 4), st.integers(-50, 50), st
     at=st.integers(0, 30),
 )
 def test_recounted(rows: list[list[int]], low: int, length: int, at: int) -> None:
-    recount(memory(*rows), [[t if t < 0 else T + t, *rest] for t, *rest in rows], low, low + length, at)
+    recount(category_memory(*rows), [[t if t < 0 else EPOCH + t, *rest] for t, *rest in rows], low, low + length, at)
 
 
 def recount(model: CategoryMemory, rows: list[list[int]], low: int, high: int, at: int) -> None:

@@ -20,15 +20,17 @@ import pytest
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, page
 from tb_plugin.analyses.base import rows_of as on_the_wire
+from tb_plugin.category_memory.table import CategoryMemory
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads.export import to_json
 from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
+from tests.category_memory import category_memory
 from tests.depth import sampled
 from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
 from tests.metrics import ALL as DOCUMENTED
-from tests.samples import ALL, BY_NAME, OF_TRACES, OURS, Sample, made
+from tests.samples import ALL, BY_NAME, OURS, Sample, made
 
 EVERYTHING = Params(limit=None)
 
@@ -251,9 +253,17 @@ def test_what_is_asked_wrongly_is_said(case: tuple[Analysis, str, Part]) -> None
             analysis.part(made(name), Params(steps=("no such step",)))
 
 
-@pytest.mark.parametrize("analysis", OF_TRACES, ids=lambda a: a.id)
+EMPTY = {TraceTable: lambda: trace().table(), CategoryMemory: lambda: category_memory([-1, 1, 0, 0])}
+SMALL = {
+    TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
+    CategoryMemory: lambda: category_memory([0, 2, 512, 4]),
+}
+"""Profiles of each model of ours."""
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.id)
 def test_searching_an_empty_table(analysis: Analysis) -> None:
-    part = analysis.part(trace().table(), Params())
+    part = analysis.part(EMPTY[analysis.model](), Params())
     for frame in part.frames.values():
         assert page(frame, Params(search="x")).rows == page(frame, Params(search="/x/")).rows == []
         for column in frame.columns:
@@ -264,10 +274,5 @@ def test_searching_an_empty_table(analysis: Analysis) -> None:
 def test_an_analysis_names_itself(analysis: Analysis) -> None:
     assert re.fullmatch("[a-z_]+", analysis.id) and analysis.title
     assert hash(analysis.part_key(Params())) == hash(analysis.part_key(Params()))
-
-
-@pytest.mark.parametrize("analysis", OF_TRACES, ids=lambda a: a.id)
-def test_a_view_has_its_title(analysis: Analysis) -> None:
-    table = trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table()
-    view = analysis.answer([analysis.part(table, Params())], Params())
+    view = analysis.answer([analysis.part(SMALL[analysis.model](), Params())], Params())
     assert msgspec.json.decode(to_json(view))["title"] == analysis.title
