@@ -41,7 +41,7 @@ def table(part: Any) -> dict[str, tuple[int, int, int, int | None]]:
     """Category: bytes, own maximum, its time, and what was allocated."""
     rows = part.frames["memory_categories"].data.to_pylist()
     keys = ("category_bytes", "category_peak_bytes", "category_peak_time_ns", "category_allocated_bytes")
-    return {row["memory_category"]: tuple(row.get(key) for key in keys) for row in rows}
+    return {row["tensor_category"]: tuple(row.get(key) for key in keys) for row in rows}
 
 
 def test_by_hand() -> None:

@@ -136,7 +136,7 @@ def _frame(memory: CategoryMemory, found: _Found, when: str) -> Frame:
     number = [CATEGORIES.index(category) for category in order]
     now = found.now[number]
     columns = {
-        "memory_category": pa.array([TITLES[category] for category in order], pa.large_string()),
+        "tensor_category": pa.array([TITLES[category] for category in order], pa.large_string()),
         "category_bytes": pa.array(now),
         "category_share": pa.array([int(value) / total if total else None for value in now], pa.float64()),
         "category_peak_bytes": pa.array([found.tops[i].bytes for i in number], pa.int64()),
@@ -150,7 +150,7 @@ def _frame(memory: CategoryMemory, found: _Found, when: str) -> Frame:
         title=f"Categories {when}",
         columns=METRICS.columns(*columns),
         data=pa.table(columns).take(seen),
-        row_key=("memory_category",),
-        name_column="memory_category",
+        row_key=("tensor_category",),
+        name_column="tensor_category",
         sort=Sort("category_bytes", True),
     )

@@ -9,7 +9,7 @@ WINDOW = CHOSEN_WINDOW.replace(" or steps", "").replace("trace", "recording")
 RECORDING = WHOLE.replace("trace", "recording")
 
 METRICS = SHARED.adding(
-    define("", "text", {"memory_category": ("Category", "What the memory is for, as the profiler judged.")}),
+    define("", "text", {"tensor_category": ("Category", "What the memory is for, as the profiler judged.")}),
     define(
         WINDOW,
         "bytes",
