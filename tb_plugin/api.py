@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tb_plugin.analyses.base import FLAGS, Params
+from tb_plugin.analyses.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFound
 from tb_plugin.findings import Finding, data_notices, findings
 from tb_plugin.payloads import ReadInfo, WindowInfo
@@ -165,6 +166,38 @@ class OpenProfile:
         """
         return self.table("phases", "phases", pattern=pattern)
 
+    def memory_events(self) -> pd.DataFrame:
+        """Returns the allocator events of a snapshot or trace, device by device in order of time.
+
+        Of a snapshot each with its stack, ``event_number`` counted on its device; of a trace as the profiler recorded them,
+        a release with negative ``bytes``, -1 = not recorded. Raises NotFound for other models, MissingPackage.
+
+        >>> events = open("samples/synthetic_memory", worker="leaking").memory_events()
+        >>> int((events.memory_action == "alloc").sum())
+        628
+        """
+        _need_pandas()
+        frame: pd.DataFrame = memory.events_of(self._made(), self.url).to_pandas()
+        return frame
+
+    def memory_blocks(self, at: int | None = None, device: str = "") -> pd.DataFrame:
+        """Returns blocks of a snapshot: those that are there after event ``at`` of a device, or all of its history.
+
+        ``device`` is by default the one with most events. Raises NotFound for other models, BadRequest, MissingPackage.
+
+        >>> p = open("samples/synthetic_memory", worker="leaking")
+        >>> bool(p.memory_blocks(at=100).block_size_bytes.sum() > 0), len(p.memory_blocks(at=-1))
+        (True, 0)
+        """
+        _need_pandas()
+        frame: pd.DataFrame = memory.blocks_of(self._made(), self.url, at, device).to_pandas()
+        return frame
+
+    def _made(self) -> object:
+        """The model of the profile."""
+        entry = self._workspace.load(self._place)
+        return model_of(entry.found.reader).read(entry.path)
+
     def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
         """Returns any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``, or for a phase.
 
@@ -193,14 +226,12 @@ class OpenProfile:
         _need_pandas()
         import pandas as pd
 
-        from tb_plugin.trace import arrow
         from tb_plugin.trace.schema import EventKind
         from tb_plugin.trace.table import TraceTable
 
-        entry = self._workspace.load(self._place)
-        if model_of(entry.found.reader).type is not TraceTable:
+        trace = self._made()
+        if not isinstance(trace, TraceTable):
             raise NotFound("Only a trace has events.", self.url, "Ask for its tables.")
-        trace = arrow.read(entry.path)
         kinds = pd.CategoricalDtype([kind.name.lower() for kind in sorted(EventKind)])
         columns: dict[str, Any] = {
             "name": trace.strings.take(trace.name).to_pandas(),

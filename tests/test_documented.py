@@ -155,8 +155,8 @@ def test_payloads_are_documented(analysis: Analysis[Any]) -> None:
 
 def test_every_key_of_the_metrics_page_is_a_metric_or_a_fact() -> None:
     page = docs("metrics.md")
-    apart = ("Recommendations", "Findings in JSON and Python", "Facts", "Differences from torch-tb-profiler")
-    for title in apart:
+    rules = ("Recommendations", "Findings of memory")
+    for title in (*rules, "Findings in JSON and Python", "Facts", "Differences from torch-tb-profiler"):
         page = page.replace(section(page, title), "\n")
     keys = {key for cell in cells(page, 0) for key in CODE.findall(cell) if re.fullmatch(r"[a-z][a-z0-9_]*", key)}
     columns = {key for path in GOLDEN.glob("*/*.json") for table in json.loads(path.read_text())["tables"].values()

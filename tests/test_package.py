@@ -21,7 +21,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HEAVY = ("numpy", "pandas", "pyarrow", "fsspec")
 IMPORT_LIMIT_MS = 50
 SHARED = {
-    "readers": {"base", "chrome", "foreign"},
+    "readers": {"base", "chrome", "foreign", "issues", "stream"},
     "analyses": {
         "allocator",
         "busy",
@@ -51,6 +51,7 @@ SHARED = {
         "driver_calls",
         "runtime_calls",
         "wording",
+        "snapshot",
     },
     "devices": {"base", "kernel_classes"},
 }

@@ -201,12 +201,26 @@ def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32
 
     -1 = none, also for a row of -1. Profiler steps are none.
     """
+    known = np.flatnonzero(rows != MISSING)
+    found = np.full(len(rows), MISSING, np.int32)
+    found[known] = _annotations_at(trace, (trace.track[rows[known]], trace.start_ns[rows[known]]))[0]
+    return found
+
+
+def annotation_at(trace: TraceTable, track: Int32, time: Int64) -> Int32:
+    """Returns the name (string id) of the innermost annotation open at each moment of a thread, -1 = none.
+
+    Where none is open there, the innermost one of the thread that it works for. Profiler steps are none.
+    """
+    serves = np.append(works_for(trace), np.int32(MISSING))[track]
+    own, there = _annotations_at(trace, (track, time), (serves, time))
+    return np.where(own != MISSING, own, there)
+
+
+def _annotations_at(trace: TraceTable, *points: tuple[Int32, Int64]) -> list[Int32]:
     is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
     members = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & ~is_step)
     track, start, end = trace.track[members], trace.start_ns[members], trace.end_ns[members]
-    known = np.flatnonzero(rows != MISSING)
-    at = rows[known]
-    place = innermost(track, start, end, nest(track, start, end).parent, trace.track[at], trace.start_ns[at])
-    found = np.full(len(rows), MISSING, np.int32)
-    found[known] = np.append(trace.name[members], np.int32(MISSING))[place]
-    return found
+    names = np.append(trace.name[members], np.int32(MISSING))
+    parent = nest(track, start, end).parent
+    return [names[innermost(track, start, end, parent, *point)] for point in points]

@@ -63,16 +63,9 @@ def step_time(steps: Steps) -> Ranges:
 
 def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
     """Returns the calls that begin in these ranges of host time."""
-    gets, gives_back = (
-        trace.calls_that(CallRole.ALLOCATE, CallRole.MAP),
-        trace.calls_that(CallRole.FREE, CallRole.UNMAP),
-    )
-    rows = np.flatnonzero(gets | gives_back)
-    # A runtime call and the driver call inside it are one.
-    rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]).parent == MISSING]
-    start = trace.start_ns[rows]
-    rows = rows[covered_before(steps, start + 1) > covered_before(steps, start)]
-    got, freed = rows[gets[rows]], rows[gives_back[rows]]
+    rows = _outermost(trace, steps)
+    gets = trace.calls_that(CallRole.ALLOCATE, CallRole.MAP)
+    got, freed = rows[gets[rows]], rows[~gets[rows]]
     spent = [int(trace.dur_ns[some].sum()) for some in (got, freed)]
     setup = sets_up(trace.dur_ns[rows])
     expandable = bool(trace.calls_that(CallRole.MAP, CallRole.UNMAP)[rows].any())
@@ -87,6 +80,22 @@ def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
         recorded=trace.steps.recorded,
         expandable=expandable,
     )
+
+
+def usual_calls(trace: TraceTable, steps: Ranges) -> Int64:
+    """Returns the rows of these calls, without those that set the driver up."""
+    rows = _outermost(trace, steps)
+    return rows[~sets_up(trace.dur_ns[rows])]
+
+
+def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
+    roles = (CallRole.ALLOCATE, CallRole.MAP, CallRole.FREE, CallRole.UNMAP)
+    rows = np.flatnonzero(trace.calls_that(*roles))
+    # A runtime call and the driver call inside it are one.
+    rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]).parent == MISSING]
+    start = trace.start_ns[rows]
+    inside: Int64 = rows[covered_before(steps, start + 1) > covered_before(steps, start)]
+    return inside
 
 
 def sets_up(dur_ns: Int64) -> Bool:

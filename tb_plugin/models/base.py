@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from tb_plugin.payloads import StepInfo, WindowInfo
+from tb_plugin.payloads import ClockInfo, StepInfo, WindowInfo
 from tb_plugin.trace.report import ReadReport
 
 Feature = Literal["steps", "events"]
@@ -28,6 +28,8 @@ class Outline:
     """Those one can choose."""
     window: WindowInfo | None = None
     """Where only a part of the source was opened."""
+    clock: ClockInfo | None = None
+    """When it was recorded, where that is known."""
     whole_steps: Sequence[str] = ()
     """Labels of all steps of the source, where it is a window."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.models.base import Feature, Outline
 from tb_plugin.models.levels import levels_of
-from tb_plugin.payloads import StepInfo
+from tb_plugin.payloads import ClockInfo, StepInfo
 from tb_plugin.trace import arrow
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace, TraceTable
@@ -35,7 +35,7 @@ class TraceModel:
         return arrow.read(path)
 
     def outline(self, made: TraceTable) -> Outline:
-        """Returns its report, its recorded steps and its window."""
+        """Returns its report, its recorded steps, its window and when it was recorded."""
         found, whole = made.steps, made.coverage.whole
         times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
         steps = [
@@ -43,8 +43,17 @@ class TraceModel:
             for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
             if found.recorded
         ]
-        return Outline(made.report, steps, window_info(made), () if whole is None else whole.steps)
+        return Outline(made.report, steps, window_info(made), _clock(made), () if whole is None else whole.steps)
 
     def open_beside(self, made: TraceTable, path: str) -> None:
         """Opens the levels of its timeline. Raises CacheRefused."""
         levels_of(made, path)
+
+
+_YEAR_2000_NS = 946_684_800 * 10**9
+
+
+def _clock(trace: TraceTable) -> ClockInfo | None:
+    """When time 0 was: old files count from the epoch itself, new ones state what they count from; None: neither."""
+    start = (trace.base_time_ns or 0) + trace.origin_ns
+    return ClockInfo(str(start), trace.coverage.end_ns) if start > _YEAR_2000_NS else None

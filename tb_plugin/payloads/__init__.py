@@ -4,6 +4,7 @@ from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, 
 from tb_plugin.payloads.breakdown import Breakdown, Slice
 from tb_plugin.payloads.catalog import (
     Catalog,
+    ClockInfo,
     IssueInfo,
     Loading,
     Problem,
@@ -30,6 +31,7 @@ from tb_plugin.payloads.view import Payload, View, ViewInfo
 __all__ = [
     "Breakdown",
     "Catalog",
+    "ClockInfo",
     "Column",
     "Counter",
     "Counters",

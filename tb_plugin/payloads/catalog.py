@@ -34,6 +34,8 @@ class SpanInfo(Struct, frozen=True):
     fraction: float
     """How much of the file is read, while loading; copying is the first half of a remote one. 1 while the model is built."""
     problem: Problem | None = None
+    model: str = ""
+    """What the profile is: "trace", "snapshot", ..."""
     key_figures: list[Figure] = []
     """The first figure of each unit in its headline, once it is ready."""
 
@@ -123,6 +125,15 @@ class StepInfo(Struct, frozen=True):
     host_end_ns: int = 0
 
 
+class ClockInfo(Struct, frozen=True):
+    """A ClockInfo says when in wall time a profile was recorded: what profiles of one process are laid side by side by."""
+
+    start_unix_ns: str
+    """Wall time of its time 0, in digits: numbers of JavaScript cannot hold it."""
+    length_ns: int
+    """From there to its last event."""
+
+
 class Loading(Struct, frozen=True):
     """A Loading says where the loading of a profile stands.
 
@@ -165,5 +176,7 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """The view that opens when nobody names one."""
     features: list[str] = []
     """What else it has: "steps" to choose from, "events" to download and to open in Perfetto."""
+    clock: ClockInfo | None = None
+    """None until it is ready, and where the file does not tell."""
     trace_steps: list[str] = []
     """Labels of all recorded steps of such a trace: where another window may begin."""

@@ -12,6 +12,8 @@ from tb_plugin.trace.window import Survey
 
 Raw_co = TypeVar("Raw_co", covariant=True)
 
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+"""First bytes of a Zstandard archive."""
 GZIP_MAGIC = b"\x1f\x8b"
 """First bytes of a gzip archive. Compression is judged by them, and by a name only where the bytes are not at hand."""
 
@@ -38,7 +40,7 @@ class FileSize:
 
     stored_bytes: int
     is_packed: bool = False
-    """It is a gzip archive: by its first bytes, or by its name where only that is at hand."""
+    """It is an archive: by its first bytes, or by its name where only that is at hand."""
     stated_bytes: int | None = None
     """Uncompressed bytes that the end of the archive states (modulo 2**32, of its last member), None = not known."""
 

@@ -34,7 +34,7 @@ FOREIGN = (
     ),
     Foreign(
         "This is a web page, not a trace: a download may have ended at a login or an error.",
-        head=rb"(?i)\A<(?:!doctype\s+html|html)\b",
+        head=rb"(?i)\A<(?:!doctype\s+html|html)\b(?![\s\S]*\"base64\"\s*:)",
     ),
     Foreign(
         "This belongs to an Ascend profile (torch_npu), which is not read yet.",

@@ -8,6 +8,7 @@ _DOCS = "https://docs.pytorch.org/docs/stable"
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
 _TUNING = ("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")
 _AMP = ("PyTorch: AMP", f"{_DOCS}/amp.html")
+_CUDA_MEMORY = ("PyTorch: CUDA memory management", f"{_DOCS}/notes/cuda.html#cuda-memory-management")
 _DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."
 _MEMORY = "profile(profile_memory=True) records them."
 
@@ -47,11 +48,49 @@ TRAINING = {
     ),
     "driver_memory_calls": Advice(
         "The reserved curve should be flat. Keep shapes constant, and warm up with the largest input.",
-        (("PyTorch: CUDA memory management", f"{_DOCS}/notes/cuda.html#cuda-memory-management"),),
+        (_CUDA_MEMORY,),
     ),
     "driver_memory_calls.segments": Advice(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
+    "memory_growth": Advice(
+        "Look for what keeps tensors from step to step: lists of losses or outputs that hold their graph (use .item() or "
+        ".detach()), hooks, retain_graph=True.",
+        (("PyTorch: what keeps memory", f"{_DOCS}/notes/faq.html"),),
+    ),
+    "memory_cache": Advice(
+        "See whether it stops growing: keep it to a fixed number of entries, or of shapes (pad inputs to a few lengths)."
+    ),
+    "memory_fragmentation": Advice("", (_CUDA_MEMORY,)),
+    "memory_fragmentation.before": Advice(
+        "If an evaluation or a warm-up with larger inputs came before, torch.cuda.empty_cache() once after it gives the rest "
+        "back. Within the process it is not lost: the next larger input uses it."
+    ),
+    "memory_fragmentation.shapes": Advice(
+        "Pad inputs to a few lengths and warm up with the largest one. "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
+    ),
+    "memory_fragmentation.sizes": Advice(
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most gaps; without it max_split_size_mb keeps large "
+        "blocks whole. Allocate what stays (the optimizer's state, caches) before the first step."
+    ),
+    "memory_fragmentation.large": Advice(
+        "Allocate the largest tensors first and reuse them, or compute them in pieces. "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
+    ),
+    "memory_fragmentation.other": Advice("A memory snapshot shows the pools and streams that hold it."),
+    "memory_oscillation": Advice(
+        "Leave out torch.cuda.empty_cache() in the loop. Without it the allocator gives memory back when a request fails: "
+        "warm up with the largest input and pad to a few lengths. "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
+        (_CUDA_MEMORY,),
+    ),
+    "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
+    "memory_spike": Advice(
+        "Compute it in pieces (of the batch, of the vocabulary), in place, in 16 bit, or with a fused operator that never "
+        "holds it."
+    ),
+    "memory_room": Advice("A larger batch may use it; recordings of two batch sizes tell what a sample takes."),
     "driver_memory_calls.no_steps": Advice("Call profiler.step() once an iteration to tell the warm-up from the rest."),
 }
 """What to do about findings on the training."""

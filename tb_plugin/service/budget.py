@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
-from tb_plugin.readers.base import GZIP_MAGIC, FileSize, Reader, Windowed
+from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC, FileSize, Reader, Windowed
 from tb_plugin.storage.opening import Located, open_regular
 
 log = logging.getLogger("torch_trace")
@@ -68,15 +68,18 @@ def seen_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
 
 def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
     """Returns the same for files that are not here: stored size by name."""
-    return {name: FileSize(size, name.endswith(".gz")) for name, size in sizes.items()}
+    return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}
 
 
 def _seen_size(file: str | Located) -> FileSize:
     """The size of a local file; 0 when it cannot be read, which the read itself will say."""
     try:
         with open_regular(file) as stream:
-            packed = stream.read(2) == GZIP_MAGIC
+            magic = stream.read(4)
             size = stream.seek(0, os.SEEK_END)
+            if magic == ZSTD_MAGIC:
+                return FileSize(size, True)
+            packed = magic[:2] == GZIP_MAGIC
             if not packed or size < _LEAST_ARCHIVE:
                 return FileSize(size)
             stream.seek(-4, os.SEEK_END)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, WorkerInfo
 from tb_plugin.service.discovery import Discovery, Scanner
@@ -296,5 +297,6 @@ def _span_info(entry: Entry) -> SpanInfo:
         state=entry.state,
         fraction=entry.fraction,
         problem=problem,
+        model=registry.model_of(entry.found.reader).id,
         key_figures=entry.summary.key_figures if entry.summary else [],
     )

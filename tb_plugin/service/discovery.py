@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tb_plugin.errors import UserError
-from tb_plugin.readers.base import GZIP_MAGIC, Candidate, JobInfo, ListedFile, Reader, identifying
+from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC, Candidate, JobInfo, ListedFile, Reader, identifying
 from tb_plugin.readers.foreign import foreign
 from tb_plugin.service import jobs
 from tb_plugin.service.found import Found, Root, located, run_name
@@ -175,12 +175,29 @@ def _list(root: Root) -> Listing | UserError:
 
 
 def read_head(folder: Folder, file: StoredFile) -> bytes:
-    """Returns the first 64 KiB of a file's text, unpacked when its magic bytes say gzip. Raises StorageError, zlib.error."""
+    """Returns the first 64 KiB of a file's text, unpacked where it is an archive. Raises StorageError, zlib.error."""
     head = folder.head(file, HEAD_BYTES)
     if head[:2] == GZIP_MAGIC:
         # A cut or growing archive gives what it has.
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+    if head[:4] == ZSTD_MAGIC:
+        return _zstd_head(head)
     return head
+
+
+def _zstd_head(head: bytes) -> bytes:
+    """The first text of a Zstandard archive, as far as its first bytes give any."""
+    import pyarrow as pa  # not at the start of TensorBoard
+
+    blocks: list[bytes] = []
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(head), "zstd") as stream:
+            while sum(map(len, blocks)) < HEAD_BYTES and (block := stream.read(4096)):
+                blocks.append(block)
+    except (pa.ArrowException, OSError) as error:
+        if not blocks:
+            raise zlib.error(str(error)) from error
+    return b"".join(blocks)
 
 
 def time_of(token: str | None) -> int | None:
@@ -245,7 +262,7 @@ def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
     try:
         head = read_head(root.folder, file)
     except zlib.error:
-        return ["The gzip archive is damaged."] * len(drafts)
+        return ["The archive is damaged."] * len(drafts)
     except UserError as error:
         return [error] * len(drafts)
     if not head.strip():

@@ -162,6 +162,7 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
         seal,
         outline.window,
         list(outline.whole_steps),
+        outline.clock,
         _key_figures(first),
     )
 

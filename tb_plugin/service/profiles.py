@@ -60,6 +60,7 @@ def profile_of(entry: Entry) -> Profile:
         model=model.id,
         default_view=model.default_view,
         features=list(model.features),
+        clock=summary.clock if summary else None,
         trace_steps=summary.trace_steps if summary else [],
     )
 

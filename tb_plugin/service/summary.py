@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from tb_plugin.payloads import Figure, ReadInfo, StepInfo, ViewInfo, WindowInfo
+from tb_plugin.payloads import ClockInfo, Figure, ReadInfo, StepInfo, ViewInfo, WindowInfo
 from tb_plugin.storage.seal import Seal
 
 
@@ -33,5 +33,6 @@ class Summary(Struct, frozen=True):
     window: WindowInfo | None = None
     trace_steps: list[str] = []
     """Labels of all steps of the trace, where it is a window."""
+    clock: ClockInfo | None = None
     key_figures: list[Figure] = []
     """What a list of profiles tells of it."""

@@ -144,12 +144,12 @@ def _read(path: str) -> TraceTable:
         tracks=tuple(Track(**track) for track in header["tracks"]),
         devices=tuple(_device(device) for device in header["devices"]),
         metadata=header["metadata"],
-        report=_report(header["report"]),
+        report=report_of(header["report"]),
         coverage=_coverage(header["coverage"]),
         origin_ns=header["origin_ns"],
         base_time_ns=header["base_time_ns"],
         external_disagreements=header["external_disagreements"],
-        recorder=_recorder(header["recorder"]),
+        recorder=recorder_of(header["recorder"]),
         others=_open_columns(header["others"], column),
         stated=tuple(
             StatedTable(
@@ -192,7 +192,8 @@ def _bools(values: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _recorder(header: dict[str, Any]) -> Recorder:
+def recorder_of(header: dict[str, Any]) -> Recorder:
+    """Returns a recorder from the header of a column file."""
     advice = {
         key: Advice(each["todo"], tuple((title, url) for title, url in each["references"]))
         for key, each in header["advice"].items()
@@ -212,6 +213,7 @@ def _coverage(header: dict[str, Any]) -> Coverage:
     return Coverage(**header, whole=whole)
 
 
-def _report(header: dict[str, Any]) -> ReadReport:
+def report_of(header: dict[str, Any]) -> ReadReport:
+    """Returns a report from the header of a column file."""
     issues = tuple(Issue(**{**issue, "examples": tuple(issue["examples"])}) for issue in header.pop("issues"))
     return ReadReport(**header, issues=issues)

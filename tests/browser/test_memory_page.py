@@ -178,7 +178,7 @@ def test_live_memory_by_outermost_operator_or_the_one_that_allocated(open_tab: O
     payloads = ask(tab.address, "view/memory", run="synthetic_gpu")["payloads"]
     live = frame.locator("section[aria-label^='Live at']")
     assert payloads["live_outermost"]["parts"][0]["metric"]["title"] in live.inner_text()
-    live.get_by_text("Operator", exact=True).click()
+    frame.get_by_label("Group live memory by").select_option(label="Operator")
     frame = tab.settle()
     assert tab.state()["live"] == "operator"
     first = payloads["live_operators"]["parts"][0]["metric"]["title"]

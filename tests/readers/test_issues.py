@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.readers.chrome.issues import MAX_EXAMPLES, MAX_TEXTS, TEXT_CHARS, IssueLog
+from tb_plugin.readers.issues import MAX_EXAMPLES, MAX_TEXTS, TEXT_CHARS, IssueLog
 
 
 def test_of_many_texts_the_most_frequent_are_told_apart() -> None:

@@ -12,8 +12,9 @@ import tracemalloc
 import pytest
 
 from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers import stream
 from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.chrome import document, segments, stream
+from tb_plugin.readers.chrome import document, segments
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.trace.assemble import assemble
 from tests.depth import needs_time, sampled

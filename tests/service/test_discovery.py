@@ -90,7 +90,7 @@ def test_any_json_that_looks_like_a_trace_is_found(tmp_path):
     assert {path.rpartition("/")[2]: why for path, why in found.skipped} == {
         "config.json": NOT_A_TRACE,
         "empty.json": "The file is empty.",
-        "broken.json.gz": "The gzip archive is damaged.",
+        "broken.json.gz": "The archive is damaged.",
     }
     assert found.files == 5
 

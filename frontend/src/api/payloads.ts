@@ -54,6 +54,7 @@ export interface SpanInfo {
   fraction: number
   id: string
   key_figures: Figure[]
+  model: string
   problem: Problem | null
   size_bytes: number
   state: 'failed' | 'found' | 'loading' | 'ready'
@@ -88,6 +89,7 @@ export interface Skipped {
  * A Profile is the answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it.
  */
 export interface Profile {
+  clock: ClockInfo | null
   data_notice_count: number
   default_view: string
   events_read: number
@@ -106,6 +108,13 @@ export interface Profile {
   views: ViewInfo[]
   window: WindowInfo | null
   worker: string
+}
+/**
+ * A ClockInfo says when in wall time a profile was recorded: what profiles of one process are laid side by side by.
+ */
+export interface ClockInfo {
+  length_ns: number
+  start_unix_ns: string
 }
 /**
  * A Loading says where the loading of a profile stands.

@@ -24,6 +24,7 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
           fraction: 0,
           problem: null,
           size_bytes: 1,
+          model: 'trace',
           key_figures: [],
           state: 'found',
           time_unix_ms: null,

@@ -1,25 +1,35 @@
 // Memory: the curve of a device, who held what at its peak, and the tables of the part of the curve that is chosen.
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
-import { createContext, memo, useContext, useEffect, useMemo, useRef, useState } from 'react'
+import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Breakdown, Figures, Notices, Profile, Series, Table, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
+import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
-import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
-import { followLink, showInTimeline } from '../state/links'
+import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
-import { Bones, Card, Swatch, useCopied } from '../widgets/basics'
-import { BreakdownBar } from '../widgets/breakdown'
+import { Bones, Card, Swatch } from '../widgets/basics'
+import { BreakdownBar, type OnLink } from '../widgets/breakdown'
 import { Curve, CurveBlock, CurveButtons } from '../widgets/curve'
 import { type Band, type CurveMarks, windowOf } from '../widgets/curveOption'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
-import { RangeFilter } from '../widgets/rangeFilter'
-import { rowText } from '../widgets/table'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
+import {
+  BLOCKS,
+  BlockDetail,
+  BlockFilters,
+  LIMITS,
+  lifeOf,
+  NO_LIMITS,
+  OF_BLOCK,
+  ORIGIN,
+  SHAPES,
+  STEPS,
+} from './parts/memoryBlocks'
 import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
@@ -29,31 +39,39 @@ import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './memory.module.css'
 import frameCss from './parts/frame.module.css'
-import rowDetailCss from './parts/rowDetail.module.css'
 
 const OUTERMOST = 'memory_operators_outermost'
-const groupsAt = (moment: string | undefined): Group[] => [
+const groupsAt = (moment: string | undefined, hasSteps: boolean, hasShapes: boolean): Group[] => [
   { table: 'memory_operators', label: 'By operator', filters: ['name', 'device'] },
   { table: OUTERMOST, label: 'Outermost', filters: ['name', 'device'] },
-  {
-    table: 'memory_events',
-    label: 'Blocks',
-    filters: ['name', 'device', 'module', 'caller', 'outermost_operator', 'block_state'],
-  },
+  { table: BLOCKS, label: 'Blocks', filters: [...OF_BLOCK, 'device'] },
   {
     table: 'memory_peak',
     label: moment ? `Live at ${format(Number(moment), 'ns')}` : 'Live at the peak',
-    filters: ['name', 'device', 'module', 'outermost_operator'],
+    filters: [...ORIGIN, 'device'],
   },
+  ...(hasSteps
+    ? [
+        {
+          table: STEPS,
+          label: 'Kept by steps',
+          filters: ['name', 'module', 'allocation_frame', 'allocation_step', 'device'],
+        },
+      ]
+    : []),
+  ...(hasShapes ? [{ table: SHAPES, label: 'Changing shapes', filters: ['name', 'device'] }] : []),
 ]
 const KIND = { kind: 'operator' }
 const ALONE = { kind: 'operator', outermost: 'true' }
+const LINES = 'live_frames'
 /** By what live memory is summed up: names of payloads by the value of `live` in the URL, the first one without a word. */
 const LIVE = [
-  { value: '', payload: 'live_outermost', label: 'Outermost' },
+  { value: '', payload: 'live_outermost', label: 'Outermost operator' },
   { value: 'operator', payload: 'live_operators', label: 'Operator' },
   { value: 'module', payload: 'live_modules', label: 'Module' },
   { value: 'category', payload: 'live_categories', label: 'Category' },
+  { value: 'line', payload: LINES, label: 'Line of Python' },
+  { value: 'phase', payload: 'live_phases', label: 'Phase' },
 ]
 /** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
 const Pointed = createContext<Band | null>(null)
@@ -89,12 +107,30 @@ const Page = memo(({ base, profile, onPoint, onOpen }: ViewProps & Marking) => {
     if (before.current !== steps) setRoute({ start_ns: '', end_ns: '' })
     before.current = steps
   }, [steps])
+  const page = useRef<HTMLDivElement>(null)
+  const tables = useRef<HTMLDivElement>(null)
+  const follow = useCallback<OnLink>((link) => {
+    followLink(link)
+    // What a link within the page leads to may lie above or below of what is in sight.
+    if (link.view === 'memory') (link.params.group ? tables : page).current?.scrollIntoView({ block: 'start' })
+  }, [])
   return (
-    <div className={frameCss.page}>
+    <div ref={page} className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={330} />} steps={steps}>
-        {(view) => <Top view={view} profile={profile} />}
+        {(view) => <Top view={view} profile={profile} onLink={follow} />}
       </ViewFrame>
-      {shown && <Tables base={query} device={shown} onPoint={onPoint} onOpen={onOpen} />}
+      <div ref={tables} className={css.anchor} />
+      {shown && (
+        <Tables
+          base={query}
+          device={shown}
+          states={resource.data ? pick(resource.data, 'block_states', 'breakdown') : null}
+          hasSteps={profile.steps.length > 0}
+          hasShapes={Boolean(resource.data?.payloads[SHAPES])}
+          onPoint={onPoint}
+          onOpen={onOpen}
+        />
+      )}
     </div>
   )
 })
@@ -104,7 +140,7 @@ function deviceOf(view: View | null, chosen: string): string {
   return chosen || (summary?.title ?? '')
 }
 
-function Top({ view, profile }: { view: View; profile: Profile }) {
+function Top({ view, profile, onLink }: { view: View; profile: Profile; onLink: OnLink }) {
   const summary = pick(view, 'summary', 'figures')
   const series = pick(view, 'curve', 'series')
   const devices = pick(view, 'devices', 'figures')
@@ -121,9 +157,9 @@ function Top({ view, profile }: { view: View; profile: Profile }) {
       )}
       <div className={css.top}>
         {series && <CurveCard series={series} summary={summary} profile={profile} />}
-        {bars.length > 0 && <LiveCard bars={bars} />}
+        {bars.length > 0 && <LiveCard bars={bars} onLink={onLink} />}
       </div>
-      <Notes notes={notes} calls={calls} />
+      <Notes notes={notes} calls={calls} onLink={onLink} />
     </div>
   )
 }
@@ -150,6 +186,9 @@ function DevicePicker({ devices, chosen }: { devices: Figures; chosen: string })
 const figureOf = (figures: Figures | null, key: string) =>
   figures?.figures.find((figure) => figure.metric.key === key) ?? null
 
+/** Characters of who made the peak, beside it: half of a narrow chart holds them. */
+const PEAK_ROOM = 26
+
 function marksOf(series: Series, summary: Figures | null, profile: Profile, moment: number | null): CurveMarks {
   const bands = profile.steps.map((step) => ({ label: step.label, start: step.host_start_ns, end: step.host_end_ns }))
   const top = figureOf(summary, 'peak_allocated_bytes')
@@ -157,7 +196,7 @@ function marksOf(series: Series, summary: Figures | null, profile: Profile, mome
   const [start, end] = windowOf(series)
   const peak =
     top && typeof top.value === 'number' && typeof when === 'number' && when >= start && when <= end
-      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${shortenMiddle(top.note, 40)}` }
+      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${shortenMiddle(top.note, PEAK_ROOM)}` }
       : null
   return { bands, peak, moment }
 }
@@ -213,11 +252,28 @@ const LineKey = ({ title, category }: { title: string; category: string }) => (
   </li>
 )
 
-function LiveCard({ bars }: { bars: Breakdown[] }) {
+/** Characters of a line of Python that a bar has room for. */
+const LINE_ROOM = 32
+
+/** Lines without their folders; on hover they are whole. */
+function withShortLines(bar: Breakdown): Breakdown {
+  const parts = bar.parts.map((part) => {
+    if (!part.link) return part
+    const { title, definition } = part.metric
+    return {
+      ...part,
+      metric: { ...part.metric, title: shortFrame(title, LINE_ROOM), definition: `${title}. ${definition}` },
+    }
+  })
+  return { ...bar, parts }
+}
+
+function LiveCard({ bars, onLink }: { bars: Breakdown[]; onLink: OnLink }) {
   const route = useRoute()
   const there = LIVE.filter(({ payload }) => bars.some(({ name }) => name === payload))
   const by = there.find(({ value }) => value === (route.live ?? '')) ?? there[0]
-  const bar = bars.find(({ name }) => name === by.payload) ?? bars[0]
+  const found = bars.find(({ name }) => name === by.payload) ?? bars[0]
+  const bar = found.name === LINES ? withShortLines(found) : found
   return (
     <Card
       className={css.live}
@@ -230,20 +286,20 @@ function LiveCard({ bars }: { bars: Breakdown[] }) {
             </Button>
           )}
           {bars.length > 1 && (
-            <SegmentedControl
+            <NativeSelect
               size="xs"
               aria-label="Group live memory by"
               value={by.value}
-              onChange={(live) => setRoute({ live }, true)}
+              onChange={(event) => setRoute({ live: event.currentTarget.value }, true)}
               data={there.map(({ value, label }) => ({ value, label }))}
             />
           )}
         </span>
       }
     >
-      <div className={layoutCss.scroll} tabIndex={0}>
+      <div className={bar.name === LINES ? `${layoutCss.scroll} ${css.lines}` : layoutCss.scroll} tabIndex={0}>
         {bar.total > 0 ? (
-          <BreakdownBar payload={bar} onLink={followLink} stacked />
+          <BreakdownBar payload={bar} onLink={onLink} stacked />
         ) : (
           <p className={textCss.none}>Nothing known to be live.</p>
         )}
@@ -252,7 +308,7 @@ function LiveCard({ bars }: { bars: Breakdown[] }) {
   )
 }
 
-function Notes({ notes, calls }: { notes: Notices[]; calls: Figures | null }) {
+function Notes({ notes, calls, onLink }: { notes: Notices[]; calls: Figures | null; onLink: OnLink }) {
   const any = calls?.figures.some((figure) => typeof figure.value === 'number' && figure.value > 0)
   const said = notes.filter((one) => one.notices.length > 0)
   if (said.length === 0 && !any) return null
@@ -260,7 +316,9 @@ function Notes({ notes, calls }: { notes: Notices[]; calls: Figures | null }) {
     <div className={css.notes}>
       {said.map((one) => (
         <Card key={one.name} title={one.title}>
-          <NoticeList notices={one.notices} onLink={followLink} none="" />
+          <div className={css.said} tabIndex={one.notices.length > 2 ? 0 : undefined}>
+            <NoticeList notices={one.notices} onLink={onLink} none="" />
+          </div>
         </Card>
       ))}
       {any && calls && (
@@ -272,34 +330,23 @@ function Notes({ notes, calls }: { notes: Notices[]; calls: Figures | null }) {
   )
 }
 
-/** What the blocks may be filtered by: a column of whole numbers, its name on the page, and its keys in URL and question. */
-const RANGES = [
-  { key: 'block_bytes', label: 'Size', unit: 'bytes' },
-  { key: 'lifetime_ns', label: 'Lifetime', unit: 'ns' },
-] as const
-const LIMITS = RANGES.flatMap(({ key }) => [`min_${key}`, `max_${key}`])
-const NO_LIMITS = Object.fromEntries(LIMITS.map((key) => [key, '']))
+interface TablesProps extends Marking {
+  base: Query
+  device: string
+  states: Breakdown | null
+  hasSteps: boolean
+  hasShapes: boolean
+}
 
-function Tables({ base, device, onPoint, onOpen }: { base: Query; device: string } & Marking) {
+function Tables({ base, device, states, hasSteps, hasShapes, onPoint, onOpen }: TablesProps) {
   const route = useRoute()
   const limits = LIMITS.map((key) => route[key] ?? '').join(' ')
   const query = useMemo<Query>(() => {
     const values = limits.split(' ')
     return { ...base, device, ...Object.fromEntries(LIMITS.map((key, i) => [key, values[i]])) }
   }, [base, device, limits])
-  const groups = useMemo(() => groupsAt(route.at_ns), [route.at_ns])
-  const filters = (table: Table | null) =>
-    route.group === 'memory_events' &&
-    RANGES.map(({ key, label, unit }) => (
-      <RangeFilter
-        key={key}
-        label={label}
-        unit={unit}
-        range={{ low: route[`min_${key}`] ?? '', high: route[`max_${key}`] ?? '' }}
-        extremes={table?.extremes[key]}
-        onChange={({ low, high }) => setRoute({ [`min_${key}`]: low, [`max_${key}`]: high, row: '' }, true)}
-      />
-    ))
+  const groups = useMemo(() => groupsAt(route.at_ns, hasSteps, hasShapes), [route.at_ns, hasSteps, hasShapes])
+  const filters = (table: Table | null) => route.group === BLOCKS && <BlockFilters table={table} states={states} />
   return (
     <TableSection
       view="memory"
@@ -326,55 +373,5 @@ function Tables({ base, device, onPoint, onOpen }: { base: Query; device: string
   )
 }
 
-const timeOf = (row: Row, key: string) => (typeof row[key] === 'number' ? row[key] : null)
-
-/** When a block lived, as far as the trace says; null for rows of other tables. */
-function lifeOf(row: Row, table: Table): Band | null {
-  if (table.name !== 'memory_events') return null
-  const [start, end] = [timeOf(row, 'allocated_at_ns'), timeOf(row, 'released_at_ns')]
-  // Of an event that stands alone nobody knows how long its block lived: it is a moment.
-  const [first, last] =
-    row.block_state === 'unpaired' ? [end, start] : [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
-  return { label: '', start: start ?? first ?? 0, end: end ?? last ?? 0 }
-}
-
 /** What other views understand: the profile and its steps. */
 const windowless = ({ run, worker, span, steps }: Query): Query => ({ run, worker, span, steps })
-
-/** An opened block: it stands on the curve while it is open. */
-function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; onOpen: (block: Band | null) => void }) {
-  const [copied, copy] = useCopied()
-  const start = timeOf(row, 'allocated_at_ns')
-  const end = timeOf(row, 'released_at_ns')
-  const isBlock = table.name === 'memory_events'
-  useEffect(() => {
-    onOpen(lifeOf(row, table))
-    return () => onOpen(null)
-  }, [row, table, onOpen])
-  const at = start ?? end
-  return (
-    <div className={rowDetailCss.grid}>
-      <div data-testid="detail-name" className={rowDetailCss.name}>
-        <span className={textCss.mono}>{String(row[table.name_column] ?? '')}</span>
-        <span className={textCss.row}>
-          {isBlock && at !== null && (
-            <Button size="compact-xs" variant="default" onClick={() => showInTimeline(null, at, (end ?? at) - at)}>
-              Show in timeline
-            </Button>
-          )}
-          <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
-            {copied ? 'Copied' : 'Copy row'}
-          </Button>
-        </span>
-      </div>
-      <FigureList
-        figures={table.columns.flatMap(({ metric }) =>
-          row[metric.key] === null || row[metric.key] === undefined
-            ? []
-            : [{ metric, value: row[metric.key] ?? null, note: '' }],
-        )}
-        whole
-      />
-    </div>
-  )
-}

@@ -21,18 +21,16 @@ from tb_plugin.analyses.base import (
 )
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
+from tb_plugin.analyses.memory.blocks import block_frame, every_block
 from tb_plugin.analyses.memory.categories import category_bar
-from tb_plugin.analyses.memory.curve import curve_of, peak_of
+from tb_plugin.analyses.memory.curve import Peak, curve_of, peak_of
+from tb_plugin.analyses.memory.findings import findings_of
+from tb_plugin.analyses.memory.kept import StepBlocks, step_blocks, step_frame
+from tb_plugin.analyses.memory.live import live_at, live_frame
+from tb_plugin.analyses.memory.origins import Origins, origins_of
 from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
-from tb_plugin.analyses.memory.tables import (
-    Scene,
-    block_frame,
-    every_block,
-    live_at,
-    live_frame,
-    operator_frame,
-    outermost_frame,
-)
+from tb_plugin.analyses.memory.shapes import Varying, shape_frame, varying_shapes
+from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_frame
 from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
@@ -72,7 +70,7 @@ class Memory:
         asked = tuple((key, params.get(key)) for key in _WINDOW)
         seen = _seen(trace, Params(steps=params.steps, extra=asked))
         scene, every, devices = seen.scene, seen.every, seen.devices
-        peaks = [peak_of(device, scene.window) for device in devices]
+        peaks = seen.peaks
         facts: dict[str, Number] = {}
         for device, peak in zip(devices, peaks, strict=True):
             facts |= summary.facts_of(device, scene.window, peak)
@@ -87,12 +85,20 @@ class Memory:
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
             payloads |= category_bar(scene, devices[0], at[0], when)
+            payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
-            payloads["advice"] = summary.advice_of(trace, devices[0], seen.calls)
+            payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls)
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
-        frames = {**seen.frames, "memory_peak": live_frame(live, when)}
-        return Part(seen.coverage, facts, frames, payloads, (*payloads, "memory_operators"))
+        frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
+        changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
+        return Part(
+            seen.coverage,
+            facts,
+            frames,
+            payloads,
+            (*payloads, "memory_operators", *changing),
+        )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of one device (the first unless one is named), or one of its tables."""
@@ -111,35 +117,50 @@ class _Seen:
     scene: Scene
     every: list[Device]
     devices: list[Device]
+    peaks: list[Peak]
     frames: Mapping[str, Frame]
+    steps: list[StepBlocks]
+    shapes: list[Varying | None]
     calls: DriverCalls
 
 
 @remembered
-def _records(trace: TraceTable) -> tuple[Owners, list[Device], pa.Table]:
+def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table]:
     """What depends on the trace alone."""
     owners, devices = owners_of(trace), devices_of(trace.memory)
-    return owners, devices, every_block(trace, owners, devices)
+    origins = origins_of(trace, owners)
+    return owners, origins, devices, every_block(trace, owners, origins, devices)
 
 
 @remembered
 def _seen(trace: TraceTable, params: Params) -> _Seen:
     """``params`` has the steps and what _WINDOW names, nothing else. Raises BadRequest."""
-    owners, every, blocks = _records(trace)
+    owners, origins, every, blocks = _records(trace)
     devices = _chosen(every, params.get("device"))
-    scene = Scene(trace, owners, window_of(trace, params))
+    scene = Scene(trace, owners, origins, window_of(trace, params))
+    peaks = [peak_of(device, scene.window) for device in devices]
+    steps = [step_blocks(scene, device) for device in devices]
     frames = {
         "memory_operators": operator_frame(scene, devices),
         "memory_operators_outermost": outermost_frame(scene, devices),
-        "memory_events": block_frame(scene.window, blocks, devices),
+        "memory_events": block_frame(scene.window, origins, blocks, devices),
+        "memory_steps": step_frame(scene, devices, steps),
     }
+    times = intersect(step_time(trace.steps), scene.window.parts)
+    calls = driver_calls(trace, times)
+    alone = sum(not device.is_host for device in every) == 1
+    shapes = [varying_shapes(scene, device, times, alone and not device.is_host) for device in devices]
+    frames["memory_shapes"] = shape_frame(trace, devices, shapes)
     return _Seen(
         coverage=select_rows(trace, params.steps).coverage,
         scene=scene,
         every=every,
         devices=devices,
+        peaks=peaks,
         frames=frames,
-        calls=driver_calls(trace, intersect(step_time(trace.steps), scene.window.parts)),
+        steps=steps,
+        shapes=shapes,
+        calls=calls,
     )
 
 

@@ -15,6 +15,7 @@ from tb_plugin.trace.intervals import subtract, union
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,16 @@ class Peak:
 def peak_of(device: Device, window: MemoryRange) -> Peak:
     """Returns the first moment at which most was allocated."""
     return _highest(device, window, np.append(device.allocated, device.before))
+
+
+def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
+    """Returns what the peak would have been without some of the device's blocks."""
+    blocks = device.blocks
+    change = np.zeros(len(device.record) + 1, np.int64)
+    np.add.at(change, blocks.begin[some], blocks.bytes[some])
+    np.subtract.at(change, blocks.end[some], blocks.bytes[some])  # the last one stands for those that nothing ends
+    rest = device.allocated - np.cumsum(change[:-1])
+    return _highest(device, window, np.append(rest, device.before))
 
 
 def reserved_peak_of(device: Device, window: MemoryRange) -> Peak | None:

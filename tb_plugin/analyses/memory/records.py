@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import MemoryEvents, TraceTable
@@ -50,6 +51,8 @@ class Device:
 
     name: str
     is_host: bool
+    number: int
+    """As the framework counts devices of its type, -1 = none."""
     record: Int64
     time_ns: Int64
     bytes: Int64
@@ -96,6 +99,7 @@ def _device(memory: MemoryEvents, rows: Int64, kind: int, number: int) -> Device
     return Device(
         name=device_name(kind, number),
         is_host=kind == HOST_TYPE,
+        number=number,
         record=rows,
         time_ns=memory.time_ns[rows],
         bytes=size,
@@ -150,6 +154,8 @@ class Owners:
     """Position among ``operators`` for each event."""
     module: Int32
     """Row of the module call for each event; of a backward operator, the module of its forward operator."""
+    forward: Int32
+    """The forward operator of each event's operator, or of the nearest one around it that has one."""
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the operators of events."""
@@ -177,7 +183,7 @@ def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedintege
 def owners_of(trace: TraceTable) -> Owners:
     """Returns the innermost operator and module call open on the thread of each allocator event."""
     memory = trace.memory
-    track = _tracks(trace)
+    track = tracks_of(trace)
     known = np.unique(track[track != MISSING])
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -189,10 +195,11 @@ def owners_of(trace: TraceTable) -> Owners:
         track,
         memory.time_ns,
     )
-    return Owners(operators, parent, roots_of(parent), operator, _modules(trace, operators, parent, operator, track))
+    forward = _take(inherit(trace.forward[operators], parent), operator)
+    return Owners(operators, parent, roots_of(parent), operator, _modules(trace, track, forward), forward)
 
 
-def _modules(trace: TraceTable, operators: Int64, parent: Int32, operator: Int32, track: Int32) -> Int32:
+def _modules(trace: TraceTable, track: Int32, forward: Int32) -> Int32:
     rows = np.flatnonzero(trace.kind == EventKind.MODULE)
     none: Int32 = np.full(len(track), MISSING, np.int32)
     if not len(rows):
@@ -204,14 +211,14 @@ def _modules(trace: TraceTable, operators: Int64, parent: Int32, operator: Int32
         return _take(rows.astype(np.int32), place)
 
     module = around(track, trace.memory.time_ns)
-    forward = _take(inherit(trace.forward[operators], parent), operator)
     backward = (module == MISSING) & (forward != MISSING)
     module[backward] = around(trace.track[forward[backward]], trace.start_ns[forward[backward]])
     return module
 
 
-def _tracks(trace: TraceTable) -> Int32:
-    """Track of each allocator event, -1 when its thread has no row."""
+@remembered
+def tracks_of(trace: TraceTable) -> Int32:
+    """Returns the track of each allocator event, -1 when its thread has no row."""
     memory = trace.memory
     of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}
     key = memory.pid.astype(np.int64) << 32 | memory.tid.astype(np.int64)

@@ -9,15 +9,22 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.donuts import SLICES
-from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
+from tb_plugin.analyses.driver_calls import DriverCalls
 from tb_plugin.analyses.memory.curve import Peak, reserved_peak_of
+from tb_plugin.analyses.memory.live import Live
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.records import Device
-from tb_plugin.analyses.memory.tables import BEFORE, LOST, Live, Scene, module_names
+from tb_plugin.analyses.memory.reserve import room_of
+from tb_plugin.analyses.memory.tables import BEFORE, LOST, Scene, module_names
 from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
 from tb_plugin.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.trace.table import TraceTable
+
+_NOBODY = {
+    "module": "no module", "allocation_frame": "no line of Python", "allocation_phase": "no phase"
+}  # fmt: skip
+"""What is left of a bar where nobody of a kind is known to have allocated it."""
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
@@ -76,7 +83,9 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
             METRICS.figure("peak_reserved_time_ns", reserved.time_ns),
             METRICS.figure("fragmentation", share),
         ]
+    room = room_of(scene, device)
     figures += [
+        *([METRICS.figure("room_bytes", room[1])] if room else []),
         METRICS.figure("allocations", facts["allocations"]),
         METRICS.figure("unreleased_bytes", facts["unreleased_bytes"]),
         METRICS.figure("live_before_bytes", device.level(entering) if device.has_totals else None),
@@ -85,14 +94,23 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 
 
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
-    """Returns what was live by operator, outermost operator and, with modules, by module; each sums to the total."""
+    """Returns what was live by operator and outermost operator, and as far as known by module, line and phase.
+
+    Each sums to the total.
+    """
     outermost = _bar("live_outermost", f"Live {when} by outermost operator", "outermost_operator", device, live)
     bars = {
         "live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live),
         "live_outermost": outermost,
     }
-    if (scene.owners.module != MISSING).any():
-        bars["live_modules"] = _bar("live_modules", f"Live {when} by module", "module", device, live)
+    known = {
+        "module": ("live_modules", (scene.owners.module != MISSING).any()),
+        "allocation_frame": ("live_frames", scene.origins.frame.known),
+        "allocation_phase": ("live_phases", scene.origins.phase.known),
+    }
+    for key, (name, there) in known.items():
+        if there:
+            bars[name] = _bar(name, f"Live {when} by {_NOBODY[key].removeprefix('no ')}", key, device, live)
     return bars
 
 
@@ -110,7 +128,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
         parts.append(Slice(Metric(text, text, "bytes", definition.definition), f"slice{i}", value, link))
         left -= value
     if left:
-        none = "no module" if key == "module" else NO_OPERATOR.strip("()")
+        none = _NOBODY.get(key, NO_OPERATOR.strip("()"))
         text = f"{len(named) - SLICES} others" if len(named) > SLICES else none
         parts.append(Slice(Metric("rest", text, "bytes", "All others."), "rest", left))
     if outside:
@@ -118,6 +136,23 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
         text = nobody[0]["name"].strip("()")
         parts.append(Slice(Metric("outside", text, "bytes", about), "idle", outside))
     return Breakdown(name, title, device.name, "bytes", live.total, parts, "bar")
+
+
+def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
+    """Returns how many blocks of the device are in each state: what the page offers to filter them by."""
+    states = blocks["block_state"].filter(pc.equal(blocks["device"], device.name))
+    counts = [(row["values"], row["counts"]) for row in pc.value_counts(states.combine_chunks()).to_pylist()]
+    about = METRICS["block_state"].definition
+    parts = [
+        Slice(
+            Metric(state, state, "count", about),
+            f"slice{i}",
+            count,
+            Link("memory", {"group": "memory_events", "where": f"block_state:{state}"}, state),
+        )
+        for i, (state, count) in enumerate(sorted(counts, key=lambda pair: (-pair[1], pair[0])))
+    ]
+    return Breakdown("block_states", "Blocks by state", device.name, "count", len(states), parts, "bar")
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
@@ -138,12 +173,6 @@ def driver_figures(calls: DriverCalls) -> Figures:
         keys += ["setup_calls", "setup_ns"]
     where = "inside steps" if calls.recorded else "while recording"
     return Figures("driver_calls", f"Driver calls {where}", "", [METRICS.figure(k, getattr(calls, k)) for k in keys])
-
-
-def advice_of(trace: TraceTable, device: Device, calls: DriverCalls) -> Notices:
-    """Returns what to do about it."""
-    driver = driver_notice(calls, trace.recorder, Link("timeline", {}, "Show in timeline"))
-    return Notices("advice", "Notes", "training", [driver] if driver and not device.is_host else [])
 
 
 def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Notices:

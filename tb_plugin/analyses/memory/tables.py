@@ -1,4 +1,4 @@
-"""The tables: operators with what they allocated, blocks with their lives, and what was live at a moment."""
+"""What the tables are about, and those of operators with what they allocated."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, group, outermost, sum_by, with_ancestors
 from tb_plugin.analyses.memory.metrics import METRICS
+from tb_plugin.analyses.memory.origins import Origins
 from tb_plugin.analyses.memory.records import Device, Owners
 from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.analyses.names import MODULE
@@ -34,10 +35,6 @@ SUMS = (
     "size_increase_bytes", "self_size_increase_bytes", "allocation_count", "self_allocation_count",
     "allocation_bytes", "self_allocation_bytes",
 )  # fmt: skip
-STATES = ("released", "released later", "never released", "allocated before", "unpaired")
-STATES_OF_PART = (*STATES[:2], "released later or never", *STATES[3:])
-"""States in a trace that was opened as a window: what comes after it was not read."""
-RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +43,7 @@ class Scene:
 
     trace: TraceTable
     owners: Owners
+    origins: Origins
     window: MemoryRange
 
 
@@ -65,7 +63,7 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
         name="memory_operators",
         title="Memory by operator",
         columns=METRICS.columns(
-            "name", "device", "calls", *SUMS, hidden=_hidden(devices), share=("self_allocation_bytes",)
+            "name", "device", "calls", *SUMS, hidden=hidden_of(devices), share=("self_allocation_bytes",)
         ),
         data=table.sort_by([*order, ("device", "ascending"), ("name", "ascending")]),
         row_key=("device", "name"),
@@ -88,7 +86,7 @@ def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
         name="memory_operators_outermost",
         title="Memory by outermost operator",
         columns=METRICS.columns(
-            "name", "device", "outer_calls", *TOTALS, hidden=_hidden(devices), share=("allocation_bytes",)
+            "name", "device", "outer_calls", *TOTALS, hidden=hidden_of(devices), share=("allocation_bytes",)
         ),
         data=pa.concat_tables([pa.table(empty), *found]).sort_by(
             [*order, ("device", "ascending"), ("name", "ascending")]
@@ -114,8 +112,8 @@ def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     return pa.table({**data, **{key: pa.array(values) for key, values in sums.items()}})
 
 
-def _hidden(devices: Sequence[object]) -> tuple[str, ...]:
-    """One device alone needs no column."""
+def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
+    """Returns columns that a table does not show at first: one device alone needs none."""
     return ("device",) if len(devices) == 1 else ()
 
 
@@ -148,154 +146,13 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     return table.filter(pa.array(said))
 
 
-def every_block(trace: TraceTable, owners: Owners, devices: Sequence[Device]) -> pa.Table:
-    """Returns all blocks of some devices, the largest first: what ``block_frame`` chooses from, and ``paired``."""
-    found = [_blocks(trace, owners, device) for device in devices]
-    empty = pa.table({key: pa.array([], _TYPES.get(key, pa.int64())) for key in (*_STANDING, "paired")})
-    order = [("block_bytes", "descending"), ("device", "ascending"), ("block_number", "ascending")]
-    return pa.concat_tables([empty, *found]).sort_by(order).combine_chunks()
-
-
-def block_frame(window: MemoryRange, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
-    """Returns those of ``every_block`` that were allocated or released in the window on the devices."""
-    has_allocation, has_release = (_valid(blocks[key]) for key in ("allocated_at_ns", "released_at_ns"))
-    begin, end = (pc.fill_null(blocks[key], 0).to_numpy() for key in ("allocated_at_ns", "released_at_ns"))
-    begins, ends = has_allocation & window.holds(begin), has_release & window.holds(end)
-    paired = blocks["paired"].to_numpy()
-    state = np.select([~paired, begins & ends, ends, has_release], [UNPAIRED, RELEASED, OLDER, LATER], KEPT)
-    ours = pc.is_in(blocks["device"], pa.array([device.name for device in devices], pa.string()))
-    chosen = np.flatnonzero((begins | ends) & ours.to_numpy())
-    states = pa.array(STATES if window.is_end_known else STATES_OF_PART, pa.string())
-    table = blocks.take(chosen).append_column("block_state", states.take(pa.array(state[chosen])))
-    return Frame(
-        name="memory_events",
-        title="Memory blocks",
-        columns=METRICS.columns(*_BLOCK_KEYS, hidden=("block_number", "module", *_hidden(devices))),
-        data=table.select(_BLOCK_KEYS),
-        row_key=("device", "block_number"),
-        name_column="name",
-        sort=Sort("block_bytes", True),
-    )
-
-
-_BLOCK_KEYS = (
-    "name", "caller", "outermost_operator", "module", "device", "block_bytes", "allocated_at_ns", "released_at_ns",
-    "lifetime_ns", "block_state", "block_number",
-)  # fmt: skip
-_STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
-"""What a block has whatever the window."""
-_TYPES = {
-    "name": pa.large_string(),
-    "caller": pa.large_string(),
-    "outermost_operator": pa.large_string(),
-    "module": pa.large_string(),
-    "device": pa.string(),
-    "paired": pa.bool_(),
-}
-
-
-def _blocks(trace: TraceTable, owners: Owners, device: Device) -> pa.Table:
-    blocks = device.blocks
-    has_allocation, has_release = blocks.allocation != MISSING, blocks.release != MISSING
-    begin, end = _at(device.time_ns, blocks.allocation), _at(device.time_ns, blocks.release)
-    # A release that stands alone is its own operator's.
-    known = has_allocation | ~blocks.paired
-    event = _at(device.record, np.where(has_allocation, blocks.allocation, blocks.release))
-    data = {
-        "name": _owner_names(trace, owners, event, known),
-        "caller": trace.strings.take(np.where(known, owners.callers(trace, event), MISSING)),
-        "outermost_operator": trace.strings.take(np.where(known, owners.outermost(trace, event), MISSING)),
-        "module": module_names(trace, np.where(known, owners.modules(trace, event), MISSING)),
-        "device": pa.repeat(device.name, len(event)),
-        "block_bytes": pa.array(blocks.bytes),
-        "allocated_at_ns": pa.array(begin, mask=~has_allocation),
-        "released_at_ns": pa.array(end, mask=~has_release),
-        "lifetime_ns": pa.array(end - begin, mask=~(has_allocation & has_release)),
-        "block_number": pa.array(np.arange(len(event))),
-        "paired": pa.array(blocks.paired),
-    }
-    return pa.table({key: data[key] for key in (*_STANDING, "paired")})
-
-
-def _valid(values: pa.ChunkedArray) -> Bool:
-    flags: Bool = pc.is_valid(values).to_numpy()
-    return flags
-
-
-def _at(values: Int64, position: Int64) -> Int64:
-    return np.append(values, 0)[position]
-
-
-def _owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:
-    """Names of the allocating operators; of blocks without a recorded allocation, that they are older."""
+def owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:
+    """Returns names of the allocating operators; of blocks without a recorded allocation, that they are older."""
     names = trace.strings.take(np.where(known, owners.names(trace, event), MISSING))
     nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
     return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))
 
 
 def module_names(trace: TraceTable, name: Int32) -> pa.Array:
-    """Names of modules as the module view shows them; null for none."""
+    """Returns names of modules as the module view shows them; null for none."""
     return pc.replace_substring_regex(trace.strings.take(name), pattern=MODULE, replacement="")
-
-
-@dataclass(frozen=True, eq=False)
-class Live:
-    """What was live on a device after one event: sums by operator, outermost operator and module. They sum to ``total``."""
-
-    table: pa.Table
-    total: int
-
-
-def live_at(scene: Scene, device: Device, at: int) -> Live:
-    """Blocks live after the event at a position, and the rest, which was allocated before the trace."""
-    total = device.level(at)
-    blocks = device.blocks
-    alive = np.flatnonzero(blocks.told(at))
-    if not (device.has_addresses and device.has_totals):
-        alive, total = alive[:0], 0
-    event = device.record[blocks.allocation[alive]]
-    owners, trace = scene.owners, scene.trace
-    name, outer, module = (of(trace, event) for of in (owners.names, owners.outermost, owners.modules))
-    groups = group(name, outer, module)
-    size = groups.sum(blocks.bytes[alive])
-    table = pa.table(
-        {
-            "name": _owner_names(trace, owners, event[groups.first], np.ones(len(groups), np.bool_)),
-            "outermost_operator": trace.strings.take(outer[groups.first]),
-            "module": module_names(trace, module[groups.first]),
-            "blocks": pa.array(groups.count()),
-            "live_bytes": pa.array(size),
-        }
-    )
-    rest = total - int(size.sum())
-    if rest:
-        older = blocks.bytes[blocks.live(at) & (blocks.allocation == MISSING)]
-        # Their number is known only if all of them are released in the trace.
-        known = len(older) if int(older.sum()) == rest else None
-        whose = BEFORE if rest > 0 else LOST
-        row = {"name": [whose], "outermost_operator": [None], "module": [None], "blocks": [known], "live_bytes": [rest]}
-        table = pa.concat_tables([table, pa.table(row, schema=table.schema)])
-    table = table.append_column("device", pa.array([device.name] * table.num_rows, pa.string()))
-    return Live(table, total)
-
-
-_LIVE_KEYS = ("name", "outermost_operator", "module", "device", "blocks", "live_bytes")
-
-
-def live_frame(found: Sequence[Live], when: str) -> Frame:
-    """Returns what was live at the peak, or at the chosen moment."""
-    schema = pa.schema(
-        {"name": pa.large_string(), "outermost_operator": pa.large_string(), "module": pa.large_string(),
-         "blocks": pa.int64(), "live_bytes": pa.int64(), "device": pa.string()}
-    )  # fmt: skip
-    table = pa.concat_tables([schema.empty_table(), *(live.table for live in found)])
-    order = [(key, "ascending") for key in ("device", "name", "outermost_operator", "module")]
-    return Frame(
-        name="memory_peak",
-        title=f"Live {when}",
-        columns=METRICS.columns(*_LIVE_KEYS, hidden=_hidden(found), share=("live_bytes",)),
-        data=table.sort_by([("live_bytes", "descending"), *order]),
-        row_key=("device", "module", "outermost_operator", "name"),
-        name_column="name",
-        sort=Sort("live_bytes", True),
-    )

@@ -16,11 +16,11 @@ import msgspec
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.chrome.events import NOT_DECODED, Decode
-from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.segments import LIST_END, Segments, Taken, repaired_json
 from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST
-from tb_plugin.readers.chrome.stream import TextStream
 from tb_plugin.readers.chrome.times import NeedsDigits
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.stream import TextStream
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024
 """So much of the text before the event list, and of the text after it, is read; more is dropped and reported."""

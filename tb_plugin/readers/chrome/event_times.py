@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.readers.chrome.events import ABSENT
-from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.times import from_digits, from_numbers, is_time
+from tb_plugin.readers.issues import IssueLog
 
 Int64 = npt.NDArray[np.int64]
 

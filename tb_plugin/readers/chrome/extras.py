@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tb_plugin.readers.chrome.columns import Column, float64s
 from tb_plugin.readers.chrome.events import ChromeEvent
 from tb_plugin.readers.chrome.interning import Interner, as_text
-from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.table import CounterEvents
 
 Int64 = npt.NDArray[np.int64]

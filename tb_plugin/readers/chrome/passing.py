@@ -12,8 +12,8 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.document import CHOOSE, Document
 from tb_plugin.readers.chrome.events import Decode
-from tb_plugin.readers.chrome.issues import IssueLog
-from tb_plugin.readers.chrome.stream import TextStream
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.stream import TextStream
 from tb_plugin.trace.report import ReadReport
 
 _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large")
@@ -118,6 +118,6 @@ def report_of(reader_id: str, document: Document, stream: TextStream, log: Issue
         events_unknown=sum(tally.unknown.values()),
         events_other=max(0, seen - tally.kept - dropped - tally.outside),
         events_outside=tally.outside,
-        complete=document.complete and not any(issue.code.startswith("gzip_") for issue in issues),
+        complete=document.complete and not any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues),
         issues=issues,
     )

@@ -14,8 +14,8 @@ from tb_plugin.readers.chrome.event_times import Times
 from tb_plugin.readers.chrome.events import COUNTER, ChromeEvent
 from tb_plugin.readers.chrome.extras import Counters, Marks, Names
 from tb_plugin.readers.chrome.interning import Ids, Interner
-from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.others import Others
+from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 
 Int64 = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.devices.kernel_classes import VARIABLE, Rule, matching_rules, ours, own_rules
 from tb_plugin.readers.chrome.interning import Interner
-from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.rows import Core
 from tb_plugin.trace.classes import ClassNames, RuleFile
 from tb_plugin.trace.schema import EventKind, KernelClass

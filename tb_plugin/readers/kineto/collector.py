@@ -14,7 +14,7 @@ from tb_plugin.readers.chrome.event_times import Times
 from tb_plugin.readers.chrome.events import COUNTER, ChromeEvent
 from tb_plugin.readers.chrome.extras import Counters, Marks, Names
 from tb_plugin.readers.chrome.interning import Interner
-from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.cut import Cut
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged

@@ -10,10 +10,9 @@ import numpy as np
 from tb_plugin.devices import describe_all
 from tb_plugin.readers.base import Candidate, FileSize, JobInfo, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.document import Document
-from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.need import need_bytes, room_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
-from tb_plugin.readers.chrome.stream import TextStream
+from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.classes import class_names, own_communication
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.decoding import Decoding
@@ -23,6 +22,7 @@ from tb_plugin.readers.kineto.identity import identify
 from tb_plugin.readers.kineto.rows import call_names, name_flags
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import Surveying
+from tb_plugin.readers.stream import TextStream
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.strings import StringTable

@@ -16,8 +16,8 @@ from tb_plugin.readers.base import ReadState
 from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.event_times import Times
 from tb_plugin.readers.chrome.interning import as_text
-from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.passing import no_events
+from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.collector import is_instant
 from tb_plugin.readers.kineto.cut import kind_ids, kinds_of
 from tb_plugin.readers.kineto.events import NO_ARGS, Event

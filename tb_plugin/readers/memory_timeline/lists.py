@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.chrome.issues import IssueLog
-from tb_plugin.readers.chrome.stream import TextStream
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.stream import TextStream
 
 Int64 = npt.NDArray[np.int64]
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from tb_plugin.category_memory.table import BEFORE, CATEGORIES, Action, RawCategoryMemory
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.readers.chrome.issues import IssueLog
 from tb_plugin.readers.chrome.need import PACKED
 from tb_plugin.readers.chrome.sniffing import BOM
-from tb_plugin.readers.chrome.stream import TextStream
+from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.memory_timeline.lists import OTHER, Lists
 from tb_plugin.readers.memory_timeline.sniffing import LEVEL_COLUMNS, READER_ID, candidate_of, form_of
+from tb_plugin.readers.stream import TextStream
 from tb_plugin.trace.report import ReadReport
 
 Int64 = npt.NDArray[np.int64]

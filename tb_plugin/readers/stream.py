@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+import pyarrow as pa
 from isal import igzip_lib
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.base import GZIP_MAGIC
-from tb_plugin.readers.chrome.issues import IssueLog
+from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC
+from tb_plugin.readers.issues import IssueLog
 
 BOMB_RATIO = 200
 """Text bytes per stored byte that no trace reaches: real ones pack 10 to 30 times, and one event with a stack that is
@@ -18,6 +20,26 @@ BOMB_BYTES = 4 * 1024**3
 """Text that is read whatever its ratio: small blanks harm nobody."""
 _BLOCK = 256 * 1024
 _DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
+
+
+class _Stored(io.RawIOBase):
+    """Stored bytes as a file that Arrow reads."""
+
+    def __init__(self, block: Callable[[], bytes]) -> None:
+        super().__init__()
+        self._block = block
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Returns True."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Returns at most ``size`` bytes."""
+        block = self._rest or self._block()
+        size = len(block) if size < 0 else size
+        self._rest = block[size:]
+        return block[:size]
 
 
 class TextStream:
@@ -37,17 +59,19 @@ class TextStream:
         self._log = log
         self._pending = self._block()
         self._gzip = self._pending[:2] == GZIP_MAGIC
+        is_zstd = self._pending[: len(ZSTD_MAGIC)] == ZSTD_MAGIC
+        self._zstd = pa.CompressedInputStream(pa.PythonFile(_Stored(self._stored), "r"), "zstd") if is_zstd else None
         self._member: Any = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         self._ended = False
 
     def read(self, size: int) -> bytes:
         """Returns at most ``size`` bytes of text, none only at the end.
 
-        Raises UnreadableTrace at a gzip bomb, and what the source or ``progress`` raises.
+        Raises UnreadableTrace at an archive that unpacks without end, and what the source or ``progress`` raises.
         """
         if self._ended:
             return b""
-        text = self._inflated(size) if self._gzip else self._plain(size)
+        text = self._inflated(size) if self._gzip else self._unpacked(size) if self._zstd else self._plain(size)
         self.text_bytes += len(text)
         if self.text_bytes > BOMB_BYTES and self.text_bytes > BOMB_RATIO * self.file_bytes:
             raise UnreadableTrace(
@@ -68,6 +92,18 @@ class TextStream:
         block = self._pending or self._block()
         self._pending = block[size:]
         return block[:size]
+
+    def _stored(self) -> bytes:
+        block, self._pending = self._pending or self._block(), b""
+        return block
+
+    def _unpacked(self, size: int) -> bytes:
+        try:
+            text: bytes = self._zstd.read(size) if self._zstd is not None else b""
+        except (pa.ArrowException, OSError) as error:
+            self._log.note("zstd_damaged", f"the Zstandard stream is damaged or cut ({error})", self.text_bytes)
+            return b""
+        return text
 
     def _inflated(self, size: int) -> bytes:
         while True:

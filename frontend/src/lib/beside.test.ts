@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import type { Catalog } from '../api/payloads'
+import { candidatesBeside, overlapOf, rankOf, translated } from './beside'
+
+const span = (id: string, model: string) => ({
+  id,
+  model,
+  time_unix_ms: null,
+  files: [],
+  size_bytes: 0,
+  state: 'found' as const,
+  fraction: 0,
+  problem: null,
+  key_figures: [],
+})
+
+function catalog(workers: Record<string, string[]>): Catalog {
+  const found = Object.entries(workers).map(([name, models]) => ({
+    name,
+    spans: models.map((model, i) => span(String(i + 1), model)),
+  }))
+  return {
+    kind: 'catalog',
+    logdir: '',
+    scanning: false,
+    scanned_files: 0,
+    last_scan_unix_ms: null,
+    runs: [{ name: 'r', workers: found, grouped_by: '' }],
+    skipped: [],
+    problems: [],
+    perfetto_url: '',
+  }
+}
+
+const beside = (workers: Record<string, string[]>, worker: string, model = 'snapshot') =>
+  candidatesBeside(catalog(workers), { run: 'r', worker, span: '1' }, model).map((one) => `${one.worker}/${one.span}`)
+
+describe('what lies beside a profile', () => {
+  it('reads ranks of names', () => {
+    expect(['rank12_memory_snapshot', 'snapshot_3', 'host_42.7', 'worker'].map(rankOf)).toEqual([12, 3, 42, null])
+  })
+  it('is the worker of that name, of that rank, or the only one', () => {
+    expect(beside({ rank0: ['trace'], rank1: ['trace'], rank1_memory: ['snapshot'] }, 'rank1_memory')).toEqual([
+      'rank1/1',
+    ])
+    expect(beside({ host_77: ['trace', 'trace'], dump: ['snapshot'] }, 'dump')).toEqual(['host_77/1', 'host_77/2'])
+    expect(beside({ a: ['trace'], b: ['trace'], dump: ['snapshot'] }, 'dump')).toEqual([])
+    expect(beside({ rank0: ['trace', 'snapshot'] }, 'rank0', 'trace')).toEqual(['rank0/2'])
+    expect(beside({ rank0: ['trace'] }, 'rank0', 'numbers')).toEqual([])
+  })
+})
+
+describe('two clocks', () => {
+  const one = { start_unix_ns: '1795194000000000100', length_ns: 1000 }
+  const other = { start_unix_ns: '1795194000000000600', length_ns: 100 }
+  it('overlap', () => {
+    expect(overlapOf(one, other)).toBe(100)
+    expect(overlapOf(one, { ...other, start_unix_ns: '1795194000000001100' })).toBe(0)
+  })
+  it('translate to the nanosecond', () => {
+    expect(translated(750, one, other)).toBe(250)
+    expect(translated(250, other, one)).toBe(750)
+  })
+})

@@ -1,0 +1,75 @@
+"""Allocations: how much a device held over the history of a snapshot, and what it held at any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tb_plugin.analyses.allocations.curve import WIDTH, curve_of
+from tb_plugin.analyses.allocations.summary import facts_of, settings_of, summary_of
+from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analyses.snapshot.held import devices_of, held_of, levels_of, moment_of, span_of
+from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+from tb_plugin.payloads.base import Figure, Metric
+from tb_plugin.snapshot.table import Snapshot
+
+OWN = ("device", "at", "from", "to", "axis", "width")
+
+
+class Allocations:
+    """The first view of a snapshot."""
+
+    id = "allocations"
+    title = "Memory"
+    model = Snapshot
+    traits = Traits("Memory", kept=True, tables=("held_stacks", "oom_events"), whole="A snapshot has no phases.")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, snapshot: Snapshot) -> Missing | None:
+        """Returns None: a snapshot always says what is held."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the device, the moment, the part of the history, and how it is drawn."""
+        return tuple(params.get(key) for key in OWN)
+
+    def part(self, snapshot: Snapshot, params: Params) -> Part:
+        """Facts of all devices; curve and tables of one. Raises BadRequest."""
+        held = held_of(snapshot, params)
+        first, last = span_of(held, params)
+        facts: dict[str, Number] = {}
+        for each in devices_of(snapshot):
+            facts |= facts_of(each)
+        levels = levels_of(held)
+        asked = moment_of(held, params)
+        at = levels.peak() if asked is None else asked
+        width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+        payloads: dict[str, Payload] = {"summary": summary_of(held, levels)}
+        if held.count:
+            payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
+        payloads["devices"] = _devices(snapshot, facts)
+        payloads["settings"] = settings_of(snapshot)
+        when = "at the peak" if asked is None else "at the chosen moment"
+        frames = {
+            "held_stacks": stacks_frame(held, at, when),
+            "held_blocks": blocks_frame(held, first, last),
+            "oom_events": ooms_frame(held, levels),
+        }
+        return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page of one device, or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _devices(snapshot: Snapshot, facts: dict[str, Number]) -> Figures:
+    """Which devices there are, each with its peak: what a picker offers."""
+    figures = [
+        Figure(
+            Metric(f"device.{held.name}", held.name, "bytes", "Most bytes that were allocated at a time."),
+            facts[f"memory.{held.name}.peak_allocated_bytes"],
+        )
+        for held in devices_of(snapshot)
+    ]
+    return Figures("devices", "Devices", "", figures)

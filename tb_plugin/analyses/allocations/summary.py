@@ -1,0 +1,51 @@
+"""The figures of a device, its facts, and how the allocator was set."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.base import Number
+from tb_plugin.analyses.snapshot.held import Held, Levels, levels_of, ooms_of
+from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.payloads import Figure, Figures, Metric
+from tb_plugin.snapshot.table import Snapshot
+
+
+def facts_of(held: Held) -> dict[str, Number]:
+    """Returns the numbers of a device by name."""
+    levels = levels_of(held)
+    found: dict[str, Number] = {
+        "peak_allocated_bytes": int(levels.allocated.max()),
+        "peak_reserved_bytes": int(levels.reserved.max()),
+        "allocated_at_end_bytes": int(levels.allocated[-1]),
+        "reserved_at_end_bytes": int(levels.reserved[-1]),
+        "history_events": held.count,
+        "out_of_memory": len(ooms_of(held)),
+    }
+    return {f"memory.{held.name}.{key}": value for key, value in found.items()}
+
+
+def summary_of(held: Held, levels: Levels) -> Figures:
+    """Returns the headline of a device."""
+    peak = levels.peak()
+    reserved = int(levels.reserved.max())
+    at_reserved = int(levels.reserved.argmax())
+    when = f"at event {peak:,}" if held.count else ""
+    figures = [
+        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when),
+        METRICS.figure("most_reserved_bytes", reserved, note=f"at event {at_reserved - 1:,}" if held.count else ""),
+        METRICS.figure("allocated_at_end_bytes", int(levels.allocated[-1])),
+        METRICS.figure("free_bytes", int(levels.reserved[-1] - levels.active[-1]), "Free at the snapshot"),
+        METRICS.figure("history_events", held.count),
+        METRICS.figure("oom_count", len(ooms_of(held))),
+    ]
+    return Figures("summary", held.name, "", figures, "headline")
+
+
+def settings_of(snapshot: Snapshot) -> Figures:
+    """Returns the settings of the allocator, as the file states them."""
+    figures = []
+    for key, value in snapshot.settings.items():
+        text = ", ".join(f"{name}: {each}" for name, each in value.items()) if isinstance(value, dict) else value
+        about = "Setting of the allocator, as recorded."
+        unit = "bool" if isinstance(value, bool) else "text" if isinstance(text, str) else "number"
+        figures.append(Figure(Metric(f"setting.{key}", key, unit, about), text if text != "" else None))  # type: ignore[arg-type]
+    return Figures("settings", "Allocator settings", "", figures)

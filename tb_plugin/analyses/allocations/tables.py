@@ -1,0 +1,106 @@
+"""Tables of a device: what was held by stack, the blocks of a part of the history, and when memory ran out."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.snapshot.blocks import block_table
+from tb_plugin.analyses.snapshot.held import Held, Levels, ooms_of
+from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.analyses.snapshot.words import stack_words, texts_of
+from tb_plugin.payloads import Sort
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_BLOCKS = 100_000
+"""Rows of the table of blocks, the largest first: nobody reads on, and a history may have millions."""
+
+
+def stacks_frame(held: Held, at: int, when: str) -> Frame:
+    """Returns what was allocated after an event, by stack."""
+    rows = held.allocated(at)
+    stack, size = held.block("stack")[rows], held.block("size")[rows]
+    groups = group(stack)
+    words = stack_words(held.snapshot)
+    first = stack[groups.first] if len(rows) else stack
+    table = pa.table(
+        {
+            "allocation_line": texts_of(words.line, first),
+            "allocation_stack": texts_of(words.text, first),
+            "held_blocks": pa.array(groups.count()),
+            "held_bytes": pa.array(groups.sum(size)),
+            "largest_bytes": pa.array(groups.max(size)),
+            "stack_number": pa.array(first.astype(np.int64)),
+        }
+    )
+    return Frame(
+        name="held_stacks",
+        title=f"Allocated {when}, by stack",
+        columns=METRICS.columns(
+            *("allocation_line", "held_bytes", "held_blocks", "largest_bytes", "allocation_stack", "stack_number"),
+            share=("held_bytes",),
+            hidden=("allocation_stack", "stack_number"),
+        ),
+        data=table.sort_by([("held_bytes", "descending"), ("stack_number", "ascending")]),
+        row_key=("stack_number",),
+        name_column="allocation_line",
+        sort=Sort("held_bytes", True),
+    )
+
+
+def blocks_frame(held: Held, first: int, last: int) -> Frame:
+    """Returns the largest blocks that were there at some time between two events."""
+    begin, end = held.block("begin"), held.block("end")
+    rows = np.flatnonzero((begin <= last) & (end > first))
+    if len(rows) > MOST_BLOCKS:
+        size = held.block("size")[rows]
+        rows = rows[np.sort(np.argpartition(-size, MOST_BLOCKS)[:MOST_BLOCKS])]
+    rows = rows[np.argsort(-held.block("size")[rows], kind="stable")]
+    table = block_table(held, rows)
+    empty = [key for key in ("memory_category", "compile_context", "user_metadata", "requested_bytes")
+             if table[key].null_count == len(rows)]  # fmt: skip
+    keys = [key for key in table.column_names if key != "allocation_stack"]
+    return Frame(
+        name="held_blocks",
+        title="Blocks",
+        columns=METRICS.columns(
+            *keys, "allocation_stack", hidden=(*empty, "begin_event", "end_event", "allocation_stack", "block_row")
+        ),
+        data=table,
+        row_key=("block_row",),
+        name_column="allocation_line",
+        sort=Sort("block_size_bytes", True),
+    )
+
+
+def ooms_frame(held: Held, levels: Levels) -> Frame:
+    """Returns the events at which memory ran out."""
+    rows = ooms_of(held)
+    events = held.snapshot.events
+    mine = rows + held.events.start
+    words = stack_words(held.snapshot)
+    table = pa.table(
+        {
+            "allocation_line": texts_of(words.line, events.stack[mine]),
+            "allocation_stack": texts_of(words.text, events.stack[mine]),
+            "event_number": pa.array(rows),
+            "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not held.snapshot.has_times)),
+            "asked_bytes": pa.array(events.size[mine]),
+            "device_free_bytes": pa.array(events.address[mine]),
+            "allocated_bytes": pa.array(levels.allocated[rows + 1]),
+            "free_bytes": pa.array((levels.reserved - levels.active)[rows + 1]),
+        }
+    )
+    keys = [key for key in table.column_names if key != "allocation_stack"]
+    return Frame(
+        name="oom_events",
+        title="Out of memory",
+        columns=METRICS.columns(*keys, "allocation_stack", hidden=("allocation_stack",)),
+        data=table,
+        row_key=("event_number",),
+        name_column="allocation_line",
+    )

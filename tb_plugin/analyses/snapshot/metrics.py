@@ -1,0 +1,85 @@
+"""Metrics that views of an allocator snapshot share."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.metrics import SHARED, define
+
+HISTORY = "the recorded history of the device"
+MOMENT = "the chosen moment, else that of most allocated bytes"
+
+METRICS = SHARED.adding(
+    define(
+        "",
+        "code",
+        {
+            "allocation_stack": ("Stack", "Frames that asked for the memory, innermost first, as recorded."),
+            "allocation_line": (
+                "Line",
+                "The innermost frame of the stack outside of the framework and of Python's standard library; where all "
+                "are inside, the innermost Python frame.",
+            ),
+            "address": ("Address", "First address of the block or segment."),
+            "user_metadata": ("Metadata", "What the program attached to the allocation."),
+            "compile_context": ("Compiled region", "Region of compiled code that asked for it."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "stream_name": ("Stream", "Stream that the memory belongs to, as recorded; default: number 0."),
+            "pool_name": (
+                "Pool",
+                "default, or a private pool (of a captured graph, or one that the program made) by its id.",
+            ),
+            "memory_category": ("Category", "Category of the block, as recorded or derived."),
+        },
+    ),
+    define(
+        HISTORY,
+        "count",
+        {
+            "event_number": ("Event", "Number of the event on its device; -1 is before the first recorded one."),
+            "begin_event": ("Allocated at event", "Number of the event that allocated it; empty: before the history."),
+            "end_event": ("Freed at event", "Number of the event that ended it; empty: it is there at the end."),
+            "stack_number": ("Stack number", "Number of the stack in the file's model; empty stacks have -1."),
+            "block_row": ("Block", "Number of the block on its device, by its first event."),
+            "history_events": ("Events", "Allocator events that the snapshot holds of the device."),
+            "oom_count": ("Out of memory", "Events at which the driver had no memory left."),
+        },
+    ),
+    define(MOMENT, "count", {"held_blocks": ("Blocks", "Blocks that are allocated.")}),
+    define(
+        HISTORY,
+        "ns",
+        {
+            "event_ns": ("Time", "Time since the first event of the snapshot."),
+            "begin_ns": ("Allocated at", "Time of the allocation since the first event of the snapshot."),
+            "end_ns": ("Freed at", "Time of the release since the first event of the snapshot."),
+            "life_ns": ("Lifetime", "Release less allocation."),
+        },
+    ),
+    define(
+        MOMENT,
+        "bytes",
+        {
+            "held_bytes": ("Bytes", "Bytes of the blocks that are allocated, as the allocator rounded them."),
+            "largest_bytes": ("Largest", "Bytes of the largest of these blocks."),
+            "active_bytes": ("Active", "Allocated bytes, and those that a stream may still use after their release."),
+            "free_bytes": ("Free", "Reserved less active bytes: the cache of the allocator."),
+        },
+    ),
+    define(
+        HISTORY,
+        "bytes",
+        {
+            "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
+            "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),
+            "asked_bytes": ("Asked for", "Bytes that could not be had."),
+            "device_free_bytes": ("Device free", "Bytes that the driver had free then."),
+            "most_allocated_bytes": ("Peak allocated", "Most bytes that were allocated at a time."),
+            "most_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
+            "allocated_at_end_bytes": ("At the snapshot", "Bytes that are allocated when the snapshot was taken."),
+        },
+    ),
+)

@@ -1,0 +1,61 @@
+"""Web pages of PyTorch's memory viewer that hold a snapshot as base64 in a line of script. Nothing of them is run."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+
+_START = re.compile(rb'"base64"\s*:\s*"')
+_VIEWER = re.compile(rb"MemoryViz|local_files")
+_HTML = re.compile(rb"(?i)\A\s*<(?:!doctype\s+html|html)\b")
+_BLOCK = 1024 * 1024
+
+
+def is_page(head: bytes) -> bool:
+    """Returns whether a file begins as such a page."""
+    return _HTML.match(head) is not None and _VIEWER.search(head) is not None and _START.search(head) is not None
+
+
+class Embedded:
+    """The bytes of the first snapshot of a page."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self._pending = b""
+        self._is_open = self._find()
+
+    def _find(self) -> bool:
+        text = b""
+        while block := self._read(_BLOCK):
+            text = text[-4096:] + block
+            if match := _START.search(text):
+                self._pending = text[match.end() :]
+                return True
+        return False
+
+    def read(self, size: int) -> bytes:
+        """Returns the next bytes, about ``size``; none at the end. Raises ValueError for what is no base64."""
+        while self._is_open:
+            block = self._pending or self._read(size)
+            self._pending = b""
+            end = block.find(b'"')
+            if end >= 0 or not block:
+                self._is_open = False
+                block = block[: max(end, 0)]
+            elif (over := len(block) % 4) != 0:
+                block, self._pending = block[:-over], block[-over:]
+                if not block:
+                    more = self._read(size)
+                    self._pending += more
+                    if not more:
+                        self._is_open = False
+                    continue
+            try:
+                found = base64.b64decode(block, validate=True)
+            except binascii.Error as error:
+                raise ValueError(f"the base64 of the page is damaged: {error}") from error
+            if found:
+                return found
+        return b""

@@ -1,0 +1,346 @@
+"""Many events at once: dicts of a common shape are found and taken apart in whole pieces of a pickle.
+
+What is decoded here is what the opcode machine would have made of the same bytes, or it is left to that: a property test
+compares both. An event is ``}`` [memo] ``(`` (key value)* ``u``, its keys are references to texts that were seen before,
+and its values numbers, texts, references, pairs of numbers, or lists of references.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+MAX_KEYS = 24
+"""Keys of an event that are looked at; longer ones are left to the machine."""
+MAX_FRAMES = 4096
+_PAD = 32
+"""Zeros behind a piece: looking ahead never leaves it."""
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+_SALT = np.uint64(secrets.randbits(64))
+"""Nobody can make up lists of one hash."""
+
+
+ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
+"""How a value is written. No enumeration: looking its members up takes longer than what is done with them."""
+
+
+@dataclass
+class Values:
+    """One field of the events of a scan."""
+
+    form: Bytes
+    value: Int64
+    """The number, number of the memo, hash of a list, or where a text begins in the buffer."""
+    extra: Int64
+    """The second number, the length of a text, or where a list begins."""
+    memo: Int64
+    """Its number in the memo, counted from the event's first where that is implicit; -1 = not memoized."""
+
+    @classmethod
+    def none(cls, count: int) -> Values:
+        """Returns a field that no event has."""
+        return cls(
+            np.zeros(count, np.uint8),
+            np.zeros(count, np.int64),
+            np.zeros(count, np.int64),
+            np.full(count, -1, np.int64),
+        )
+
+    def at(self, rows: Any) -> Values:
+        """Returns those of some events."""
+        return Values(self.form[rows], self.value[rows], self.extra[rows], self.memo[rows])
+
+
+@dataclass
+class Scan:
+    """Events that lie in a piece of a pickle, by where they begin. They need not follow each other."""
+
+    start: Int64
+    end: Int64
+    memo: Int64
+    """Number of the event itself, as ``Values.memo``."""
+    memoized: Int64
+    """How many implicit numbers each takes."""
+    is_explicit: Bool
+    """Its numbers stand in the file."""
+    fields: dict[int, Values] = field(default_factory=dict)
+
+    def run_from(self, at: int) -> tuple[int, int]:
+        """Returns the events ``[first, last)`` that follow each other without a gap from a place on; equal: none does."""
+        first = int(np.searchsorted(self.start, at))
+        if first == len(self.start) or self.start[first] != at:
+            return first, first
+        apart = np.flatnonzero(self.start[first + 1 :] != self.end[first:-1])
+        last = first + 1 + int(apart[0]) if len(apart) else len(self.start)
+        return first, last
+
+
+class _Piece:
+    """Bytes with numbers at any place."""
+
+    def __init__(self, buffer: bytes, begin: int, end: int) -> None:
+        self.bytes = np.frombuffer(buffer[begin:end] + bytes(_PAD), np.uint8)
+        self.size = end - begin
+        self.longs: npt.NDArray[np.uint64] = np.ndarray(
+            (len(self.bytes) - 7,), "<u8", self.bytes.tobytes(), strides=(1,)
+        )
+
+    def unsigned(self, at: Int64, size: int) -> Int64:
+        """Returns unsigned numbers of up to four bytes at places."""
+        mask = np.uint64((1 << (8 * size)) - 1)
+        return (self.longs[at] & mask).astype(np.int64)
+
+
+def scan(buffer: bytes, begin: int, end: int, keys: npt.NDArray[np.int8]) -> Scan:
+    """Returns the events in ``buffer[begin:end]``; ``keys`` says of each number of the memo which field it names.
+
+    -1 there: no text; a number that is not there is none either. What reaches beyond the end is left out.
+    """
+    piece = _Piece(buffer, begin, end)
+    reading = _Reading(piece, keys)
+    found = reading.read()
+    for name in ("start", "end"):
+        setattr(found, name, getattr(found, name) + begin)
+    for values in found.fields.values():
+        places = values.form == TEXT
+        values.value[places] += begin
+        places = values.form == LIST
+        values.extra[places] += begin
+    return found
+
+
+class _Reading:
+    """A scan in progress: ``at`` is where each candidate is, ``good`` whether it is still one."""
+
+    def __init__(self, piece: _Piece, keys: npt.NDArray[np.int8]) -> None:
+        self.piece = piece
+        self.keys = np.append(keys, np.int8(-1))
+        text = piece.bytes
+        dicts = np.flatnonzero(text[:-_PAD] == ord("}"))
+        after = text[dicts + 1]
+        length = _memo_length(after)
+        self.start = dicts[text[dicts + 1 + length] == ord("(")]
+        count = len(self.start)
+        self.at = self.start + 1
+        self.good = np.ones(count, np.bool_)
+        self.memoized = np.zeros(count, np.int64)
+        self.explicit = np.zeros(count, np.bool_)
+        self.fields: dict[int, Values] = {}
+        self.memo = np.full(count, -1, np.int64)
+        self._memoize(np.arange(count), self.memo)
+        self.at += 1  # the mark
+
+    def read(self) -> Scan:
+        """Returns all events that could be read."""
+        active = np.arange(len(self.start))
+        for _ in range(MAX_KEYS):
+            active = self._one_key(active)
+            if not len(active):
+                break
+        self.good[active] = False
+        kept = np.flatnonzero(self.good & (self.at <= self.piece.size))
+        # What lies inside of an event is none: texts and numbers may hold any bytes.
+        start, stop = self.start[kept], self.at[kept]
+        reach = np.maximum.accumulate(np.append(0, stop))[:-1]
+        kept = kept[start >= reach]
+        return Scan(
+            self.start[kept],
+            self.at[kept],
+            self.memo[kept],
+            self.memoized[kept],
+            self.explicit[kept],
+            {key: values.at(kept) for key, values in self.fields.items()},
+        )
+
+    def _drop(self, rows: Int64) -> None:
+        self.good[rows] = False
+        self.at[rows] = 0
+
+    def _memoize(self, rows: Int64, memo: Int64) -> None:
+        """Reads the memo opcode that may follow, into ``memo`` (by candidate)."""
+        op = self.piece.bytes[self.at[rows]]
+        implicit = rows[op == 0x94]
+        memo[implicit] = self.memoized[implicit]
+        self.memoized[implicit] += 1
+        self.at[implicit] += 1
+        for code, size in ((ord("q"), 1), (ord("r"), 4)):
+            stated = rows[op == code]
+            if len(stated):
+                memo[stated] = self.piece.unsigned(self.at[stated] + 1, size)
+                self.explicit[stated] = True
+                self.at[stated] += 1 + size
+
+    def _one_key(self, active: Int64) -> Int64:
+        """Reads the next key and value of some candidates; returns those that go on."""
+        text, piece = self.piece.bytes, self.piece
+        op = text[self.at[active]]
+        ends = op == ord("u")
+        self.at[active[ends]] += 1
+        short, long = op == ord("h"), op == ord("j")
+        self._drop(active[~(ends | short | long)])
+        active, short = active[short | long], short[short | long]
+        if not len(active):
+            return active
+        at = self.at[active] + 1
+        key = np.where(short, piece.unsigned(at, 1), piece.unsigned(at, 4))
+        self.at[active] = at + np.where(short, 1, 4)
+        name = self.keys[np.minimum(key, len(self.keys) - 1)]
+        self._drop(active[name < 0])
+        active, name = active[name >= 0], name[name >= 0]
+        for one in np.unique(name).tolist():
+            self._value(active[name == one], one)
+        return active[self.good[active]]
+
+    def _value(self, rows: Int64, name: int) -> None:
+        values = self.fields.setdefault(name, Values.none(len(self.start)))
+        op = self.piece.bytes[self.at[rows]]
+        form = _FORM[op]
+        for one in np.unique(form).tolist():
+            chosen = rows[form == one]
+            if one == ABSENT or (values.form[chosen] != ABSENT).any():  # a key twice is left to the machine
+                self._drop(chosen)
+                continue
+            values.form[chosen] = one
+            _READ[one](self, chosen, values)
+
+    def _number(self, rows: Int64) -> Int64:
+        """Reads numbers, and drops the rows where none stands."""
+        text, longs = self.piece.bytes, self.piece.longs
+        at = self.at[rows]
+        op = text[at]
+        is_long = op == 0x8A
+        size = np.where(is_long, text[at + 1], _SIZE[op]).astype(np.int64)
+        first = at + 1 + is_long
+        bad = (size == 0) & ~is_long | (size > 8)
+        size = np.where(bad, 1, size)
+        raw = longs[np.minimum(first, len(longs) - 1)]
+        shift = (8 * (8 - size)).astype(np.uint64)
+        safe = np.minimum(shift, np.uint64(63))
+        signed = (raw << safe).view(np.int64) >> safe.view(np.int64)
+        signed[size == 0] = 0
+        unsigned = ~is_long & (op != ord("J"))
+        value = np.where(unsigned, (raw & _MASK[size]).view(np.int64), signed)
+        self.at[rows] = first + size
+        self._drop(rows[bad])
+        return np.asarray(value, np.int64)
+
+    def _numbers(self, rows: Int64, values: Values) -> None:
+        values.value[rows] = self._number(rows)
+        text = self.piece.bytes
+        pairs = rows[self.good[rows] & (_FORM[text[self.at[rows]]] == NUMBER)]
+        if not len(pairs):
+            return
+        values.form[pairs] = PAIR
+        values.extra[pairs] = self._number(pairs)
+        pairs = pairs[self.good[pairs]]
+        is_pair = text[self.at[pairs]] == 0x86
+        self._drop(pairs[~is_pair])
+        pairs = pairs[is_pair]
+        self.at[pairs] += 1
+        self._memoize(pairs, values.memo)
+
+    def _reference(self, rows: Int64, values: Values) -> None:
+        at = self.at[rows]
+        short = self.piece.bytes[at] == ord("h")
+        values.value[rows] = np.where(short, self.piece.unsigned(at + 1, 1), self.piece.unsigned(at + 1, 4))
+        self.at[rows] = at + np.where(short, 2, 5)
+
+    def _text(self, rows: Int64, values: Values) -> None:
+        at = self.at[rows]
+        short = self.piece.bytes[at] == 0x8C
+        size = np.where(short, self.piece.unsigned(at + 1, 1), self.piece.unsigned(at + 1, 4))
+        begin = at + np.where(short, 2, 5)
+        values.value[rows], values.extra[rows] = begin, size
+        self._go(rows, begin + size)
+        self._memoize(rows[self.good[rows]], values.memo)
+
+    def _go(self, rows: Int64, to: Int64) -> None:
+        """Moves on, and drops what leaves the piece."""
+        outside = to >= self.piece.size
+        self.at[rows] = np.where(outside, 0, to)
+        self.good[rows[outside]] = False
+
+    def _plain(self, rows: Int64, values: Values) -> None:
+        op = self.piece.bytes[self.at[rows]]
+        values.form[rows] = np.where(op == ord("N"), NONE, OTHER)
+        self._go(rows, self.at[rows] + np.where(op == ord("G"), 9, 1))
+
+    def _list(self, rows: Int64, values: Values) -> None:
+        """Lists of references: their hash, which tells them apart, and where they begin."""
+        text, piece = self.piece.bytes, self.piece
+        self.at[rows] += 1
+        self._memoize(rows, values.memo)
+        at = self.at[rows]
+        values.extra[rows] = at
+        op = text[at]
+        several = op == ord("(")
+        # A reference behind an empty list is the next key.
+        single = (_FORM[op] == REFERENCE) & (text[at + np.where(op == ord("h"), 2, 5)] == ord("a"))
+        hashed = np.full(len(rows), _SALT, np.uint64)
+        self.at[rows[several]] += 1
+        left = np.flatnonzero(several | single)
+        for _ in range(MAX_FRAMES):
+            if not len(left):
+                break
+            here = self.at[rows[left]]
+            op = text[here]
+            closes = op == np.where(single[left], ord("a"), ord("e"))
+            self.at[rows[left[closes]]] += 1
+            goes = _FORM[op] == REFERENCE
+            self._drop(rows[left[~(closes | goes)]])
+            left, here, short = left[goes], here[goes], op[goes] == ord("h")
+            key = np.where(short, piece.unsigned(here + 1, 1), piece.unsigned(here + 1, 4))
+            mixed = (hashed[left] ^ (key.astype(np.uint64) + np.uint64(1))) * _MIX
+            hashed[left] = mixed ^ (mixed >> _SHIFT)
+            self._go(rows[left], here + np.where(short, 2, 5))
+            left = left[self.good[rows[left]]]
+        self._drop(rows[left])
+        values.value[rows] = hashed.view(np.int64)
+        # Python numbers a list before its items, C++ after them.
+        self._memoize(rows[self.good[rows] & (values.memo[rows] < 0)], values.memo)
+
+
+def _memo_length(op: Bytes) -> Int64:
+    """How many bytes the memo opcode takes that may follow."""
+    found: Int64 = _MEMO[op]
+    return found
+
+
+def _table(values: dict[int, int], dtype: type[Any]) -> npt.NDArray[Any]:
+    made = np.zeros(256, dtype)
+    for code, value in values.items():
+        made[code] = value
+    return made
+
+
+_MEMO = _table({0x94: 1, ord("q"): 2, ord("r"): 5}, np.int64)
+_SIZE = _table({ord("K"): 1, ord("M"): 2, ord("J"): 4}, np.int64)
+_FORM = _table(
+    {
+        **dict.fromkeys((ord("K"), ord("M"), ord("J"), 138), NUMBER),
+        **dict.fromkeys(b"hj", REFERENCE),
+        **dict.fromkeys((140, ord("X")), TEXT),
+        **dict.fromkeys((ord("G"), 136, 137), OTHER),
+        ord("N"): NONE,
+        ord("]"): LIST,
+    },
+    np.uint8,
+)
+_MASK = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
+_READ = {
+    NUMBER: _Reading._numbers,
+    REFERENCE: _Reading._reference,
+    TEXT: _Reading._text,
+    NONE: _Reading._plain,
+    OTHER: _Reading._plain,
+    LIST: _Reading._list,
+}

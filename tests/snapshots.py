@@ -1,0 +1,67 @@
+"""Snapshots for tests: what PyTorch would pickle, in plain Python, through the reader into the model."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
+from tb_plugin.snapshot.assemble import assemble
+from tb_plugin.snapshot.table import RawSnapshot, Snapshot
+from tests.readers.sources import Bytes
+
+Json = dict[str, Any]
+
+
+def read(content: bytes, is_fast: bool = True) -> RawSnapshot:
+    """What the reader makes of the bytes of a file."""
+    return MemorySnapshotReader(is_fast).read(Bytes(content, "snapshot.pickle"), ReadOptions(), no_progress)
+
+
+def pickled(events: list[Json], segments: list[Json] | None = None, protocol: int = 4, **more: Any) -> bytes:
+    """The pickle of a snapshot of one device."""
+    return pickle.dumps({"segments": segments or [], "device_traces": [events], **more}, protocol=protocol)
+
+
+def snapshot(events: list[Json], segments: list[Json] | None = None, **more: Any) -> Snapshot:
+    """The model of a snapshot of one device."""
+    return assemble(read(pickled(events, segments, **more)))
+
+
+def event(action: str, addr: int, size: int, time_us: int = 0, **more: Any) -> Json:
+    """An event of the history."""
+    return {
+        "action": action,
+        "addr": addr,
+        "size": size,
+        "stream": 0,
+        "time_us": 1_000_000 + time_us,
+        "frames": [],
+        **more,
+    }
+
+
+def frames(*lines: str) -> list[Json]:
+    """A stack, innermost first, of texts ``file:line:name``."""
+    found = []
+    for line in lines:
+        file, number, name = line.split(":")
+        found.append({"filename": file, "line": int(number), "name": name})
+    return found
+
+
+def segment(address: int, size: int, blocks: list[tuple[int, str]] = (), **more: Any) -> Json:  # type: ignore[assignment]
+    """A segment with blocks (size, state) from its begin on; the rest is one inactive block."""
+    told, at = [], address
+    for length, state in blocks:
+        told.append({"address": at, "size": length, "requested_size": length, "state": state, "frames": []})
+        at += length
+    if at < address + size:
+        told.append(
+            {"address": at, "size": address + size - at, "requested_size": 0, "state": "inactive", "frames": []}
+        )
+    return {
+        "device": 0, "address": address, "total_size": size, "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0),
+        "is_expandable": False, "frames": [], "blocks": told, **more,
+    }  # fmt: skip
