@@ -51,11 +51,8 @@ def test_the_peak_a_window_and_a_moment(open_tab: Open) -> None:
 
 def test_the_memory_view_of_the_trace_says_the_same(open_tab: Open) -> None:
     tab = open_tab()
-    frame = tab.open(run=PLACE["run"], worker="worker0", view="memory")
-    frame.get_by_text("Category", exact=True).click()
-    frame = tab.settle()
+    frame = tab.open(run=PLACE["run"], worker="worker0", view="memory", live="category")
     assert_healthy(frame)
-    assert tab.state()["live"] == "category"
     told = frame.inner_text("section[aria-label^='Live at']")
     recorded = ask(tab.address, "view/categories", **PLACE)["payloads"]["composition"]["parts"]
     assert len(recorded) == 6
