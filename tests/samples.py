@@ -18,6 +18,7 @@ from tb_plugin.readers import READERS
 from tb_plugin.readers.base import Reader, ReadOptions, no_progress
 from tb_plugin.service.discovery import Discovery, Root, Scanner
 from tb_plugin.storage.files import FileSource, Folder
+from tb_plugin.trace.table import TraceTable
 from tests import toy
 
 REPO = Path(__file__).resolve().parent.parent
@@ -54,6 +55,10 @@ class Sample:
     def read(self, chunk_bytes: int = 512 * 1024) -> Any:
         """Reads it anew: what its model is made from."""
         return self.reader.read(self.source, ReadOptions(chunk_bytes), no_progress)
+
+
+OF_TRACES = [analysis for analysis in ANALYSES if analysis.model is TraceTable]
+"""The views of traces."""
 
 
 def scanned(folder: Path, readers: tuple[Reader[Any], ...]) -> Discovery:

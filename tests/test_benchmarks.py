@@ -13,11 +13,11 @@ from benchmarks import corpus, latency, report
 from benchmarks.measure import Cost, Failed, measure
 from benchmarks.repeat import repeat
 from benchmarks.tools import CACHED, OURS, TOOLS
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.trace.schema import MISSING, EventKind
 from tests.builders import model, part, read
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
+from tests.samples import OF_TRACES
 
 SAMPLE = "synthetic_ddp/rank0.1795200788609560165.pt.trace.json.gz"
 ENOUGH = (60.0, 1e9)
@@ -79,7 +79,7 @@ def test_the_smallest_trace_has_every_default_page(tmp_path: Path) -> None:
 
 def test_requests_know_every_table() -> None:
     known = {view: set(tables) for view, tables in latency.TABLES.items()}
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         if analysis.id == "events":
             continue
         assert analysis.id in known

@@ -23,7 +23,6 @@ import pytest
 from werkzeug.test import Client
 
 from benchmarks.repeat import repeat
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.models import trace as trace_model
 from tb_plugin.readers.kineto import collector, decoding
@@ -36,6 +35,7 @@ from tb_plugin.trace.table import RawTrace, TraceTable
 from tb_plugin.web.routes import BASE, Routes
 from tests.builders import analysis, part, read
 from tests.conftest import SAMPLES
+from tests.samples import OF_TRACES
 from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
@@ -313,7 +313,7 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(trace_model, "assemble", counted("parse", assemble))
     monkeypatch.setattr(arrow, "read", counted("open", arrow.read))
-    for each in ANALYSES:
+    for each in OF_TRACES:
         monkeypatch.setattr(type(each), "part", computed(type(each).part))
     workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))
     try:

@@ -30,6 +30,7 @@ SHARED = {
         "base",
         "communication",
         "matrix_unit",
+        "memory_categories",
         "kernel_classes",
         "no_operator",
         "readable",

@@ -4,6 +4,7 @@ from typing import Any
 
 from tb_plugin.analyses.allocations import Allocations
 from tb_plugin.analyses.base import Analysis
+from tb_plugin.analyses.categories import Categories
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
@@ -33,6 +34,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     PhasesAnalysis(),
     Launches(),
     Memory(),
+    Categories(),
     Allocations(),
     Stated(),
     Distributed(),

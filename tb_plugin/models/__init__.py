@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tb_plugin.models.base import Model
+from tb_plugin.models.category_memory import CategoryMemoryModel
 from tb_plugin.models.snapshot import SnapshotModel
 from tb_plugin.models.trace import TraceModel
 
-MODELS: tuple[Model[Any, Any], ...] = (TraceModel(), SnapshotModel())
+MODELS: tuple[Model[Any, Any], ...] = (TraceModel(), SnapshotModel(), CategoryMemoryModel())

@@ -18,7 +18,7 @@ class Line(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True, tag_field="kind", tag="series"):
-    """A series holds lines or stacked bars over x: labels (bars) or numbers in ``x_metric.unit`` (lines, bin edges)."""
+    """A series holds lines, stacked bars or areas over x: labels (bars) or numbers (others, bin edges)."""
 
     name: str
     title: str
@@ -26,4 +26,4 @@ class Series(Struct, frozen=True, tag_field="kind", tag="series"):
     x_metric: Metric
     x: list[int | float | str]
     lines: list[Line]
-    style: Literal["stacked_bars", "lines", "histogram"]
+    style: Literal["stacked_bars", "lines", "histogram", "stacked_area"]

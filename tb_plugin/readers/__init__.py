@@ -8,7 +8,13 @@ from tb_plugin.readers.base import Reader
 from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
+from tb_plugin.readers.memory_timeline import MemoryTimelineReader
 
-READERS: tuple[Reader[Any], ...] = (KinetoReader(), ChromeJsonReader(), MemorySnapshotReader())
+READERS: tuple[Reader[Any], ...] = (
+    KinetoReader(),
+    ChromeJsonReader(),
+    MemorySnapshotReader(),
+    MemoryTimelineReader(),
+)
 """An uncertain file goes to the first whose ``sniff`` knows it: those that look for a tool's marks stand before those that
 take any trace."""

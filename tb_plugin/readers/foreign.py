@@ -29,6 +29,10 @@ FOREIGN = (
         head=rb"\Aversion https://git-lfs\.github\.com/spec/",
     ),
     Foreign(
+        "This is a picture of export_memory_timeline, without numbers: export to a name that ends in .raw.json.gz.",
+        head=rb"(?i)\A<html>[\s\S]{0,400}?(?:Memory Timeline HTML</title>|<img src=['\"]data:image/png;base64,)",
+    ),
+    Foreign(
         "This is a web page, not a trace: a download may have ended at a login or an error.",
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b(?![\s\S]*\"base64\"\s*:)",
     ),

@@ -275,8 +275,9 @@ class Workspace:
     def _of_workers(
         self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
-        """About all workers of a run and span."""
-        entries = self.catalog.workers(place)
+        """About all workers of a run and span, as far as they are what the view is about."""
+        every = self.catalog.workers(place)
+        entries = [one for one in every if registry.model_of(one.found.reader).type is analysis.model] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait)
         if state.waiting:
             return progress(entries[0], len(entries), state.fraction)

@@ -10,6 +10,7 @@ from tb_plugin.analyses import ANALYSES
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, part, row, rows, trace
 from tests.conftest import SHARED, loaded, needs_shared
+from tests.samples import OF_TRACES
 
 
 def tree(table: TraceTable) -> list[tuple[str, int, int]]:
@@ -175,7 +176,7 @@ def test_a_selection_of_steps() -> None:
 def test_a_recording_with_activation_checkpoints() -> None:
     """All device time that modules claim exists once; the rest is the optimizer's, the loss's and the reducer's."""
     table = loaded(f"{SHARED.name}/data/tracelens/mi300/resnet_act_checkpoint.json.gz")
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         if analysis.missing(table) is None:
             part(table, analysis.id)
     if part(table, "modules").facts["modules.calls"]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.table import TraceTable
 from tests.builders import facts, kernel, part, row, rows, trace
+from tests.samples import OF_TRACES
 
 ONE, TWO, BOTH = ("1",), ("2",), ("1", "2")
 
@@ -62,7 +62,7 @@ def test_facts_of_devices_are_of_the_whole_trace_but_ratios_of_the_selection() -
 
 def test_coverage_names_the_steps() -> None:
     table = two_steps()
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         coverage = analysis.part(table, Params(steps=("2",))).coverage
         assert coverage.steps == ["2"] and coverage.window_ns == table.steps.end_ns[1] - table.steps.start_ns[1]
 

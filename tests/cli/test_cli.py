@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -193,4 +194,23 @@ def test_samples(capsys, sample):
     code, document = report(capsys, SAMPLES / sample)
     assert code == 0 and not document["failed"]
     for profile in document["profiles"]:
-        assert profile["facts"]["trace.cpu_ops"] > 0
+        assert profile["facts"].get("trace.cpu_ops", 0) > 0 or profile["facts"]["memory.categories.peak_bytes"] > 0
+
+
+def test_what_is_no_trace_beside_those_of_a_job_is_left_out_of_it(capsys, tmp_path):
+    for path in (SAMPLES / "ddp_gloo").iterdir():
+        shutil.copy(path, tmp_path)
+    span = path.name.split(".")[1]
+    shutil.copy(
+        SAMPLES / "memory_timeline_cpu" / "worker0.memory_timeline.raw.json.gz",
+        tmp_path / f"rank0.{span}.memory.raw.json.gz",
+    )
+    code, document = report(capsys, tmp_path)
+    assert code == 0 and [profile["worker"] for profile in document["profiles"]] == [
+        "rank0",
+        "rank0.memory.raw",
+        "rank1",
+    ]
+    (group,) = document["groups"]
+    assert set(group["workers"]) == {"rank0", "rank1"}
+    assert not [finding for finding in group["findings"] if "left out" in finding["text"]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.payloads.export import to_json
 from tests.builders import model
 from tests.conftest import SHARED
+from tests.samples import OF_TRACES
 
 FOLDER = SHARED / "data" / "torch213" / "escapes"
 FILES = sorted(path.name for path in FOLDER.glob("*.json*")) or ["(no corpus at ../shared)"]
@@ -20,5 +20,5 @@ def test_every_view_answers(name: str) -> None:
         pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
     table = model(FOLDER / name)
     assert len(table) and not table.report.events_dropped and table.report.complete
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         to_json(analysis.answer([analysis.part(table, Params())], Params()))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.payloads.export import to_json
 from tests.builders import model, rows
 from tests.depth import examples
+from tests.samples import OF_TRACES
 
 odd_numbers = st.sampled_from(
     [0, 1, -1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63), 1e18, 1e300, 0.0005, -0.5, 1e-9]
@@ -67,7 +67,7 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
 @examples(suite=40, deep=500)
 def test_every_view_answers(listed: list[dict[str, Any]], root: dict[str, Any]) -> None:
     table = model(json.dumps({**root, "traceEvents": listed}).encode())
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         analysis.missing(table)
         view = analysis.answer([analysis.part(table, Params())], Params())
         json.loads(to_json(view), parse_constant=pytest.fail)
@@ -87,5 +87,5 @@ PROPERTY = {"id": odd, "name": odd, "totalGlobalMem": odd, "computeMajor": odd, 
 def test_device_properties_of_nonsense(properties: list[Any]) -> None:
     kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 5, "args": {"device": 0}}
     table = model(json.dumps({"deviceProperties": properties, "traceEvents": [kernel]}).encode())
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         to_json(analysis.answer([analysis.part(table, Params())], Params()))

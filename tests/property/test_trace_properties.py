@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.overview.device_time import device_time
 from tb_plugin.analyses.timeline.pyramid import build
@@ -23,6 +22,7 @@ from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, read, rows, trace
 from tests.conftest import SAMPLES
 from tests.depth import DEEP, examples, needs_time
+from tests.samples import OF_TRACES
 
 BREAKDOWN = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 NAMES = ("aten::mm", "aten::add", "nccl:all_reduce", "enumerate(DataLoader)#x.__next__", "f")
@@ -56,7 +56,7 @@ def builders(draw: st.DrawFn) -> TraceBuilder:
 def numbers(table: TraceTable) -> dict[str, Any]:
     """All a person can ask: facts and whole tables of every view (event numbers included), and the payloads."""
     found: dict[str, Any] = {}
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         part = analysis.part(table, Params())
         found[analysis.id] = {
             "facts": dict(part.facts),

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ReadOptions, no_progress
@@ -16,6 +15,7 @@ from tb_plugin.storage.files import FileSource
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import TraceTable
 from tests.builders import trace
+from tests.samples import OF_TRACES
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 RUNS = ("synthetic_gpu", "transformer_cpu", "ddp_gloo")
@@ -31,7 +31,7 @@ def test_the_whole_trace_exported_gives_the_same_numbers(run: str, tmp_path: Pat
     write_window(original, None, None, str(tmp_path / "window.json.gz"))
     exported = _load(tmp_path / "window.json.gz")
     assert exported.report.issues == ()
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         if analysis.id in ("timeline", "events"):
             continue
         before, after = analysis.part(original, Params()), analysis.part(exported, Params())

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.payloads.export import to_json
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, model, name_of, named, row, rows, trace
+from tests.samples import OF_TRACES
 
 EPOCH = 1_700_000_000_000_000
 
@@ -21,7 +21,7 @@ EPOCH = 1_700_000_000_000_000
 def every_view(table: TraceTable) -> dict[str, Any]:
     """All views answer, and the page could parse each."""
     found = {}
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         view = analysis.answer([analysis.part(table, Params())], Params())
         found[analysis.id] = json.loads(to_json(view), parse_constant=pytest.fail)
     return found
@@ -208,7 +208,7 @@ SPARSE: dict[str, TraceBuilder] = {
 def test_every_view_answers_for_a_trace_that_lacks_almost_everything(what: str) -> None:
     table = SPARSE[what].table()
     every_view(table)
-    for analysis in ANALYSES:
+    for analysis in OF_TRACES:
         analysis.missing(table)
 
 

@@ -300,13 +300,13 @@ export interface Link {
   view: string
 }
 /**
- * A series holds lines or stacked bars over x: labels (bars) or numbers in ``x_metric.unit`` (lines, bin edges).
+ * A series holds lines, stacked bars or areas over x: labels (bars) or numbers (others, bin edges).
  */
 export interface Series {
   kind: 'series'
   lines: Line[]
   name: string
-  style: 'histogram' | 'lines' | 'stacked_bars'
+  style: 'histogram' | 'lines' | 'stacked_area' | 'stacked_bars'
   subtitle: string
   title: string
   x: (number | string)[]

@@ -70,6 +70,7 @@ const LIVE = [
   { value: '', payload: 'live_outermost', label: 'Outermost operator' },
   { value: 'operator', payload: 'live_operators', label: 'Operator' },
   { value: 'module', payload: 'live_modules', label: 'Module' },
+  { value: 'category', payload: 'live_categories', label: 'Category' },
   { value: 'line', payload: LINES, label: 'Line of Python' },
   { value: 'phase', payload: 'live_phases', label: 'Phase' },
 ]

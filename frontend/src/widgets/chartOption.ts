@@ -132,7 +132,7 @@ export function tooltipNode(series: Series, index: number, scale: Scale): HTMLEl
       ? `${labels[index]} to ${labels[index + 1]}${unit}`
       : `${series.x_metric.title} ${labels[index]}${unit}`
   const total = totalsOf(series)[index]
-  const stacked = series.style === 'stacked_bars'
+  const stacked = series.style === 'stacked_bars' || series.style === 'stacked_area'
   const row = (name: string, color: string | null, value: number | null): TipRow => ({
     name,
     color,

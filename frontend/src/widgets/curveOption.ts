@@ -5,7 +5,8 @@ import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, type Scale, scaleFor } from '../lib/format'
 import { SANS } from '../lib/tokens'
-import { tooltipNode } from './chartOption'
+import { tooltipNode, totalsOf } from './chartOption'
+import { isStacked, stackedAreas } from './stackedArea'
 
 export interface Band {
   label: string
@@ -62,7 +63,8 @@ export function indexAt(x: readonly (number | string)[], at: number): number {
 /** The unit of the axis: of the highest point alone, for nobody reads a small one off it. */
 export function axisScale(series: Series): Scale {
   let most = 0
-  for (const line of series.lines) for (const value of line.values) most = Math.max(most, Math.abs(value ?? 0))
+  if (isStacked(series)) for (const total of totalsOf(series)) most = Math.max(most, total)
+  else for (const line of series.lines) for (const value of line.values) most = Math.max(most, Math.abs(value ?? 0))
   return scaleFor(series.lines[0]?.metric.unit ?? 'number', most)
 }
 
@@ -102,7 +104,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
     },
     yAxis: {
       type: 'value',
-      name: `${series.lines[0]?.metric.title ?? ''} (${scale.symbol})`,
+      name: `${isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? '')} (${scale.symbol})`,
       nameLocation: 'middle',
       nameGap: 48,
       nameTextStyle: text,
@@ -110,20 +112,25 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
       axisLabel: { ...text, formatter: number },
       splitLine: { lineStyle: { color: theme.line } },
     },
-    series: series.lines.map((line, i) => ({
-      type: 'line',
-      name: line.metric.title,
-      step: 'end',
-      data: series.x.map((x, at) => [x, scaled(line.values[at] ?? null, scale)]),
-      showSymbol: false,
-      lineStyle: { width: 1.5, color: categoryColor(line.category), type: i === 0 ? 'solid' : [5, 3] },
-      itemStyle: { color: categoryColor(line.category) },
-      areaStyle: i === 0 ? { color: categoryColor(line.category), opacity: 0.15 } : undefined,
-      emphasis: { disabled: true },
-      ...(i === 0
-        ? { markArea: areas(series, marks, theme, text), markPoint: point(marks, window, scale, theme) }
-        : {}),
-    })),
+    series: isStacked(series)
+      ? stackedAreas(series, scale.factor, {
+          markArea: { ...areas(series, marks, theme, text), z: 5 },
+          markPoint: point(marks, window, scale, theme),
+        })
+      : series.lines.map((line, i) => ({
+          type: 'line',
+          name: line.metric.title,
+          step: 'end',
+          data: series.x.map((x, at) => [x, scaled(line.values[at] ?? null, scale)]),
+          showSymbol: false,
+          lineStyle: { width: 1.5, color: categoryColor(line.category), type: i === 0 ? 'solid' : [5, 3] },
+          itemStyle: { color: categoryColor(line.category) },
+          areaStyle: i === 0 ? { color: categoryColor(line.category), opacity: 0.15 } : undefined,
+          emphasis: { disabled: true },
+          ...(i === 0
+            ? { markArea: areas(series, marks, theme, text), markPoint: point(marks, window, scale, theme) }
+            : {}),
+        })),
   }
 }
 
@@ -197,7 +204,7 @@ function tooltip(series: Series, scale: Scale, theme: Theme) {
       const index = indexAt(series.x, at)
       const text = { ...series.x_metric, unit: 'text' as const }
       const node = tooltipNode(
-        { ...series, x_metric: text, x: [format(Number(series.x[index]), 'ns')], lines: [] },
+        { ...series, style: 'lines', x_metric: text, x: [format(Number(series.x[index]), 'ns')], lines: [] },
         0,
         scale,
       )

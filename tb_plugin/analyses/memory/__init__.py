@@ -22,6 +22,7 @@ from tb_plugin.analyses.base import (
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.blocks import block_frame, every_block
+from tb_plugin.analyses.memory.categories import category_bar
 from tb_plugin.analyses.memory.curve import Peak, curve_of, peak_of
 from tb_plugin.analyses.memory.findings import findings_of
 from tb_plugin.analyses.memory.kept import StepBlocks, step_blocks, step_frame
@@ -83,6 +84,7 @@ class Memory:
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             payloads |= summary.live_bars(scene, devices[0], live[0], when)
+            payloads |= category_bar(scene, devices[0], at[0], when)
             payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls)

@@ -35,8 +35,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     """Blocks live after the event at a position, and the rest, which was allocated before the trace."""
     total = device.level(at)
     blocks = device.blocks
-    # A block without an address may be gone: it is among what nobody can name.
-    alive = np.flatnonzero(blocks.live(at) & (blocks.allocation != MISSING) & (blocks.paired | (blocks.end != MISSING)))
+    alive = np.flatnonzero(blocks.told(at))
     if not (device.has_addresses and device.has_totals):
         alive, total = alive[:0], 0
     event = device.record[blocks.allocation[alive]]

@@ -38,6 +38,12 @@ class Blocks:
         alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 
+    def told(self, at: int) -> Bool:
+        """Returns whether each block was allocated in the trace and is live at a position."""
+        # A block without an address may be gone: it is among what nobody can name.
+        told: Bool = self.live(at) & (self.allocation != MISSING) & (self.paired | (self.end != MISSING))
+        return told
+
 
 @dataclass(frozen=True, eq=False)
 class Device:
