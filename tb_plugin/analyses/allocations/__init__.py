@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analyses.allocations.curve import WIDTH, curve_of
+from tb_plugin.analyses.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analyses.allocations.summary import facts_of, settings_of, summary_of
 from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number

@@ -39,6 +39,10 @@ METRICS = SHARED.adding(
             "event_number": ("Event", "Number of the event on its device; -1 is before the first recorded one."),
             "begin_event": ("Allocated at event", "Number of the event that allocated it; empty: before the history."),
             "end_event": ("Freed at event", "Number of the event that ended it; empty: it is there at the end."),
+            "reusable_event": (
+                "Given back at event",
+                "Event from which on its memory could be given to others; empty: it is active at the end.",
+            ),
             "stack_number": ("Stack number", "Number of the stack in the file's model; empty stacks have -1."),
             "block_row": ("Block", "Number of the block on its device, by its first event."),
             "history_events": ("Events", "Allocator events that the snapshot holds of the device."),
