@@ -1,7 +1,7 @@
 """What goes on the wire. One file a kind; TypeScript types are generated from these classes (``make types``)."""
 
-from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo
 from tb_plugin.payloads.bands import Bands
+from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo
 from tb_plugin.payloads.breakdown import Breakdown, Slice
 from tb_plugin.payloads.catalog import (
     Catalog,

@@ -28,13 +28,15 @@ import frameCss from './parts/frame.module.css'
 import rowDetailCss from './parts/rowDetail.module.css'
 
 const STACK = 'allocation_stack'
+/** Steps, and times at which memory ran out, that are marked at most. */
+const MOST_MARKS = 1000
 
 export function Allocations({ base: asked }: ViewProps) {
   const route = useRoute()
   const { device = '', at = '' } = route
   const { run, worker, span } = asked
   const base = useMemo<Query>(() => ({ run, worker, span, device }), [run, worker, span, device])
-  const query = useMemo<Query>(() => ({ ...base, at, width: 50 }), [base, at])
+  const query = useMemo<Query>(() => ({ ...base, at, width: 50, limit: MOST_MARKS }), [base, at])
   const resource = useView('allocations', query)
   const block = route.block === undefined ? null : Number(route.block)
   return (
@@ -43,10 +45,12 @@ export function Allocations({ base: asked }: ViewProps) {
         {(view) => (
           <div className={layoutCss.column}>
             <Top view={view} />
+            {at !== '' && <Moment view={view} />}
             <HistoryCard view={view} base={base} />
             {block !== null && Number.isSafeInteger(block) && (
               <BlockPanel base={base} block={block} onClose={() => setRoute({ block: '' })} />
             )}
+            <Notes view={view} />
           </div>
         )}
       </ViewFrame>
@@ -59,9 +63,6 @@ function Top({ view }: { view: View }) {
   const summary = pick(view, 'summary', 'figures')
   const devices = pick(view, 'devices', 'figures')
   const answer = pick(view, 'answer', 'notices')?.notices ?? []
-  const notes = pick(view, 'data_quality', 'notices')?.notices ?? []
-  const settings = pick(view, 'settings', 'figures')
-  const hasSettings = (settings?.figures.length ?? 0) > 0
   return (
     <>
       {summary && (
@@ -83,21 +84,49 @@ function Top({ view }: { view: View }) {
           </div>
         </HeadlineCard>
       )}
-      {(notes.length > 0 || hasSettings) && (
-        <div className={css.notes}>
-          {notes.length > 0 && (
-            <Card title="What the numbers stand on">
-              <NoticeList notices={notes} onLink={followLink} none="" />
-            </Card>
-          )}
-          {hasSettings && settings && (
-            <Card title={settings.title}>
-              <FigureList figures={settings.figures} />
-            </Card>
-          )}
-        </div>
-      )}
     </>
+  )
+}
+
+/** What was held at the moment that is looked at. */
+function Moment({ view }: { view: View }) {
+  const moment = pick(view, 'moment', 'figures')
+  return (
+    moment && (
+      <Card
+        title={moment.title}
+        className={css.head}
+        actions={
+          <Button size="compact-xs" variant="default" onClick={() => setRoute({ at: '', row: '' }, true)}>
+            Back to the peak
+          </Button>
+        }
+      >
+        <Headline figures={moment.figures.filter(({ value }) => value !== null)} alarms={new Map()} />
+      </Card>
+    )
+  )
+}
+
+function Notes({ view }: { view: View }) {
+  const notes = pick(view, 'data_quality', 'notices')
+  const settings = pick(view, 'settings', 'figures')
+  const hasNotes = (notes?.notices.length ?? 0) > 0
+  const hasSettings = (settings?.figures.length ?? 0) > 0
+  if (!hasNotes && !hasSettings) return null
+  return (
+    <div className={css.notes}>
+      {hasNotes && notes && (
+        <Card title={notes.title}>
+          <NoticeList notices={notes.notices} onLink={followLink} none="" />
+        </Card>
+      )}
+      {hasSettings && settings && (
+        <Card title={settings.title}>
+          <FigureList figures={settings.figures} />
+        </Card>
+      )}
+    </div>
   )
 }
 
@@ -129,13 +158,6 @@ function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
       base={query}
       groups={groups}
       below
-      lead={
-        at !== '' && (
-          <Button size="sm" variant="default" onClick={() => setRoute({ at: '', row: '' }, true)}>
-            At the peak
-          </Button>
-        )
-      }
       placeholder="Search lines, text or /regex/"
       detail={(row, table) => <Detail row={row} table={table} />}
     />

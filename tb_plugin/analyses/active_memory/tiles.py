@@ -46,7 +46,7 @@ class Axis:
     def bounds(self, level: int, tile: int) -> Int64:
         """Returns the first state that each column of a tile covers, and behind them the end."""
         count = min(COLUMNS, max(0, -(-self.extent // (1 << level)) - tile * COLUMNS))
-        edges = (np.arange(count + 1) + tile * COLUMNS) << level
+        edges: Int64 = (np.arange(count + 1) + tile * COLUMNS) << level
         if not self.by_time:
             return np.minimum(edges, self.extent)
         states = np.searchsorted(self.held.time_ns, edges, side="left") + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -10,6 +12,7 @@ from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.snapshot.held import Held, Levels, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.analyses.snapshot.steps import HistorySteps
 from tb_plugin.analyses.snapshot.words import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.payloads import Sort
 from tb_plugin.snapshot.table import NEVER
@@ -53,13 +56,14 @@ def stacks_frame(held: Held, at: int, when: str) -> Frame:
     )
 
 
-def blocks_frame(held: Held, first: int, last: int) -> Frame:
-    """Returns the largest blocks that were there at some time between two events."""
+def blocks_frame(held: Held, first: int, last: int, named: Sequence[int] = ()) -> Frame:
+    """Returns the largest blocks that were there at some time between two events, and those that are named."""
     begin, end = held.block("begin"), held.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
         size = held.block("size")[rows]
-        rows = rows[np.sort(np.argpartition(-size, MOST_BLOCKS)[:MOST_BLOCKS])]
+        rows = rows[np.argpartition(-size, MOST_BLOCKS)[:MOST_BLOCKS]]
+    rows = np.union1d(rows, np.array([row for row in named if 0 <= row < len(begin)], np.int64))
     rows = rows[np.argsort(-held.block("size")[rows], kind="stable")]
     snapshot = held.snapshot
     words, stack = stack_words(snapshot), held.block("stack")[rows]
@@ -102,6 +106,31 @@ def blocks_frame(held: Held, first: int, last: int) -> Frame:
         row_key=("block_row",),
         name_column="allocation_line",
         sort=Sort("block_size_bytes", True),
+    )
+
+
+def steps_frame(held: Held, levels: Levels, steps: HistorySteps) -> Frame:
+    """Returns the profiler steps that hold events of the device, with the peak of each."""
+    rows = np.flatnonzero(steps.end > steps.first)
+    first, end = steps.first[rows], steps.end[rows]
+    peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
+    table = pa.table(
+        {
+            "step_name": pa.array([steps.label[row] for row in rows.tolist()], pa.large_string()),
+            "step_peak_bytes": pa.array(peaks, pa.int64()),
+            "first_event": pa.array(first, pa.int64()),
+            "last_event": pa.array(end - 1, pa.int64()),
+            "step_begin_ns": pa.array(steps.begin_ns[rows], pa.int64()),
+            "step_end_ns": pa.array(steps.end_ns[rows], pa.int64()),
+        }
+    )
+    return Frame(
+        name="history_steps",
+        title="Steps",
+        columns=METRICS.columns(*table.column_names),
+        data=table,
+        row_key=("step_name",),
+        name_column="step_name",
     )
 
 

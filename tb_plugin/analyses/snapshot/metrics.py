@@ -29,6 +29,7 @@ METRICS = SHARED.adding(
         {
             "stream_name": ("Stream", "Stream that the memory belongs to, as recorded; default: number 0."),
             "pool_name": ("Pool", "default, or a private pool (of a CUDA graph or MemPool) by its id."),
+            "step_name": ("Step", "Number of the profiler step, from the annotations of the snapshot."),
             "memory_category": ("Category", "Category of the block, as recorded or derived."),
         },
     ),
@@ -45,6 +46,11 @@ METRICS = SHARED.adding(
             ),
             "stack_number": ("Stack number", "Number of the stack in the file's model; empty stacks have -1."),
             "block_row": ("Block", "Number of the block on its device, by its first event."),
+            "first_event": ("First event", "Number of the first event in the step."),
+            "last_event": ("Last event", "Number of the last event in the step."),
+            "earlier_blocks": ("Earlier blocks", "Blocks that were there before the first recorded event."),
+            "odd_events": ("Events", "Events of the device that do not fit together in this way."),
+            "entry_limit": ("Events at most", "How many events the recorder was set to keep, all devices together."),
             "history_events": ("Events", "Allocator events that the snapshot holds of the device."),
             "oom_count": ("Out of memory", "Events at which the driver had no memory left."),
         },
@@ -57,6 +63,8 @@ METRICS = SHARED.adding(
             "event_ns": ("Time", "Time since the first event of the snapshot."),
             "begin_ns": ("Allocated at", "Time of the allocation since the first event of the snapshot."),
             "end_ns": ("Freed at", "Time of the release since the first event of the snapshot."),
+            "step_begin_ns": ("Begin", "Begin of the step since the first event of the snapshot."),
+            "step_end_ns": ("End", "End of the step since the first event of the snapshot."),
             "life_ns": ("Lifetime", "Release less allocation."),
         },
     ),
@@ -64,6 +72,7 @@ METRICS = SHARED.adding(
         MOMENT,
         "bytes",
         {
+            "line_bytes": ("Of one line", "Bytes of the allocated blocks of the line that has most of them."),
             "held_bytes": ("Bytes", "Bytes of the blocks that are allocated, as the allocator rounded them."),
             "largest_bytes": ("Largest", "Bytes of the largest of these blocks."),
             "active_bytes": ("Active", "Allocated bytes, and those that a stream may still use after their release."),
@@ -74,6 +83,8 @@ METRICS = SHARED.adding(
         HISTORY,
         "bytes",
         {
+            "earlier_bytes": ("Earlier bytes", "Bytes of the blocks that were there before the first recorded event."),
+            "step_peak_bytes": ("Peak allocated", "Most bytes that were allocated after an event of the step."),
             "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),
             "asked_bytes": ("Asked for", "Bytes that could not be had."),
@@ -82,5 +93,10 @@ METRICS = SHARED.adding(
             "most_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
             "allocated_at_end_bytes": ("At the snapshot", "Bytes that are allocated when the snapshot was taken."),
         },
+    ),
+    define(
+        MOMENT,
+        "ratio",
+        {"line_ratio": ("Share of one line", "Bytes of the line that has most of them, over all allocated bytes.")},
     ),
 )

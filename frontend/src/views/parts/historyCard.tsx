@@ -200,7 +200,7 @@ function Curves(props: {
   return (
     <>
       <Curve
-        series={series}
+        series={held(series, drawn.window?.[1] ?? 0)}
         marks={drawn}
         height={CURVE_HEIGHT}
         onWindow={(first, last) => setRoute({ ...NO_WINDOW, [low]: String(first), [high]: String(last) }, true)}
@@ -213,6 +213,13 @@ function Curves(props: {
       <LineKeys series={series} />
     </>
   )
+}
+
+/** The last state lasts until the end of what is in sight. */
+function held(series: Series, end: number): Series {
+  if (series.x.length === 0 || Number(series.x[series.x.length - 1]) >= end) return series
+  const lines = series.lines.map((line) => ({ ...line, values: [...line.values, line.values.at(-1) ?? null] }))
+  return { ...series, x: [...series.x, end], lines }
 }
 
 const LineKeys = ({ series }: { series: Series }) => (

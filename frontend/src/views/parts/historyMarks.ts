@@ -22,8 +22,9 @@ export function marksOf(view: View, axis: BandsAxis, at: string | undefined): Ba
     axis === 'time' ? time : event === null ? null : event + off
   const steps = rowsOf(view, 'history_steps').flatMap((row) => {
     const start = place(numberOf(row, 'first_event'), numberOf(row, 'step_begin_ns'))
-    const end = place(numberOf(row, 'behind_event'), numberOf(row, 'step_end_ns'))
-    return start === null || end === null ? [] : [{ label: String(row.step_name ?? ''), start, end }]
+    const last = numberOf(row, 'last_event')
+    const end = place(last === null ? null : last + 1, numberOf(row, 'step_end_ns'))
+    return start === null || end === null ? [] : [{ label: `Step ${row.step_name ?? ''}`, start, end }]
   })
   const ooms = rowsOf(view, 'oom_events').flatMap((row) => {
     const where = place(numberOf(row, 'event_number'), numberOf(row, 'event_ns'))
