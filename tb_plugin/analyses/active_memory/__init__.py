@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_plugin.analyses.active_memory.block import block_of
-from tb_plugin.analyses.active_memory.tiles import COLUMNS, Axis, tile_of
+from tb_plugin.analyses.active_memory.tiles import Axis, tile_of
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
 from tb_plugin.analyses.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analyses.snapshot.held import Held, held_of, levels_of, span_of
@@ -72,7 +72,7 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
     level = axis.levels - 1 if asked is None else asked
     if not 0 <= level < axis.levels:
         raise BadRequest(f"There is no level {level}.", "level", f"The last one is {axis.levels - 1}.")
-    last = (axis.extent - 1) // (COLUMNS << level)
+    last = axis.tiles(level) - 1
     if not 0 <= tile <= last:
         raise BadRequest(f"There is no tile {tile} on level {level}.", "tile", f"The last one is {last}.")
     return axis, level, tile

@@ -43,6 +43,10 @@ class Axis:
         """Returns how many levels there are: on the last one, a tile holds everything."""
         return max(0, (self.extent - 1) // COLUMNS).bit_length() + 1
 
+    def tiles(self, level: int) -> int:
+        """Returns how many tiles a level has."""
+        return (self.extent - 1) // (COLUMNS << level) + 1
+
     def bounds(self, level: int, tile: int) -> Int64:
         """Returns the first state that each column of a tile covers, and behind them the end."""
         count = min(COLUMNS, max(0, -(-self.extent // (1 << level)) - tile * COLUMNS))

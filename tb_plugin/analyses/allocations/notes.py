@@ -8,7 +8,7 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.snapshot.held import Held, Levels
 from tb_plugin.analyses.snapshot.metrics import HISTORY, METRICS
 from tb_plugin.analyses.snapshot.steps import HistorySteps
-from tb_plugin.analyses.snapshot.words import stack_words, texts_of
+from tb_plugin.analyses.snapshot.words import Ids, stack_words, texts_of
 from tb_plugin.payloads import Notice, Notices
 from tb_plugin.payloads.base import Figure
 from tb_plugin.trace.schema import MISSING
@@ -61,15 +61,20 @@ def _largest_line(held: Held, event: int) -> tuple[str, int] | None:
     """The line with most allocated bytes after an event; None where no block has a stack."""
     rows = held.allocated(event)
     stack, size = held.block("stack")[rows], held.block("size")[rows]
-    rows = np.flatnonzero(stack != MISSING)
     if not len(rows):
         return None
-    groups = group(stack[rows])
-    lines = texts_of(stack_words(held.snapshot).line, stack[rows][groups.first]).to_pylist()
+    groups = group(stack)
     sums: dict[str, int] = {}
-    for line, total in zip(lines, groups.sum(size[rows]).tolist(), strict=True):
-        sums[line] = sums.get(line, 0) + total
-    return max(sums.items(), key=lambda one: one[1])
+    for line, total in zip(_lines(held, stack[groups.first]), groups.sum(size).tolist(), strict=True):
+        if line is not None:
+            sums[line] = sums.get(line, 0) + total
+    return max(sums.items(), key=lambda one: one[1], default=None)
+
+
+def _lines(held: Held, stack: Ids) -> list[str | None]:
+    """The line of each stack; None for one without frames."""
+    lines: list[str | None] = texts_of(stack_words(held.snapshot).line, stack).to_pylist()
+    return lines
 
 
 def data_notices(held: Held, levels: Levels) -> Notices:
@@ -84,7 +89,8 @@ def data_notices(held: Held, levels: Levels) -> Notices:
         notices.append(cut)
     if held.count and not snapshot.has_times:
         notices.append(_notice("times_missing", "Events have no times: the history is drawn by event."))
-    if len(held.block("stack")) and (held.block("stack") == MISSING).all():
+    stacks = np.unique(held.block("stack"))
+    if len(stacks) and not any(_lines(held, stacks)):
         text = "No block has a stack: nothing says which line asked for it."
         todo = "Record with _record_memory_history(context='all', stacks='all')."
         notices.append(_notice("stacks_missing", text, todo))
@@ -108,7 +114,9 @@ def _cut(held: Held, levels: Levels) -> Notice | None:
     earlier = held.block("begin") == MISSING
     if not is_cut and not earlier.any():
         return None
-    text = "{earlier_bytes} in {earlier_blocks} blocks were allocated before the first recorded event: their begin, and "
+    text = (
+        "{earlier_bytes} in {earlier_blocks} blocks were allocated before the first recorded event: their begin, and "
+    )
     text += "mostly their stack, is not known."
     figures = [
         METRICS.figure("earlier_bytes", int(levels.allocated[0])),
