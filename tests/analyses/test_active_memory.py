@@ -133,7 +133,8 @@ def histories(draw: st.DrawFn) -> tuple[Json, list[int]]:
     time, made = 0, len(before)
     for _ in range(draw(st.integers(0, 40))):
         time += draw(st.sampled_from([0, 1, 3, 700]))
-        if live and draw(st.booleans()):
+        is_release = draw(st.booleans())
+        if live and is_release:
             address = live.pop(draw(st.integers(0, len(live) - 1)))
             if draw(st.booleans()):
                 events.append(event("free_requested", address, sizes[address], time))
