@@ -17,7 +17,7 @@ import {
   toY,
 } from './bandsScene'
 import type { Picture } from './bandsStore'
-import { cut, FONT } from './surface'
+import { FONT } from './surface'
 import type { Range } from './timelineModel'
 
 /** A tile to draw, as far as `part` goes; its picture may be an older one. */
@@ -106,7 +106,7 @@ function outline(
     context.lineTo(x(c), y)
   }
   context.closePath()
-  context.globalAlpha = kept ? 0.35 : 0.2
+  context.globalAlpha = 0.18
   context.fillStyle = kept ? scene.theme.mark : scene.theme.ink
   context.fill()
   context.globalAlpha = 1
@@ -169,7 +169,8 @@ function drawSteps(context: CanvasRenderingContext2D, scene: BandScene): void {
     context.fillStyle = i % 2 === 0 ? theme.idle : theme.band
     context.fillRect(from, 2, Math.max(1, to - from), TOP - 4)
     context.fillStyle = theme.mute
-    const text = to - from > 14 ? cut(context, step.label, to - from - 6) : ''
+    const room = to - from - 6
+    const text = [`Step ${step.label}`, step.label].find((one) => context.measureText(one).width <= room)
     if (text) context.fillText(text, from + 3, TOP / 2)
     context.fillStyle = theme.line
     context.fillRect(from, 2, 1, height - BOTTOM - 2)

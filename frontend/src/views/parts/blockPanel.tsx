@@ -21,7 +21,8 @@ export function BlockPanel({ base, block, onClose }: { base: Query; block: numbe
   const resource = useView('active_memory', { ...base, block })
   const payload = resource.data && pick(resource.data, 'block', 'figures')
   const stack = payload?.figures.find(({ metric }) => metric.key === STACK)?.value
-  const known = payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null) ?? []
+  const known =
+    payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null && value !== '') ?? []
   const inTable = () =>
     setRoute({ group: 'held_blocks', where: `block_row:${block}`, row: '', search: '', sort: '', desc: '' }, true)
   return (

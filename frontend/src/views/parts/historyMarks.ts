@@ -24,7 +24,7 @@ export function marksOf(view: View, axis: BandsAxis, at: string | undefined): Ba
     const start = place(numberOf(row, 'first_event'), numberOf(row, 'step_begin_ns'))
     const last = numberOf(row, 'last_event')
     const end = place(last === null ? null : last + 1, numberOf(row, 'step_end_ns'))
-    return start === null || end === null ? [] : [{ label: `Step ${row.step_name ?? ''}`, start, end }]
+    return start === null || end === null ? [] : [{ label: String(row.step_name ?? ''), start, end }]
   })
   const ooms = rowsOf(view, 'oom_events').flatMap((row) => {
     const where = place(numberOf(row, 'event_number'), numberOf(row, 'event_ns'))
