@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.snapshot.held import Held, levels_of
+from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of
 from tb_plugin.analyses.snapshot.words import NO_STACK, stack_words, texts_of
 from tb_plugin.payloads import Bands
-from tb_plugin.snapshot.table import NEVER
+from tb_plugin.snapshot.table import NEVER, Snapshot
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -71,7 +72,9 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -
     """Returns a tile. Listed are blocks of at least the peak over 2 to the power of ``detail``; None: of any size."""
     active = levels_of(held).active
     states = samples_of(active, axis.bounds(level, tile))
-    rows, first, end, hidden = _blocks(held, states - 1, int(active.max()) >> detail if detail is not None else 0)
+    peak = _peak(held.snapshot, held.place)
+    most = int(active[peak])
+    rows, first, end, hidden = _blocks(held, states - 1, most >> detail if detail is not None else 0)
     size, begin, freed = (held.block(name)[rows] for name in ("size", "begin", "freed"))
     listed = np.zeros(len(states) + 1, np.int64)
     np.add.at(listed, first, size)
@@ -94,8 +97,8 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -
         width=1 << level,
         extent=axis.extent,
         has_times=held.snapshot.has_times,
-        peak_bytes=int(active.max()),
-        peak_event=int(active.argmax()) - 1,
+        peak_bytes=most,
+        peak_event=peak - 1,
         event=(states - 1).tolist(),
         time_ns=times[states].tolist(),
         active_bytes=totals.tolist(),
@@ -125,8 +128,7 @@ def _blocks(held: Held, events: Int64, least: int) -> tuple[Int64, Int64, Int64,
     # Rows stand by their begin: none behind the last one that has begun.
     began = int(np.searchsorted(begin, events[-1], side="right"))
     near = np.flatnonzero(end[:began] > events[0])
-    moments = events.astype(begin.dtype)
-    first, last = np.searchsorted(moments, begin[near]), np.searchsorted(moments, end[near])
+    first, last = _columns(events, begin[near]), _columns(events, end[near])
     there = np.flatnonzero(first < last)
     size = held.block("size")[near[there]]
     kept = np.flatnonzero(size >= least)
@@ -135,3 +137,19 @@ def _blocks(held: Held, events: Int64, least: int) -> tuple[Int64, Int64, Int64,
         kept = np.sort(kept[np.argpartition(-area, MOST)[:MOST]])
     chosen = there[kept]
     return near[chosen], first[chosen].astype(np.int64), last[chosen].astype(np.int64), len(there) - len(kept)
+
+
+def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
+    """The first column whose event is not before each moment. A table of all events: millions of moments are looked up."""
+    low, high = int(events[0]), int(events[-1]) + 1
+    counts = np.concatenate(([1], np.diff(events), [1]))
+    table = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    found: npt.NDArray[np.int32] = table[np.clip(moments, low, high) - low]
+    return found
+
+
+@remembered
+def _peak(snapshot: Snapshot, place: int) -> int:
+    """The first state of a device with most active bytes."""
+    devices = devices_of(snapshot)
+    return int(levels_of(devices[place]).active.argmax()) if devices else 0
