@@ -52,9 +52,14 @@ export class BandColors {
     return this.lookOf(tile, block).fill
   }
 
+  /** What of a tile has one colour, by block: its stack or its category. */
+  groupOf(tile: Bands): readonly number[] {
+    return this.by === 'category' ? tile.category : tile.stack
+  }
+
   paintsOf(tile: Bands): Paints {
     // Blocks of a tile are many times as many as its stacks.
-    const group = this.by === 'category' ? tile.category : tile.stack
+    const group = this.groupOf(tile)
     const looks: Look[] = []
     const lookOf = (block: number) => {
       looks[group[block]] ??= this.lookOf(tile, block)

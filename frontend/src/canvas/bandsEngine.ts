@@ -23,7 +23,7 @@ import {
   toX,
   wholeHeights,
 } from './bandsScene'
-import type { BandStore } from './bandsStore'
+import type { BandStore, Picture } from './bandsStore'
 import { fit as sharpen, type Theme } from './surface'
 import type { Move } from './timelineHands'
 import type { LegendEntry } from './timelineLegend'
@@ -163,49 +163,69 @@ export class BandsEngine {
     })
   }
 
-  /** The tiles in sight, coarser ones where they are not there yet, with their pictures. */
+  /**
+   * The tiles in sight with their pictures. What cannot be painted in this frame shows its last picture, or that of a
+   * coarser tile, and is painted in the next one.
+   */
   private drawn(height: number): Drawn[] {
     const { scene, model } = this
     const found: Drawn[] = []
     const until = performance.now() + PAINT_MS
-    let late = false
-    for (const [tile, part] of this.shown()) {
-      let picture = model.store.pictureOf(tile)
-      const { heights, colors } = scene
-      const isNew =
-        picture?.colors === colors &&
-        picture.canvas.height === height &&
-        picture.heights.low === heights.low &&
-        picture.heights.high === heights.high
-      if (!picture || !isNew) {
-        if (performance.now() < until || !picture) picture = model.store.paint(tile, height, heights, colors)
-        else late = true
+    let isLate = false
+    let painted = 0
+    for (const [number, part] of this.parts()) {
+      for (const tile of this.finest(number)) {
+        let picture = model.store.pictureOf(tile)
+        if (!picture || !this.fits(picture, height)) {
+          if (painted === 0 || performance.now() < until) {
+            picture = model.store.paint(tile, height, scene.heights, scene.colors)
+            painted++
+          } else isLate = true
+        }
+        if (!picture) continue
+        found.push({ tile, picture, part })
+        break
       }
-      found.push({ tile, picture, part })
     }
-    if (late) this.redraw()
+    if (isLate) this.redraw()
     return found
+  }
+
+  private fits({ canvas, heights, colors }: Picture, height: number): boolean {
+    const { low, high } = this.scene.heights
+    return colors === this.scene.colors && canvas.height === height && heights.low === low && heights.high === high
+  }
+
+  /** Numbers of the tiles of the level that is shown, and the part of the axis that each covers. */
+  private parts(): [number, Range][] {
+    const { scene } = this
+    const wide = tileWidth(scene.level)
+    return tilesIn(scene.level, scene.view, scene.extent).map((number) => [
+      number,
+      { start: number * wide, end: (number + 1) * wide },
+    ])
+  }
+
+  /** A tile of the level that is shown, and those around it, as far as they are there: the finest one first. */
+  private *finest(number: number): Generator<Bands> {
+    const { level, levels } = this.scene
+    for (let coarse = level; coarse < levels; coarse++) {
+      const tile = this.model.store.get(coarse, 0, Math.floor(number / 2 ** (coarse - level)))
+      if (tile) yield tile
+    }
+  }
+
+  private best(number: number): Bands | undefined {
+    for (const tile of this.finest(number)) return tile
+    return undefined
   }
 
   /** What of which tile stands in the picture. */
   private shown(): [Bands, Range][] {
-    const { scene } = this
-    return tilesIn(scene.level, scene.view, scene.extent).flatMap((number) => {
-      const wide = tileWidth(scene.level)
-      const part = { start: number * wide, end: (number + 1) * wide }
+    return this.parts().flatMap(([number, part]) => {
       const tile = this.best(number)
       return tile ? [[tile, part] as [Bands, Range]] : []
     })
-  }
-
-  /** A tile of the level that is shown, else the finest one around it that is there. */
-  private best(number: number): Bands | undefined {
-    const { level, levels } = this.scene
-    for (let coarse = level; coarse < levels; coarse++) {
-      const tile = this.model.store.get(coarse, 0, Math.floor(number / 2 ** (coarse - level)))
-      if (tile) return tile
-    }
-    return undefined
   }
 
   /** Tiles in sight, then their neighbours and the coarser ones that stand in until finer ones come. */
@@ -258,28 +278,35 @@ export class BandsEngine {
 
   /** What the colours in sight stand for: those of most bytes over time first. */
   legend(most: number): LegendEntry[] {
+    const { view, colors } = this.scene
     const found = new Map<string, { color: string; area: number; largest: number }>()
     for (const [tile, part] of this.shown()) {
       const start = tile.tile * tileWidth(tile.level)
-      const low = Math.max(0, (Math.max(part.start, this.scene.view.start) - start) / tile.width)
-      const high = (Math.min(part.end, this.scene.view.end) - start) / tile.width
+      const low = Math.max(0, (Math.max(part.start, view.start) - start) / tile.width)
+      const high = (Math.min(part.end, view.end) - start) / tile.width
+      // By stack or category of the tile first: there are fewer of them than blocks.
+      const group = colors.groupOf(tile)
+      const areas: number[] = []
+      const samples: number[] = []
       for (let i = 0; i < tile.block.length; i++) {
         const columns = Math.min(tile.end[i], high) - Math.max(tile.first[i], low)
         if (columns <= 0) continue
-        const area = columns * tile.width * tile.size_bytes[i]
-        const label = this.scene.colors.labelOf(tile, i)
-        const before = found.get(label)
-        if (!before) found.set(label, { color: this.scene.colors.cssOf(tile, i), area, largest: area })
-        else {
-          before.area += area
-          if (area > before.largest) Object.assign(before, { largest: area, color: this.scene.colors.cssOf(tile, i) })
-        }
+        areas[group[i]] = (areas[group[i]] ?? 0) + columns * tile.width * tile.size_bytes[i]
+        samples[group[i]] = i
       }
+      areas.forEach((area, i) => {
+        const label = colors.labelOf(tile, samples[i])
+        const entry = found.get(label) ?? { color: '', area: 0, largest: 0 }
+        entry.area += area
+        if (area > entry.largest) Object.assign(entry, { largest: area, color: colors.cssOf(tile, samples[i]) })
+        found.set(label, entry)
+      })
     }
     const entries = [...found].sort(([, one], [, other]) => other.area - one.area)
     return entries.slice(0, most).map(([label, { color }]) => ({ label, color }))
   }
 
+  /** The event after which the state is that a place of the axis shows. */
   eventAt(unit: number): number | null {
     const spot = this.hit(toX(this.scene, unit), this.scene.height / 2)
     return spot ? spot.tile.event[spot.column] : null

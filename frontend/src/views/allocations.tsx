@@ -1,6 +1,6 @@
 // Memory of a snapshot: what its peak consists of, its history as curves and bands, and the tables of a moment and a part.
 import { Button } from '@mantine/core'
-import { useMemo } from 'react'
+import { memo, useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Table, View } from '../api/payloads'
 import type { Row } from '../lib/pages'
@@ -59,7 +59,7 @@ export function Allocations({ base: asked }: ViewProps) {
   )
 }
 
-function Top({ view }: { view: View }) {
+const Top = memo(({ view }: { view: View }) => {
   const summary = pick(view, 'summary', 'figures')
   const devices = pick(view, 'devices', 'figures')
   const answer = pick(view, 'answer', 'notices')?.notices ?? []
@@ -86,7 +86,7 @@ function Top({ view }: { view: View }) {
       )}
     </>
   )
-}
+})
 
 /** What was held at the moment that is looked at. */
 function Moment({ view }: { view: View }) {
@@ -108,7 +108,7 @@ function Moment({ view }: { view: View }) {
   )
 }
 
-function Notes({ view }: { view: View }) {
+const Notes = memo(({ view }: { view: View }) => {
   const notes = pick(view, 'data_quality', 'notices')
   const settings = pick(view, 'settings', 'figures')
   const hasNotes = (notes?.notices.length ?? 0) > 0
@@ -128,17 +128,19 @@ function Notes({ view }: { view: View }) {
       )}
     </div>
   )
-}
+})
 
+const BLOCKS = 'held_blocks'
 const WINDOW = ['from', 'to', 'from_ns', 'to_ns'] as const
 
 function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
   const route = useRoute()
   const { at = '' } = route
-  const window = WINDOW.map((key) => route[key] ?? '').join(' ')
+  // The other tables are about a moment, not about what is in sight.
+  const window = route.group === BLOCKS ? WINDOW.map((key) => route[key] ?? '').join(' ') : ''
   const query = useMemo<Query>(() => {
     const values = window.split(' ')
-    return { ...base, at, ...Object.fromEntries(WINDOW.map((key, i) => [key, values[i]])) }
+    return { ...base, at, ...Object.fromEntries(WINDOW.map((key, i) => [key, values[i] ?? ''])) }
   }, [base, at, window])
   const groups = useMemo<Group[]>(
     () => [
@@ -147,7 +149,7 @@ function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
         label: at ? `Allocated after event ${Number(at).toLocaleString('en-US')}` : 'Allocated at the peak',
         filters: ['allocation_line'],
       },
-      { table: 'held_blocks', label: 'Blocks' },
+      { table: BLOCKS, label: 'Blocks' },
       ...(hasOoms ? [{ table: 'oom_events', label: 'Out of memory', filters: ['allocation_line'] }] : []),
     ],
     [at, hasOoms],

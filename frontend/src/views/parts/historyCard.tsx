@@ -123,7 +123,7 @@ function Drawn(props: {
           handle={handle}
         />
       </div>
-      <Key handle={handle} asked={`${start} ${end} ${colors} ${busy} ${axis} ${route.detail}`} marks={marks} />
+      <Key handle={handle} asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail}`} marks={marks} />
     </Card>
   )
 }
@@ -234,12 +234,14 @@ const LineKeys = ({ series }: { series: Series }) => (
 )
 
 /** What colours and marks mean, as far as they are in sight. */
-function Key(props: { handle: React.RefObject<BandsHandle | null>; asked: string; marks: BandMarks }) {
+function Key(props: { handle: React.RefObject<BandsHandle | null>; asked: string | null; marks: BandMarks }) {
   const { handle, asked, marks } = props
   const theme = useTheme()
   const [legend, setLegend] = useState<LegendEntry[]>([])
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
-  useEffect(() => setLegend(handle.current?.legend(KEY) ?? []), [asked, theme])
+  useEffect(() => {
+    if (asked !== null) setLegend(handle.current?.legend(KEY) ?? [])
+  }, [asked, theme])
   return (
     <ul className={`${breakdownCss.key} ${css.key}`} data-testid="bands-key">
       {legend.map(({ label, color }) => (
