@@ -127,7 +127,9 @@ function heightsOf(scene: BandScene): { ticks: number[]; step: number; scale: Sc
   return { ...byteTicks(scene.heights, scale.factor, plotHeight(scene) / 45), scale }
 }
 
-const count = (value: number) => value.toLocaleString('en-US')
+/** Making one costs more than using it, and an axis is labelled anew in every frame. */
+const NUMBER = new Intl.NumberFormat('en-US')
+const count = (value: number) => NUMBER.format(value)
 
 function drawAxes(context: CanvasRenderingContext2D, scene: BandScene): void {
   const { theme, width, height, view } = scene

@@ -85,7 +85,8 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
   return {
     animation: false,
     textStyle: { fontFamily: SANS },
-    grid: GRID,
+    // What lies over the drawing, and what is drawn below it, stands on the same axis: labels may not move it.
+    grid: { ...GRID, outerBoundsMode: 'none' },
     tooltip: tooltip(series, scale, theme),
     xAxis: {
       type: 'value',
@@ -103,7 +104,12 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
         hideOverlap: true,
         showMinLabel: false,
         showMaxLabel: false,
-        formatter: (value: number) => number(value / xScale.factor),
+        formatter: (value: number) => {
+          const label = number(value / xScale.factor)
+          // A long one would be cut at the edge.
+          const isNear = window[1] - value < (window[1] - window[0]) * 0.02
+          return isNear && label.length > 6 ? '' : label
+        },
       },
     },
     yAxis: {

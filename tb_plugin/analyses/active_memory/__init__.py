@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_plugin.analyses.active_memory.block import block_of
-from tb_plugin.analyses.active_memory.tiles import Axis, tile_of
+from tb_plugin.analyses.active_memory.tiles import DETAIL, Axis, tile_of
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
 from tb_plugin.analyses.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analyses.snapshot.held import Held, held_of, levels_of, span_of
@@ -17,7 +17,6 @@ from tb_plugin.payloads import CoverageInfo, Payload, Table, View
 from tb_plugin.snapshot.table import Snapshot
 
 OWN = ("device", "axis", "from", "to", "from_ns", "to_ns", "width", "level", "tile", "detail", "block")
-DETAIL = 11
 FINEST = 40
 
 

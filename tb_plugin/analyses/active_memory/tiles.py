@@ -21,8 +21,12 @@ Int64 = npt.NDArray[np.int64]
 
 COLUMNS = 512
 """Columns of a tile."""
+DETAIL = 11
+"""Blocks count from the peak over 2 to the power of this on, unless another detail is asked for."""
 MOST = 20_000
 """Blocks of a tile at most: those of the largest area."""
+USUAL = 10_000
+"""Blocks of a tile at the usual detail: three tiles are in sight, and a browser takes them up within a frame."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,8 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -
     states = samples_of(active, axis.bounds(level, tile))
     peak = _peak(held.snapshot, held.place)
     most = int(active[peak])
-    rows, first, end, hidden = _blocks(held, states - 1, most >> detail if detail is not None else 0)
+    least, listed_most = (0, MOST) if detail is None else (most >> detail, min(MOST, _listed(detail)))
+    rows, first, end, hidden = _blocks(held, states - 1, least, listed_most)
     size, begin, freed = (held.block(name)[rows] for name in ("size", "begin", "freed"))
     listed = np.zeros(len(states) + 1, np.int64)
     np.add.at(listed, first, size)
@@ -119,7 +124,12 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -
     )
 
 
-def _blocks(held: Held, events: Int64, least: int) -> tuple[Int64, Int64, Int64, int]:
+def _listed(detail: int) -> int:
+    """Blocks of a tile at most: twice as many where a fourth of the size still counts."""
+    return USUAL << max(0, (detail - DETAIL) // 2)
+
+
+def _blocks(held: Held, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
     """Rows of the blocks to list, their first column and the one behind their last, and how many others there are."""
     none = np.empty(0, np.int64)
     if not len(events):
@@ -132,9 +142,9 @@ def _blocks(held: Held, events: Int64, least: int) -> tuple[Int64, Int64, Int64,
     there = np.flatnonzero(first < last)
     size = held.block("size")[near[there]]
     kept = np.flatnonzero(size >= least)
-    if len(kept) > MOST:
+    if len(kept) > most:
         area = size[kept] * (last - first)[there[kept]]
-        kept = np.sort(kept[np.argpartition(-area, MOST)[:MOST]])
+        kept = np.sort(kept[np.argpartition(-area, most)[:most]])
     chosen = there[kept]
     return near[chosen], first[chosen].astype(np.int64), last[chosen].astype(np.int64), len(there) - len(kept)
 

@@ -29,10 +29,13 @@ def summary_of(held: Held, levels: Levels) -> Figures:
     peak = levels.peak()
     reserved = int(levels.reserved.max())
     at_reserved = int(levels.reserved.argmax())
-    when = f"at event {peak:,}" if held.count else ""
+
+    def when(event: int) -> str:
+        return "" if not held.count else "before the first event" if event == MISSING else f"at event {event:,}"
+
     figures = [
-        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when),
-        METRICS.figure("most_reserved_bytes", reserved, note=f"at event {at_reserved - 1:,}" if held.count else ""),
+        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when(peak)),
+        METRICS.figure("most_reserved_bytes", reserved, note=when(at_reserved - 1)),
         METRICS.figure("allocated_at_end_bytes", int(levels.allocated[-1])),
         METRICS.figure("free_bytes", int(levels.reserved[-1] - levels.active[-1]), "Free at the snapshot"),
         METRICS.figure("history_events", held.count),

@@ -1,6 +1,6 @@
 // The history of a device: curves above, every block as a band below, over the same part of it.
 import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Series, View } from '../../api/payloads'
 import type { BandColor } from '../../canvas/bandsColors'
@@ -106,7 +106,7 @@ function Drawn(props: {
         </span>
       }
     >
-      <Curves base={base} axis={axis} window={[start, end]} marks={marks} handle={handle} />
+      <Curves base={base} axis={axis} start={start} end={end} marks={marks} handle={handle} />
       <div aria-busy={busy}>
         <BandsCanvas
           model={model}
@@ -167,22 +167,24 @@ function Moves(props: {
   )
 }
 
-function Curves(props: {
+/** Drawn anew when the window comes to rest, and not while tiles come. */
+const Curves = memo(function Curves(props: {
   base: Query
   axis: BandsAxis
-  window: [number, number]
+  start: number
+  end: number
   marks: BandMarks
   handle: React.RefObject<BandsHandle | null>
 }) {
-  const { base, axis, window, marks, handle } = props
+  const { base, axis, start, end, marks, handle } = props
   const route = useRoute()
   const [low, high] = KEYS[axis]
   const [from = '', to = ''] = [route[low], route[high]]
   const query = useMemo<Query>(() => ({ ...base, axis, [low]: from, [high]: to }), [base, axis, low, high, from, to])
   const resource = useView('active_memory', query)
-  const series = resource.data && pick(resource.data, 'curve', 'series')
   const off = OFF[axis]
-  const [start, end] = window
+  const series = resource.data && pick(resource.data, 'curve', 'series')
+  const shown = useMemo(() => series && held(series, end - off), [series, end, off])
   const drawn = useMemo<CurveMarks>(
     () => ({
       bands: marks.steps.map((step) => ({ label: '', start: step.start - off, end: step.end - off })),
@@ -192,15 +194,15 @@ function Curves(props: {
     }),
     [marks, off, start, end],
   )
-  if (resource.problem && !series) return <ProblemPanel problem={resource.problem} />
-  if (!series) return <Bones height={CURVE_HEIGHT} />
+  if (resource.problem && !shown) return <ProblemPanel problem={resource.problem} />
+  if (!shown) return <Bones height={CURVE_HEIGHT} />
   const unitOf: Record<string, string> = { events: 'count', time: 'ns' }
   // While the other axis is under way its points mean nothing here.
-  if (series.x_metric.unit !== unitOf[axis]) return <Bones height={CURVE_HEIGHT} />
+  if (shown.x_metric.unit !== unitOf[axis]) return <Bones height={CURVE_HEIGHT} />
   return (
     <>
       <Curve
-        series={held(series, drawn.window?.[1] ?? 0)}
+        series={shown}
         marks={drawn}
         height={CURVE_HEIGHT}
         onWindow={(first, last) => setRoute({ ...NO_WINDOW, [low]: String(first), [high]: String(last) }, true)}
@@ -210,10 +212,10 @@ function Curves(props: {
           if (event !== null) setRoute({ at: String(event), row: '' }, true)
         }}
       />
-      <LineKeys series={series} />
+      <LineKeys series={shown} />
     </>
   )
-}
+})
 
 /** The last state lasts until the end of what is in sight. */
 function held(series: Series, end: number): Series {
