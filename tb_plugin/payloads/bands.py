@@ -58,7 +58,7 @@ class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     stack_number: list[int]
     """By stack: its number; -1 = no stack."""
     lines: list[str]
-    """By stack: the innermost frame outside of the framework and of Python's standard library."""
+    """By stack: the innermost frame outside of the framework and of Python's standard library; empty: it has no frames."""
     categories: list[str]
     """Categories that occur; the empty text stands for none."""
     hidden: int

@@ -32,6 +32,12 @@ interface Look {
   edge: number
 }
 
+const NO_STACK = '(no stack recorded)'
+const NO_CATEGORY = '(no category recorded)'
+
+/** The line that asked for a block, in words. */
+export const lineOf = (tile: Bands, block: number): string => tile.lines[tile.stack[block]] || NO_STACK
+
 export class BandColors {
   readonly by: BandColor
   readonly theme: Theme
@@ -44,8 +50,8 @@ export class BandColors {
 
   /** What stands for a block in the key: a line, or a category. */
   labelOf(tile: Bands, block: number): string {
-    if (this.by === 'category') return tile.categories[tile.category[block]] || 'no category'
-    return tile.lines[tile.stack[block]]
+    if (this.by === 'category') return tile.categories[tile.category[block]] || NO_CATEGORY
+    return lineOf(tile, block)
   }
 
   cssOf(tile: Bands, block: number): string {
@@ -81,7 +87,8 @@ export class BandColors {
     let look = this.looks.get(key)
     if (!look) {
       const hash = hashOf(label)
-      const hue = PALETTE[hash % PALETTE.length]
+      const isUnknown = label === NO_STACK || label === NO_CATEGORY
+      const hue = isUnknown ? grey : PALETTE[hash % PALETTE.length]
       const strength = SHADES[((hash >>> 8) + Math.max(0, shade)) % SHADES.length]
       const fill = mix(hue, this.theme.panel, strength)
       look = { fill, pixel: pixelOf(fill), edge: pixelOf(mix(hue, this.theme.panel, strength * EDGE)) }

@@ -122,7 +122,7 @@ describe('colours', () => {
     expect(one.cssOf(TILE, 0)).not.toBe(one.cssOf({ ...TILE, stack_number: [5, 7] }, 0))
     expect([one.labelOf(TILE, 1), new BandColors('category', LIGHT).labelOf(TILE, 1)]).toEqual([
       'b.py(2): g',
-      'no category',
+      '(no category recorded)',
     ])
     expect(hashOf('a')).not.toBe(hashOf('b'))
     expect(pixelOf('#102030')).toBe(0xff302010)

@@ -1,6 +1,6 @@
 // The active-memory timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
 import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
-import type { BandColor } from '../canvas/bandsColors'
+import { type BandColor, lineOf } from '../canvas/bandsColors'
 import { BandsEngine, type BandsModel } from '../canvas/bandsEngine'
 import type { BandEvents } from '../canvas/bandsHands'
 import type { BandMarks, BandSpot } from '../canvas/bandsScene'
@@ -156,7 +156,7 @@ function HoverTip({ hover, width, height }: { hover: Hover; width: number; heigh
       {block !== null && (
         <div className={`${tipCss.head} ${textCss.mono}`}>
           <Swatch color={color} />
-          {block === 'rest' ? 'Smaller blocks, summed' : tile.lines[tile.stack[block]]}
+          {block === 'rest' ? 'Smaller blocks, summed' : lineOf(tile, block)}
         </div>
       )}
       {linesOf(spot).map(([title, value]) => (

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of
-from tb_plugin.analyses.snapshot.words import NO_STACK, stack_words, texts_of
+from tb_plugin.analyses.snapshot.words import stack_words, texts_of
 from tb_plugin.payloads import Bands
 from tb_plugin.snapshot.table import NEVER, Snapshot
 from tb_plugin.trace.memo import remembered
@@ -118,7 +118,7 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -
         stack=stack.tolist(),
         category=category.tolist(),
         stack_number=stacks.tolist(),
-        lines=[line or NO_STACK for line in lines],
+        lines=[line or "" for line in lines],
         categories=[name or "" for name in names],
         hidden=hidden,
     )

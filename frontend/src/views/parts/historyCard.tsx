@@ -65,7 +65,10 @@ function Drawn(props: {
 }) {
   const { view, base, axis, model, busy, handle } = props
   const route = useRoute()
-  const colors = COLORS.find(({ value }) => value === route.color)?.value ?? 'stack'
+  const choices = COLORS.filter(({ value }) => value !== 'category' || model.head.categories.some(Boolean))
+  // What somebody derived says more than where it was asked for.
+  const usual = choices[choices.length - 1].value === 'category' ? 'category' : 'stack'
+  const colors = choices.find(({ value }) => value === route.color)?.value ?? usual
   const window = useHistoryWindow(axis, model.head.extent)
   const marks = useMemo(() => marksOf(view, axis, route.at), [view, axis, route.at])
   const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
@@ -92,8 +95,8 @@ function Drawn(props: {
             size="xs"
             aria-label="Colour by"
             value={colors}
-            onChange={(next) => setRoute({ color: next === 'stack' ? '' : next })}
-            data={COLORS}
+            onChange={(next) => setRoute({ color: next === usual ? '' : next })}
+            data={choices}
           />
           <NativeSelect
             size="xs"
@@ -195,6 +198,7 @@ const Curves = memo(function Curves(props: {
     [marks, off, start, end],
   )
   if (resource.problem && !shown) return <ProblemPanel problem={resource.problem} />
+  if (resource.data && !series && !resource.busy) return null
   if (!shown) return <Bones height={CURVE_HEIGHT} />
   const unitOf: Record<string, string> = { events: 'count', time: 'ns' }
   // While the other axis is under way its points mean nothing here.
