@@ -156,7 +156,8 @@ function drawAxes(context: CanvasRenderingContext2D, scene: BandScene): void {
   for (const tick of multiples(view.start - off, view.end - off, distance)) {
     const x = toX(scene, tick + off)
     context.fillRect(Math.round(x), bottom, 1, 4)
-    const text = scene.axis === 'events' ? count(tick) : tickLabel(tick, distance, view.end)
+    // A multiple of 0 may be -0.
+    const text = scene.axis === 'events' ? count(tick + 0) : tickLabel(tick, distance, view.end)
     if (x + 30 < width - RIGHT + 14 && x > LEFT + 10) context.fillText(text, x, bottom + 12)
   }
   context.textAlign = 'left'

@@ -36,7 +36,7 @@ export function Allocations({ base: asked }: ViewProps) {
   const { device = '', at = '' } = route
   const { run, worker, span } = asked
   const base = useMemo<Query>(() => ({ run, worker, span, device }), [run, worker, span, device])
-  const query = useMemo<Query>(() => ({ ...base, at, width: 50, limit: MOST_MARKS }), [base, at])
+  const query = useMemo<Query>(() => ({ ...base, at, limit: MOST_MARKS }), [base, at])
   const resource = useView('allocations', query)
   const block = route.block === undefined ? null : Number(route.block)
   return (

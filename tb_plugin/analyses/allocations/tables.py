@@ -33,7 +33,7 @@ def stacks_frame(held: Held, at: int, when: str) -> Frame:
     first = stack[groups.first] if len(rows) else stack
     table = pa.table(
         {
-            "allocation_line": texts_of(words.line, first),
+            "allocation_line": words.named(first),
             "allocation_stack": texts_of(words.text, first),
             "held_blocks": pa.array(groups.count()),
             "held_bytes": pa.array(groups.sum(size)),
@@ -75,7 +75,7 @@ def blocks_frame(held: Held, first: int, last: int, named: Sequence[int] = ()) -
     requested = held.block("requested")[rows]
     table = pa.table(
         {
-            "allocation_line": texts_of(words.line, stack),
+            "allocation_line": words.named(stack),
             "allocation_stack": texts_of(words.text, stack),
             "address": address_texts(held.block("address")[rows]),
             "block_size_bytes": pa.array(held.block("size")[rows]),
@@ -142,7 +142,7 @@ def ooms_frame(held: Held, levels: Levels) -> Frame:
     words = stack_words(held.snapshot)
     table = pa.table(
         {
-            "allocation_line": texts_of(words.line, events.stack[mine]),
+            "allocation_line": words.named(events.stack[mine]),
             "allocation_stack": texts_of(words.text, events.stack[mine]),
             "event_number": pa.array(rows),
             "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not held.snapshot.has_times)),
