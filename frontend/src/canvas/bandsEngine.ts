@@ -150,17 +150,24 @@ export class BandsEngine {
     if (this.frame) return
     this.frame = requestAnimationFrame(() => {
       this.frame = 0
+      if (!this.measure()) return
       const { scene } = this
-      scene.width = this.canvas.clientWidth
-      scene.height = this.canvas.clientHeight
-      if (scene.width < LEFT + 50 || scene.height < 60) return
-      const ratio = window.devicePixelRatio || 1
-      scene.level = levelFor((scene.view.end - scene.view.start) / (plotWidth(scene) * ratio), scene.levels)
       this.hands.look()
       const context = sharpen(this.canvas, scene.width, scene.height)
+      const ratio = window.devicePixelRatio || 1
       if (context) drawBands(context, scene, this.drawn(Math.round(plotHeight(scene) * ratio)))
       this.want()
     })
+  }
+
+  /** How large the canvas is, and so which level is shown; false where there is no room for anything. */
+  private measure(): boolean {
+    const { scene } = this
+    scene.width = this.canvas.clientWidth
+    scene.height = this.canvas.clientHeight
+    const pixels = plotWidth(scene) * (window.devicePixelRatio || 1)
+    scene.level = levelFor((scene.view.end - scene.view.start) / pixels, scene.levels)
+    return scene.width >= LEFT + 50 && scene.height >= 60
   }
 
   /**
@@ -279,6 +286,7 @@ export class BandsEngine {
   /** What the colours in sight stand for: those of most bytes over time first. */
   legend(most: number): LegendEntry[] {
     const { view, colors } = this.scene
+    if (!this.measure()) return []
     const found = new Map<string, { color: string; area: number; largest: number }>()
     for (const [tile, part] of this.shown()) {
       const start = tile.tile * tileWidth(tile.level)
