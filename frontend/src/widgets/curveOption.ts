@@ -65,6 +65,21 @@ export function indexAt(x: readonly (number | string)[], at: number): number {
   return Math.max(0, low - 1)
 }
 
+/**
+ * The part of a series between two places. A value holds until the next one: the last one before the part stands at its
+ * begin, the last one within it also at its end. Dashes far beyond what is in sight would take seconds to draw.
+ */
+export function cutSeries(series: Series, start: number, end: number): Series {
+  if (series.x.length === 0) return series
+  const [low, high] = [indexAt(series.x, start), indexAt(series.x, end)]
+  const places = series.x.slice(low, high + 1).map((x) => Math.min(end, Math.max(start, Number(x))))
+  const lines = series.lines.map((line) => {
+    const values = line.values.slice(low, high + 1)
+    return { ...line, values: [...values, values[values.length - 1] ?? null] }
+  })
+  return { ...series, x: [...places, end], lines }
+}
+
 /** The unit of the axis: of the highest point alone, for nobody reads a small one off it. */
 export function axisScale(series: Series): Scale {
   let most = 0

@@ -14,7 +14,7 @@ import { setRoute, useRoute } from '../../state/route'
 import { BandsCanvas, type BandsHandle } from '../../widgets/bands'
 import { Bones, Card, Swatch, useTheme } from '../../widgets/basics'
 import { Curve } from '../../widgets/curve'
-import type { CurveMarks } from '../../widgets/curveOption'
+import { type CurveMarks, cutSeries } from '../../widgets/curveOption'
 import { ProblemPanel } from '../../widgets/problem'
 import { marksOf, OFF } from './historyMarks'
 import { pick } from './pick'
@@ -187,7 +187,7 @@ const Curves = memo(function Curves(props: {
   const resource = useView('active_memory', query)
   const off = OFF[axis]
   const series = resource.data && pick(resource.data, 'curve', 'series')
-  const shown = useMemo(() => series && held(series, end - off), [series, end, off])
+  const shown = useMemo(() => series && cutSeries(series, start - off, end - off), [series, start, end, off])
   const drawn = useMemo<CurveMarks>(
     () => ({
       bands: marks.steps.map((step) => ({ label: '', start: step.start - off, end: step.end - off })),
@@ -220,13 +220,6 @@ const Curves = memo(function Curves(props: {
     </>
   )
 })
-
-/** The last state lasts until the end of what is in sight. */
-function held(series: Series, end: number): Series {
-  if (series.x.length === 0 || Number(series.x[series.x.length - 1]) >= end) return series
-  const lines = series.lines.map((line) => ({ ...line, values: [...line.values, line.values.at(-1) ?? null] }))
-  return { ...series, x: [...series.x, end], lines }
-}
 
 const LineKeys = ({ series }: { series: Series }) => (
   <ul className={breakdownCss.key}>
