@@ -77,7 +77,6 @@ function Drawn(props: {
   return (
     <Card
       title="Active memory"
-      subtitle="every block is a band · drag moves, the wheel zooms, a click keeps a block"
       actions={
         <span className={css.actions}>
           <SegmentedControl
@@ -259,6 +258,7 @@ function Key(props: { handle: React.RefObject<BandsHandle | null>; asked: string
           out of memory
         </li>
       )}
+      <li className={textCss.mute}>Wheel zooms, drag moves, click keeps a block, Shift-click looks at a moment</li>
     </ul>
   )
 }
