@@ -1,10 +1,9 @@
-// Runs inside the page: moves the timeline for `frames` frames each way and gives the time of every frame.
+// Runs inside the page: moves a canvas (by default the timeline) for `frames` frames each way and gives the time of every frame.
 // One real event a frame, sent from requestAnimationFrame: what a person's hand does, at the screen's pace.
-async ({ at, spanNs, targetNs, frames, rest }) => {
-  const canvas = document.querySelector('[data-testid=timeline] canvas')
+async ({ at, spanNs, targetNs, frames, rest, selector = '[data-testid=timeline] canvas', gutter = 212 }) => {
+  const canvas = document.querySelector(selector)
   const box = canvas.getBoundingClientRect()
   // The gutter has its own wheel; the place is a share of what shows time.
-  const gutter = 212
   const x = box.left + gutter + (box.width - gutter) * at
   const y = box.top + box.height * 0.6
   const send = (Kind, type, more) =>

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tb_plugin.analyses.active_memory import ActiveMemory
 from tb_plugin.analyses.allocations import Allocations
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.categories import Categories
@@ -36,6 +37,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Memory(),
     Categories(),
     Allocations(),
+    ActiveMemory(),
     Stated(),
     Distributed(),
     Diff(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tb_plugin.payloads.bands import Bands
 from tb_plugin.payloads.base import CoverageInfo
 from tb_plugin.payloads.breakdown import Breakdown
 from tb_plugin.payloads.counters import Counters
@@ -15,7 +16,7 @@ from tb_plugin.payloads.table import Table
 from tb_plugin.payloads.timeline import Timeline
 from tb_plugin.payloads.tree import Tree
 
-Payload = Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters
+Payload = Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters | Bands
 
 
 class View(Struct, frozen=True, tag_field="kind", tag="view"):

@@ -249,7 +249,7 @@ export interface View {
   id: string
   kind: 'view'
   payloads: {
-    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters
+    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters | Bands
   }
   title: string
 }
@@ -473,6 +473,44 @@ export interface Counter {
   process: string | null
   subtitle: string
   title: string
+}
+/**
+ * A Bands is a tile of the active-memory timeline: at most 512 columns, and the blocks that are there in them.
+ *
+ *     Column i of tile t on a level covers ``width`` units of the axis from ``(t * 512 + i) * width``: states of the history
+ *     (state 0 is before the first event, state e + 1 is after event e), or nanoseconds since the first event of the snapshot.
+ *     It shows one state exactly: of those that it covers, the first at which most is active; where it covers none, the one
+ *     before it. Blocks stand in the order in which they lie on each other, the lowest first.
+ */
+export interface Bands {
+  active_bytes: number[]
+  begin: number[]
+  block: number[]
+  categories: string[]
+  category: number[]
+  end: number[]
+  event: number[]
+  extent: number
+  first: number[]
+  freed: number[]
+  has_times: boolean
+  hidden: number
+  kind: 'bands'
+  level: number
+  levels: number
+  life_ns: number[]
+  lines: string[]
+  name: string
+  peak_bytes: number
+  peak_event: number
+  rest_bytes: number[]
+  size_bytes: number[]
+  stack: number[]
+  stack_number: number[]
+  tile: number
+  time_ns: number[]
+  title: string
+  width: number
 }
 
 export type Unit = Metric['unit']

@@ -32,6 +32,19 @@ const KEYS: [string, [string[], string][]][] = [
     ],
   ],
   [
+    'Active memory (with the focus on it)',
+    [
+      [['W', 'S'], 'Zoom in, out (wheel; with Shift the bytes)'],
+      [['A', 'D'], 'Move (drag, arrow keys)'],
+      [['0'], 'Everything (double click)'],
+      [['Z'], 'Undo the last zoom or jump (Back)'],
+      [['M'], 'Look at the moment under the pointer (Shift + click)'],
+      [['↑', '↓'], 'From the kept block to the one above, below'],
+      [['←', '→'], 'To the one allocated before, after it'],
+      [['Esc'], 'Let the block go'],
+    ],
+  ],
+  [
     'Tables and trees',
     [
       [['↑', '↓'], 'Row before, after'],

@@ -2,7 +2,8 @@
 import type { Timeline } from '../api/payloads'
 import { clamp } from '../lib/scale'
 import type { FetchTiles, TileColumns, TileKey } from '../lib/tiles'
-import { type StoreEvents, type Tile, TileStore } from './tileStore'
+import type { StoreEvents } from './tileCache'
+import { type Tile, TileStore } from './tileStore'
 
 export interface Range {
   start: number

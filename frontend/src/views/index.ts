@@ -1,5 +1,6 @@
 // One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
 import type { ComponentType } from 'react'
+import { Allocations } from './allocations'
 import { Categories } from './categories'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
@@ -25,6 +26,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   launches: Launches,
   phases: Phases,
   memory: Memory,
+  allocations: Allocations,
   categories: Categories,
   distributed: Distributed,
   diff: Diff,

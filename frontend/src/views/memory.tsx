@@ -1,5 +1,5 @@
 // Memory: the curve of a device, who held what at its peak, and the tables of the part of the curve that is chosen.
-import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
+import { Button, NativeSelect } from '@mantine/core'
 import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Breakdown, Catalog, Figures, Notices, Profile, Series, Table, View } from '../api/payloads'
@@ -17,6 +17,7 @@ import { type Band, type CurveMarks, windowOf } from '../widgets/curveOption'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
 import { BesideCard } from './parts/beside'
+import { DevicePicker } from './parts/devicePicker'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import {
@@ -154,7 +155,14 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
     <div className={layoutCss.column}>
       {summary && (
         <HeadlineCard className={css.head} label={summary.title}>
-          {devices && <DevicePicker devices={devices} chosen={summary.title} />}
+          {devices && (
+            <DevicePicker
+              devices={devices}
+              chosen={summary.title}
+              usual={devices.figures[0]?.metric.title}
+              cleared={ELSEWHERE}
+            />
+          )}
           <Headline figures={summary.figures} alarms={new Map()} />
         </HeadlineCard>
       )}
@@ -168,24 +176,8 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
   )
 }
 
-function DevicePicker({ devices, chosen }: { devices: Figures; chosen: string }) {
-  const names = devices.figures.map((figure) => figure.metric.title)
-  const choose = (name: string) =>
-    setRoute({ device: name === names[0] ? '' : name, where: '', row: '', at_ns: '' }, true)
-  if (names.length === 1) return <b className={css.device}>{chosen}</b>
-  if (names.length > 4) {
-    return (
-      <NativeSelect
-        className={css.device}
-        aria-label="Device"
-        value={chosen}
-        onChange={(event) => choose(event.currentTarget.value)}
-        data={names}
-      />
-    )
-  }
-  return <SegmentedControl className={css.device} aria-label="Device" value={chosen} onChange={choose} data={names} />
-}
+/** What means nothing on another device. */
+const ELSEWHERE = { where: '', row: '', at_ns: '' }
 
 const figureOf = (figures: Figures | null, key: string) =>
   figures?.figures.find((figure) => figure.metric.key === key) ?? null

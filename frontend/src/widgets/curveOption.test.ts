@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { axisScale, gapsOf, indexAt, visibleBands } from './curveOption'
+import { axisScale, cutSeries, gapsOf, indexAt, visibleBands } from './curveOption'
 
 it('finds the value that holds at a time', () => {
   const x = [0, 10, 10, 20]
@@ -47,4 +47,32 @@ it('counts the axis in the unit of its highest point', () => {
   const series = { kind: 'series' as const, name: '', title: '', subtitle: '', x_metric: metric, x: [0, 1, 2] }
   expect(axisScale({ ...series, lines: [line], style: 'lines' }).symbol).toBe('MiB')
   expect(axisScale({ ...series, lines: [], style: 'lines' }).symbol).toBe('')
+})
+
+it('cuts a series to a part of it, whose ends have the values that hold there', () => {
+  const metric = { key: 'a', title: '', unit: 'ns' as const, definition: '', window: '' }
+  const series = {
+    kind: 'series' as const,
+    name: '',
+    title: '',
+    subtitle: '',
+    x_metric: metric,
+    x: [0, 10, 20, 30],
+    lines: [{ metric, category: 'kernel', values: [1, 2, 3, 4] }],
+    style: 'lines' as const,
+  }
+  const part = (start: number, end: number) => {
+    const { x, lines } = cutSeries(series, start, end)
+    return x.map((at, i) => [at, lines[0].values[i]])
+  }
+  expect(part(15, 25)).toEqual([
+    [15, 2],
+    [20, 3],
+    [25, 3],
+  ])
+  expect(part(30, 40)).toEqual([
+    [30, 4],
+    [40, 4],
+  ])
+  expect(cutSeries({ ...series, x: [] }, 0, 1).x).toEqual([])
 })

@@ -19,6 +19,8 @@ export interface CurveMarks {
   peak: { x: number; y: number; label: string } | null
   /** A chosen moment. */
   moment: number | null
+  /** What the x axis shows; absent: from the first point to the last. */
+  window?: readonly [number, number]
 }
 
 /** Room around the drawing, in pixels: what lies over it stands in the same frame. */
@@ -27,6 +29,10 @@ export const GRID = { left: 62, right: 18, top: 30, bottom: 42 }
 export function windowOf(series: Series): [number, number] {
   return [Number(series.x[0] ?? 0), Number(series.x[series.x.length - 1] ?? 1)]
 }
+
+/** What the x axis shows. */
+export const shownOf = (series: Series, { window }: CurveMarks): [number, number] =>
+  window ? [window[0], window[1]] : windowOf(series)
 
 /** Bands cut to the window; names only where there is room for them. */
 export function visibleBands(bands: readonly Band[], [start, end]: [number, number]): Band[] {
@@ -60,6 +66,21 @@ export function indexAt(x: readonly (number | string)[], at: number): number {
   return Math.max(0, low - 1)
 }
 
+/**
+ * The part of a series between two places. A value holds until the next one: the last one before the part stands at its
+ * begin, the last one within it also at its end. Dashes far beyond what is in sight would take seconds to draw.
+ */
+export function cutSeries(series: Series, start: number, end: number): Series {
+  if (series.x.length === 0) return series
+  const [low, high] = [indexAt(series.x, start), indexAt(series.x, end)]
+  const places = series.x.slice(low, high + 1).map((x) => Math.min(end, Math.max(start, Number(x))))
+  const lines = series.lines.map((line) => {
+    const values = line.values.slice(low, high + 1)
+    return { ...line, values: [...values, values[values.length - 1] ?? null] }
+  })
+  return { ...series, x: [...places, end], lines }
+}
+
 /** The unit of the axis: of the highest point alone, for nobody reads a small one off it. */
 export function axisScale(series: Series): Scale {
   let most = 0
@@ -75,19 +96,20 @@ const number = (value: number) => value.toLocaleString('en-US', { maximumFractio
 
 export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EChartsCoreOption {
   const scale = axisScale(series)
-  const window = windowOf(series)
-  const xScale = columnScale('ns', [window[1] - window[0] || 1])
+  const window = shownOf(series, marks)
+  const xScale = columnScale(series.x_metric.unit, [window[1] - window[0] || 1])
   const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   return {
     animation: false,
     textStyle: { fontFamily: SANS },
-    grid: GRID,
+    // What lies over the drawing, and what is drawn below it, stands on the same axis: labels may not move it.
+    grid: { ...GRID, outerBoundsMode: 'none' },
     tooltip: tooltip(series, scale, theme),
     xAxis: {
       type: 'value',
       min: window[0],
       max: window[1],
-      name: `${series.x_metric.title} (${xScale.symbol})`,
+      name: xScale.symbol ? `${series.x_metric.title} (${xScale.symbol})` : series.x_metric.title,
       nameLocation: 'middle',
       nameGap: 26,
       nameTextStyle: text,
@@ -99,7 +121,12 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
         hideOverlap: true,
         showMinLabel: false,
         showMaxLabel: false,
-        formatter: (value: number) => number(value / xScale.factor),
+        formatter: (value: number) => {
+          const label = number(value / xScale.factor)
+          // A long one would be cut at the edge.
+          const isNear = window[1] - value < (window[1] - window[0]) * 0.02
+          return isNear && label.length > 6 ? '' : label
+        },
       },
     },
     yAxis: {
@@ -135,7 +162,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
 }
 
 function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
-  const window = windowOf(series)
+  const window = shownOf(series, marks)
   const bands = visibleBands(marks.bands, window).map((band, i) => [
     {
       xAxis: band.start,
@@ -202,9 +229,17 @@ function tooltip(series: Series, scale: Scale, theme: Theme) {
       const first: unknown = Array.isArray(params) ? params[0] : params
       const at = typeof first === 'object' && first !== null && 'axisValue' in first ? Number(first.axisValue) : 0
       const index = indexAt(series.x, at)
+      const { title, unit } = series.x_metric
       const text = { ...series.x_metric, unit: 'text' as const }
+      const x = Number(series.x[index])
       const node = tooltipNode(
-        { ...series, style: 'lines', x_metric: text, x: [format(Number(series.x[index]), 'ns')], lines: [] },
+        {
+          ...series,
+          style: 'lines',
+          x_metric: text,
+          x: [unit === 'ns' ? format(x, unit) : `${title} ${format(x, unit)}`],
+          lines: [],
+        },
         0,
         scale,
       )

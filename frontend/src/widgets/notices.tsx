@@ -38,10 +38,11 @@ const LONGEST = 64
 
 /** Of a line of Python its folders go first; only names of C++ have a short form that says the same. */
 const ShortName = ({ name }: { name: string }) => {
-  const isFrame = parseFrame(name).line !== null && name.includes('.py(')
+  const isPlace = parseFrame(name).line !== null
+  const isFrame = isPlace && name.includes('.py(')
   const short = isFrame
     ? shortFrame(name, LONGEST)
-    : /^void |<|::/.test(name) && !name.includes('#')
+    : !isPlace && /^void |<|::/.test(name) && !name.includes('#')
       ? shortKernel(name)
       : name
   return (

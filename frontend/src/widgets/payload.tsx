@@ -36,6 +36,8 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
       return <TrackList tracks={payload.tracks} />
     case 'flows':
       return <p>{payload.total.toLocaleString('en-US')} arrows between events; the timeline draws them.</p>
+    case 'bands':
+      return <p>{payload.block.length.toLocaleString('en-US')} blocks; the page Memory draws them.</p>
     case 'counters':
       return <CountersText data={payload} />
   }

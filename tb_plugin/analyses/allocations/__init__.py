@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from tb_plugin.analyses.allocations.curve import WIDTH, curve_of
-from tb_plugin.analyses.allocations.summary import facts_of, settings_of, summary_of
-from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame
+from tb_plugin.analyses.allocations.notes import answer_of, data_notices
+from tb_plugin.analyses.allocations.summary import facts_of, moment_figures, settings_of, summary_of
+from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame, steps_frame
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analyses.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analyses.snapshot.held import devices_of, held_of, levels_of, moment_of, span_of
+from tb_plugin.analyses.snapshot.steps import steps_of
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.payloads.base import Figure, Metric
 from tb_plugin.snapshot.table import Snapshot
 
-OWN = ("device", "at", "from", "to", "axis", "width")
+OWN = ("device", "at", "from", "to", "from_ns", "to_ns", "axis", "width")
 
 
 class Allocations:
@@ -31,8 +34,8 @@ class Allocations:
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the moment, the part of the history, and how it is drawn."""
-        return tuple(params.get(key) for key in OWN)
+        """Depends on the device, the moment, the part of the history, how it is drawn, and blocks that are named."""
+        return (*(params.get(key) for key in OWN), *_named(params))
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Facts of all devices; curve and tables of one. Raises BadRequest."""
@@ -45,15 +48,22 @@ class Allocations:
         asked = moment_of(held, params)
         at = levels.peak() if asked is None else asked
         width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
-        payloads: dict[str, Payload] = {"summary": summary_of(held, levels)}
+        steps = steps_of(held)
+        payloads: dict[str, Payload] = {
+            "answer": answer_of(held, levels, steps),
+            "summary": summary_of(held, levels),
+            "data_quality": data_notices(held, levels),
+        }
         if held.count:
             payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
         when = "at the peak" if asked is None else "at the chosen moment"
+        payloads["moment"] = moment_figures(held, levels, at, when)
         frames = {
             "held_stacks": stacks_frame(held, at, when),
-            "held_blocks": blocks_frame(held, first, last),
+            "held_blocks": blocks_frame(held, first, last, _named(params)),
+            "history_steps": steps_frame(held, levels, steps),
             "oom_events": ooms_frame(held, levels),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))
@@ -61,6 +71,11 @@ class Allocations:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of one device, or one of its tables."""
         return answer_view(self, parts[0], params)
+
+
+def _named(params: Params) -> tuple[int, ...]:
+    """Rows of blocks that a filter names: they are listed however small they are."""
+    return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 
 def _devices(snapshot: Snapshot, facts: dict[str, Number]) -> Figures:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.snapshot.held import Held, Levels, levels_of, ooms_of
-from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.analyses.snapshot.metrics import METRICS, MOMENT
 from tb_plugin.payloads import Figure, Figures, Metric
 from tb_plugin.snapshot.table import Snapshot
+from tb_plugin.trace.schema import MISSING
 
 
 def facts_of(held: Held) -> dict[str, Number]:
@@ -28,16 +29,33 @@ def summary_of(held: Held, levels: Levels) -> Figures:
     peak = levels.peak()
     reserved = int(levels.reserved.max())
     at_reserved = int(levels.reserved.argmax())
-    when = f"at event {peak:,}" if held.count else ""
+
+    def when(event: int) -> str:
+        return "" if not held.count else "before the first event" if event == MISSING else f"at event {event:,}"
+
     figures = [
-        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when),
-        METRICS.figure("most_reserved_bytes", reserved, note=f"at event {at_reserved - 1:,}" if held.count else ""),
+        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when(peak)),
+        METRICS.figure("most_reserved_bytes", reserved, note=when(at_reserved - 1)),
         METRICS.figure("allocated_at_end_bytes", int(levels.allocated[-1])),
         METRICS.figure("free_bytes", int(levels.reserved[-1] - levels.active[-1]), "Free at the snapshot"),
         METRICS.figure("history_events", held.count),
         METRICS.figure("oom_count", len(ooms_of(held))),
     ]
     return Figures("summary", held.name, "", figures, "headline")
+
+
+def moment_figures(held: Held, levels: Levels, at: int, when: str) -> Figures:
+    """Returns what a device held after an event."""
+    time = int(held.time_ns[at]) if at != MISSING and held.snapshot.has_times else None
+    values = {"allocated": levels.allocated, "active": levels.active, "reserved": levels.reserved}
+    figures = [
+        METRICS.figure("event_number", at),
+        METRICS.figure("event_ns", time),
+        *(METRICS.figure(f"{key}_bytes", int(level[at + 1]), window=MOMENT) for key, level in values.items()),
+        METRICS.figure("free_bytes", int((levels.reserved - levels.active)[at + 1])),
+        METRICS.figure("held_blocks", len(held.allocated(at))),
+    ]
+    return Figures("moment", f"Memory {when}", held.name, figures)
 
 
 def settings_of(snapshot: Snapshot) -> Figures:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,6 +13,7 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.snapshot.blocks import block_table
 from tb_plugin.analyses.snapshot.held import Held, Levels, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.analyses.snapshot.steps import HistorySteps
 from tb_plugin.analyses.snapshot.words import stack_words, texts_of
 from tb_plugin.payloads import Sort
 
@@ -29,7 +32,7 @@ def stacks_frame(held: Held, at: int, when: str) -> Frame:
     first = stack[groups.first] if len(rows) else stack
     table = pa.table(
         {
-            "allocation_line": texts_of(words.line, first),
+            "allocation_line": words.named(first),
             "allocation_stack": texts_of(words.text, first),
             "held_blocks": pa.array(groups.count()),
             "held_bytes": pa.array(groups.sum(size)),
@@ -52,13 +55,14 @@ def stacks_frame(held: Held, at: int, when: str) -> Frame:
     )
 
 
-def blocks_frame(held: Held, first: int, last: int) -> Frame:
-    """Returns the largest blocks that were there at some time between two events."""
+def blocks_frame(held: Held, first: int, last: int, named: Sequence[int] = ()) -> Frame:
+    """Returns the largest blocks that were there at some time between two events, and those that are named."""
     begin, end = held.block("begin"), held.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
         size = held.block("size")[rows]
-        rows = rows[np.sort(np.argpartition(-size, MOST_BLOCKS)[:MOST_BLOCKS])]
+        rows = rows[np.argpartition(-size, MOST_BLOCKS)[:MOST_BLOCKS]]
+    rows = np.union1d(rows, np.array([row for row in named if 0 <= row < len(begin)], np.int64))
     rows = rows[np.argsort(-held.block("size")[rows], kind="stable")]
     table = block_table(held, rows)
     empty = [key for key in ("memory_category", "compile_context", "user_metadata", "requested_bytes")
@@ -77,6 +81,31 @@ def blocks_frame(held: Held, first: int, last: int) -> Frame:
     )
 
 
+def steps_frame(held: Held, levels: Levels, steps: HistorySteps) -> Frame:
+    """Returns the profiler steps that hold events of the device, with the peak of each."""
+    rows = np.flatnonzero(steps.end > steps.first)
+    first, end = steps.first[rows], steps.end[rows]
+    peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
+    table = pa.table(
+        {
+            "step_name": pa.array([steps.label[row] for row in rows.tolist()], pa.large_string()),
+            "step_peak_bytes": pa.array(peaks, pa.int64()),
+            "first_event": pa.array(first, pa.int64()),
+            "last_event": pa.array(end - 1, pa.int64()),
+            "step_begin_ns": pa.array(steps.begin_ns[rows], pa.int64()),
+            "step_end_ns": pa.array(steps.end_ns[rows], pa.int64()),
+        }
+    )
+    return Frame(
+        name="history_steps",
+        title="Steps",
+        columns=METRICS.columns(*table.column_names),
+        data=table,
+        row_key=("step_name",),
+        name_column="step_name",
+    )
+
+
 def ooms_frame(held: Held, levels: Levels) -> Frame:
     """Returns the events at which memory ran out."""
     rows = ooms_of(held)
@@ -85,7 +114,7 @@ def ooms_frame(held: Held, levels: Levels) -> Frame:
     words = stack_words(held.snapshot)
     table = pa.table(
         {
-            "allocation_line": texts_of(words.line, events.stack[mine]),
+            "allocation_line": words.named(events.stack[mine]),
             "allocation_stack": texts_of(words.text, events.stack[mine]),
             "event_number": pa.array(rows),
             "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not held.snapshot.has_times)),

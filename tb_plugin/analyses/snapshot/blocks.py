@@ -27,7 +27,7 @@ def block_table(held: Held, rows: Int64) -> pa.Table:
     timed = np.full(len(rows), snapshot.has_times)
     return pa.table(
         {
-            "allocation_line": texts_of(words.line, stack),
+            "allocation_line": words.named(stack),
             "allocation_stack": texts_of(words.text, stack),
             "address": address_texts(held.block("address")[rows]),
             "block_size_bytes": pa.array(held.block("size")[rows]),

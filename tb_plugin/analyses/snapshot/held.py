@@ -152,11 +152,17 @@ def moment_of(held: Held, params: Params, key: str = "at") -> int | None:
 
 
 def span_of(held: Held, params: Params) -> tuple[int, int]:
-    """Returns the first and last event of the chosen part of the history, by default of all. Raises BadRequest."""
+    """Returns the first and last event of the chosen part of the history, by default of all. Raises BadRequest.
+
+    ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times: a part by time begins with the state that is there then.
+    """
     low, high = moment_of(held, params, "from"), moment_of(held, params, "to")
+    low_ns, high_ns = whole_number(params, "from_ns"), whole_number(params, "to_ns")
+    low = held.at_time(low_ns) if low is None and low_ns is not None else low
+    high = held.at_time(high_ns) if high is None and high_ns is not None else high
     first, last = -1 if low is None else low, held.count - 1 if high is None else high
     if last < first:
-        raise BadRequest("The part of the history ends before it begins.", "to", f"from={first}, to={last}.")
+        raise BadRequest("The part of the history ends before it begins.", "to", f"From event {first} to {last}.")
     return first, last
 
 

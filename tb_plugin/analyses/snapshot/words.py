@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.packages import BUILT_IN, STANDARD, package_of
 from tb_plugin.snapshot.table import Snapshot
@@ -31,6 +32,10 @@ class StackWords:
     """The innermost frame outside of the framework and of Python's standard library."""
     frame_text: list[str]
     """By frame."""
+
+    def named(self, stack: Ids) -> pa.Array:
+        """Returns the line of each stack id, in words where there is none."""
+        return pc.fill_null(texts_of(self.line, stack), NO_STACK)
 
 
 @remembered

@@ -25,21 +25,36 @@ export function rangeOf(start: string | undefined, end: string | undefined): Ran
   return start !== undefined && end !== undefined && exact && range.end > range.start ? range : null
 }
 
+const putTimes = (next: Range, push: boolean) =>
+  setRoute({ start_ns: String(next.start), end_ns: String(next.end) }, push)
+
 /** The window of the URL, else the first one. */
 export function useWindow(first: Range): TimelineWindow {
   const { start_ns, end_ns } = useRoute()
   const view = useMemo(() => rangeOf(start_ns, end_ns) ?? first, [start_ns, end_ns, first])
+  useEffect(() => {
+    setCurrent({ window: view })
+    return () => setCurrent({ window: null })
+  }, [view])
+  return useMoving(view, putTimes)
+}
+
+/** A window that the URL holds and a canvas moves; `put` brings one into the URL, as a step of its own for Back or not. */
+export function useMoving(view: Range, put: (next: Range, push: boolean) => void): TimelineWindow {
   const told = useRef<Range | null>(null)
   const written = useRef<Range | null>(null)
   const waiting = useRef<{ view: Range; push: boolean; timer: number } | null>(null)
   const zoomed = useRef(Number.NEGATIVE_INFINITY)
-  const write = useCallback((next: Range, push: boolean) => {
-    if (waiting.current) window.clearTimeout(waiting.current.timer)
-    waiting.current = null
-    told.current = next
-    written.current = next
-    setRoute({ start_ns: String(next.start), end_ns: String(next.end) }, push)
-  }, [])
+  const write = useCallback(
+    (next: Range, push: boolean) => {
+      if (waiting.current) window.clearTimeout(waiting.current.timer)
+      waiting.current = null
+      told.current = next
+      written.current = next
+      put(next, push)
+    },
+    [put],
+  )
   const flush = useCallback(() => {
     if (waiting.current) write(waiting.current.view, waiting.current.push)
   }, [write])
@@ -72,8 +87,6 @@ export function useWindow(first: Range): TimelineWindow {
       waiting.current = null
     }
     written.current = view
-    setCurrent({ window: view })
-    return () => setCurrent({ window: null })
   }, [view])
   useEffect(() => () => window.clearTimeout(waiting.current?.timer), [])
   return { view, told, onView, undo }

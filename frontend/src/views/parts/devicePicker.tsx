@@ -1,0 +1,32 @@
+// Which device a page of memory is about, where a profile has several.
+import { NativeSelect, SegmentedControl } from '@mantine/core'
+import type { Figures } from '../../api/payloads'
+import type { Values } from '../../state/hash'
+import { setRoute } from '../../state/route'
+import css from './devicePicker.module.css'
+
+export function DevicePicker(props: {
+  devices: Figures
+  chosen: string
+  /** Which one is shown without a word in the URL. */
+  usual?: string
+  /** What of the URL means nothing on another device. */
+  cleared: Values
+}) {
+  const { devices, chosen, usual, cleared } = props
+  const names = devices.figures.map((figure) => figure.metric.title)
+  const choose = (name: string) => setRoute({ ...cleared, device: name === usual ? '' : name }, true)
+  if (names.length === 1) return <b className={css.device}>{chosen}</b>
+  if (names.length > 4) {
+    return (
+      <NativeSelect
+        className={css.device}
+        aria-label="Device"
+        value={chosen}
+        onChange={(event) => choose(event.currentTarget.value)}
+        data={names}
+      />
+    )
+  }
+  return <SegmentedControl className={css.device} aria-label="Device" value={chosen} onChange={choose} data={names} />
+}

@@ -1,0 +1,173 @@
+// The active-memory timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
+import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import { type BandColor, lineOf } from '../canvas/bandsColors'
+import { BandsEngine, type BandsModel } from '../canvas/bandsEngine'
+import type { BandEvents } from '../canvas/bandsHands'
+import type { BandMarks, BandSpot } from '../canvas/bandsScene'
+import type { Move } from '../canvas/timelineHands'
+import type { LegendEntry } from '../canvas/timelineLegend'
+import type { Range } from '../canvas/timelineModel'
+import { format } from '../lib/format'
+import { Swatch, useTheme } from './basics'
+import css from './bands.module.css'
+import textCss from './text.module.css'
+import tipCss from './tip.module.css'
+
+export interface BandsHandle {
+  zoom(factor: number): void
+  pan(fraction: number): void
+  reset(): void
+  redraw(): void
+  /** The event after which the state is that a person points at. */
+  pointed(): number | null
+  /** The event after which the state is that a place of the axis shows. */
+  eventAt(unit: number): number | null
+  legend(most: number): LegendEntry[]
+}
+
+export interface BandsProps {
+  model: BandsModel
+  view: Range
+  /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
+  told: RefObject<Range | null>
+  colors: BandColor
+  marks: BandMarks
+  /** Row of the block that is kept. */
+  selected: number | null
+  height: number
+  onView: (view: Range, move: Move) => void
+  onPick: (row: number | null) => void
+  onMoment: (event: number) => void
+  onUndo: () => void
+  handle: Ref<BandsHandle>
+}
+
+interface Hover {
+  spot: BandSpot
+  color: string
+  x: number
+  y: number
+}
+
+export function BandsCanvas(props: BandsProps) {
+  const { model, view, told, colors, marks, selected, height, handle } = props
+  const theme = useTheme()
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const engine = useRef<BandsEngine | null>(null)
+  const [hover, setHover] = useState<Hover | null>(null)
+  const latest = useRef(props)
+  latest.current = props
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the engine lives as long as its canvas and its model
+  useEffect(() => {
+    if (!canvas.current) return
+    const events: BandEvents = {
+      onView: (next, move) => latest.current.onView(next, move),
+      onPick: (row) => latest.current.onPick(row),
+      onMoment: (event) => latest.current.onMoment(event),
+      onUndo: () => latest.current.onUndo(),
+      onHover: (spot, x, y) => {
+        const { block = null, tile } = spot ?? {}
+        const color = tile && typeof block === 'number' ? made.scene.colors.cssOf(tile, block) : theme.idle
+        setHover(spot && { spot, color, x, y })
+      },
+    }
+    const made = new BandsEngine(canvas.current, model, theme, latest.current.view, events)
+    engine.current = made
+    return () => made.destroy()
+  }, [model])
+  // Each depends on the model as well: a new one has a new engine.
+  // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
+  useEffect(() => engine.current?.setLook(theme, colors), [theme, colors, model])
+  useEffect(() => engine.current?.setMarks(marks), [marks, model])
+  useEffect(() => engine.current?.setSelected(selected), [selected, model])
+  useEffect(() => {
+    const own = told.current
+    told.current = null
+    if (own?.start !== view.start || own.end !== view.end) engine.current?.setView(view)
+  }, [view.start, view.end, model])
+  // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
+  useImperativeHandle(
+    handle,
+    () => ({
+      zoom: (factor) => engine.current?.zoom(factor),
+      pan: (fraction) => engine.current?.pan(fraction),
+      reset: () => engine.current?.reset(),
+      redraw: () => engine.current?.redraw(),
+      pointed: () => engine.current?.pointed() ?? null,
+      eventAt: (unit) => engine.current?.eventAt(unit) ?? null,
+      legend: (most) => engine.current?.legend(most) ?? [],
+    }),
+    [],
+  )
+  return (
+    <div data-testid="bands" className={css.bands} style={{ height }}>
+      <canvas
+        ref={canvas}
+        tabIndex={0}
+        role="application"
+        aria-label="Active memory timeline. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, M looks at the moment under the pointer. With a block kept the arrow keys walk: up and down to the one above and below, left and right to the one allocated before and after it. The table Blocks lists the same blocks."
+      />
+      {hover && (
+        <HoverTip
+          hover={hover}
+          width={canvas.current?.clientWidth ?? 800}
+          height={canvas.current?.clientHeight ?? 300}
+        />
+      )}
+    </div>
+  )
+}
+
+const count = (value: number) => value.toLocaleString('en-US')
+
+function linesOf({ tile, column, block }: BandSpot): [string, string][] {
+  const event = tile.event[column]
+  const lines: [string, string][] = []
+  if (typeof block === 'number') {
+    const [begin, freed, life] = [tile.begin[block], tile.freed[block], tile.life_ns[block]]
+    lines.push(['Size', format(tile.size_bytes[block], 'bytes')])
+    const state = freed >= 0 && freed <= event ? 'released, a stream may still use it' : 'allocated'
+    lines.push(['State', state])
+    lines.push(['Allocated', begin < 0 ? 'before the history' : `event ${count(begin)}`])
+    lines.push(['Released', freed < 0 ? 'not in the history' : `event ${count(freed)}`])
+    if (life >= 0) lines.push(['Lifetime', format(life, 'ns')])
+    const category = tile.categories[tile.category[block]]
+    if (category) lines.push(['Category', category])
+  } else if (block === 'rest') {
+    lines.push(['Together', format(tile.rest_bytes[column], 'bytes')])
+  }
+  lines.push(['All active', format(tile.active_bytes[column], 'bytes')])
+  lines.push(['After event', event < 0 ? 'before the first' : count(event)])
+  if (tile.has_times) lines.push(['Time', format(tile.time_ns[column], 'ns')])
+  return lines
+}
+
+function HoverTip({ hover, width, height }: { hover: Hover; width: number; height: number }) {
+  const { spot, color } = hover
+  const { block, tile } = spot
+  const style = {
+    left: hover.x > width / 2 ? undefined : hover.x + 14,
+    right: hover.x > width / 2 ? width - hover.x + 14 : undefined,
+    ...(hover.y > height / 2 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
+  }
+  return (
+    <div data-testid="tip" className={`${tipCss.tip} ${tipCss.float}`} style={style}>
+      {block !== null && (
+        <div className={`${tipCss.head} ${textCss.mono}`}>
+          <Swatch color={color} />
+          {block === 'rest' ? 'Smaller blocks, summed' : lineOf(tile, block)}
+        </div>
+      )}
+      {linesOf(spot).map(([title, value]) => (
+        <div className={tipCss.row} key={title}>
+          <span className={tipCss.name}>{title}</span>
+          <span className={textCss.num}>{value}</span>
+        </div>
+      ))}
+      {typeof block === 'number' && (
+        <div className={tipCss.foot}>click keeps it · Shift-click: look at this moment</div>
+      )}
+    </div>
+  )
+}

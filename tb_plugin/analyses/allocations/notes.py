@@ -1,0 +1,131 @@
+"""Sentences about a device: what its peak consists of, and what of its history is missing or odd."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.snapshot.held import Held, Levels
+from tb_plugin.analyses.snapshot.metrics import HISTORY, METRICS
+from tb_plugin.analyses.snapshot.steps import HistorySteps
+from tb_plugin.analyses.snapshot.words import Ids, stack_words, texts_of
+from tb_plugin.payloads import Notice, Notices
+from tb_plugin.payloads.base import Figure
+from tb_plugin.trace.schema import MISSING
+
+_ODDITIES = {
+    "unmatched_releases": "Releases of an address that nothing had: {odd_events}. They change no number.",
+    "unreleased_reuse": "Blocks whose address was given again without a recorded release: {odd_events}. They end there.",
+    "lost_blocks": "Blocks that were allocated and never released, and that the snapshot does not have: {odd_events}. "
+    "They end with the history.",
+    "unmatched_segments": "Segments that were given back or taken where the other events say otherwise: {odd_events}.",
+}
+
+
+def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
+    """Returns the sentence that stands first: the peak, when it was, and the line with most of it."""
+    peak = levels.peak()
+    most = int(levels.allocated[peak + 1])
+    figures = [METRICS.figure("most_allocated_bytes", most)]
+    text = f"At its peak {held.name} has {{most_allocated_bytes}} allocated"
+    if not held.snapshot.has_history:
+        text = f"{held.name} has {{most_allocated_bytes}} allocated"
+    elif peak == MISSING:
+        text += ", before the first recorded event"
+    else:
+        text += ", after event {event_number}"
+        figures.append(METRICS.figure("event_number", peak))
+        told = []
+        if held.snapshot.has_times:
+            told.append("{event_ns}")
+            figures.append(METRICS.figure("event_ns", int(held.time_ns[peak])))
+        step = steps.at(peak)
+        if step is not None:
+            told.append("step {step_name}")
+            figures.append(METRICS.figure("step_name", step))
+        text += f" ({', '.join(told)})" if told else ""
+    line = _largest_line(held, peak)
+    if line is not None and most:
+        text += "; {line_bytes} of it ({line_ratio}) at {allocation_line}"
+        name, size = line
+        figures += [
+            METRICS.figure("line_bytes", size, window="the peak"),
+            METRICS.figure("line_ratio", size / most, window="the peak"),
+            METRICS.figure("allocation_line", name),
+        ]
+    notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
+    return Notices("answer", "Peak", "answer", [notice] if most else [])
+
+
+def _largest_line(held: Held, event: int) -> tuple[str, int] | None:
+    """The line with most allocated bytes after an event; None where no block has a stack."""
+    rows = held.allocated(event)
+    stack, size = held.block("stack")[rows], held.block("size")[rows]
+    if not len(rows):
+        return None
+    groups = group(stack)
+    sums: dict[str, int] = {}
+    for line, total in zip(_lines(held, stack[groups.first]), groups.sum(size).tolist(), strict=True):
+        if line is not None:
+            sums[line] = sums.get(line, 0) + total
+    return max(sums.items(), key=lambda one: one[1], default=None)
+
+
+def _lines(held: Held, stack: Ids) -> list[str | None]:
+    """The line of each stack; None for one without frames."""
+    lines: list[str | None] = texts_of(stack_words(held.snapshot).line, stack).to_pylist()
+    return lines
+
+
+def data_notices(held: Held, levels: Levels) -> Notices:
+    """Returns what of the history of a device is missing, and what of it does not fit together."""
+    snapshot = held.snapshot
+    notices = []
+    if not snapshot.has_history:
+        text = "The snapshot holds no history: only what is there at the end is known."
+        todo = "Call torch.cuda.memory._record_memory_history() before the training."
+        notices.append(_notice("history_missing", text, todo))
+    elif (cut := _cut(held, levels)) is not None:
+        notices.append(cut)
+    if held.count and not snapshot.has_times:
+        notices.append(_notice("times_missing", "Events have no times: the history is drawn by event."))
+    stacks = np.unique(held.block("stack"))
+    if len(stacks) and not any(_lines(held, stacks)):
+        text = "No block has a stack: nothing says which line asked for it."
+        todo = "Record with _record_memory_history(context='all', stacks='all')."
+        notices.append(_notice("stacks_missing", text, todo))
+    if held.place < len(snapshot.oddities):
+        for name, text in _ODDITIES.items():
+            count = getattr(snapshot.oddities[held.place], name)
+            if count:
+                figure = METRICS.figure("odd_events", count, window=HISTORY)
+                notices.append(_notice("history_odd", text, "", figure))
+    return Notices("data_quality", "What these numbers stand on", "data", notices)
+
+
+def _notice(rule: str, text: str, todo: str = "", *figures: Figure) -> Notice:
+    return Notice(rule, "info", text, todo, list(figures))
+
+
+def _cut(held: Held, levels: Levels) -> Notice | None:
+    """What was there before the history begins, and whether the recorder let go of more; None where it is whole."""
+    snapshot = held.snapshot
+    is_cut = held.place < len(snapshot.device_ids) and snapshot.device_ids[held.place] in snapshot.overflowed
+    earlier = held.block("begin") == MISSING
+    if not is_cut and not earlier.any():
+        return None
+    text = (
+        "{earlier_bytes} in {earlier_blocks} blocks were allocated before the first recorded event: their begin, and "
+    )
+    text += "mostly their stack, is not known."
+    figures = [
+        METRICS.figure("earlier_bytes", int(levels.allocated[0])),
+        METRICS.figure("earlier_blocks", int(earlier.sum())),
+    ]
+    if is_cut and snapshot.max_entries:
+        text += " The recorder let go of older events: it keeps {entry_limit} at most."
+        figures.append(METRICS.figure("entry_limit", snapshot.max_entries))
+    elif is_cut:
+        text += " The recorder let go of older events."
+    todo = "Let it keep more: _record_memory_history(max_entries=...)." if is_cut else "Begin to record earlier."
+    return _notice("history_cut", text, todo, *figures)

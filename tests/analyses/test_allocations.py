@@ -1,0 +1,120 @@
+"""The page Memory of a snapshot: what it says first, what it says of the data, and its steps."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from tb_plugin.analyses.allocations import Allocations
+from tb_plugin.analyses.base import Params
+from tb_plugin.findings import finding
+from tb_plugin.payloads import Figures, Notices, Table, View
+from tb_plugin.snapshot.assemble import assemble
+from tb_plugin.snapshot.table import Snapshot
+from tests.snapshots import event, frames, read, segment, snapshot
+
+MIB = 1 << 20
+LINE = frames("/site-packages/torch/nn/modules/linear.py:10:forward", "/home/user/train.py:7:main")
+OTHER = frames("/home/user/data.py:3:load", "/home/user/train.py:9:main")
+
+
+def view(model: Snapshot, **asked: object) -> View:
+    params = Params(extra=tuple((key.strip("_"), str(value)) for key, value in asked.items()))
+    found = Allocations().answer([Allocations().part(model, params)], params)
+    assert isinstance(found, View)
+    return found
+
+
+def sentences(found: View, name: str) -> list[str]:
+    notices = found.payloads[name]
+    assert isinstance(notices, Notices)
+    return [finding(notice).text for notice in notices.notices]
+
+
+def rows(found: View, name: str) -> list[dict[str, Any]]:
+    table = found.payloads[name]
+    assert isinstance(table, Table)
+    return [dict(row) for row in table.rows]
+
+
+def training(**more: Any) -> Snapshot:
+    """Two steps: the first one allocates from one line twice, the second one from another."""
+    steps = [
+        {"name": "ProfilerStep#4", "stage": stage, "device": 0, "time_us": 1_000_000 + time}
+        for stage, time in (("START", 0), ("END", 10))
+    ]
+    steps.append({"name": "ProfilerStep#5", "stage": "START", "device": 0, "time_us": 1_000_010})
+    return snapshot(
+        [
+            event("alloc", 1 * MIB, 2 * MIB, 0, frames=LINE),
+            event("alloc", 8 * MIB, MIB, 3, frames=LINE),
+            event("alloc", 16 * MIB, MIB, 9, frames=OTHER),
+            event("free_requested", 8 * MIB, MIB, 10),
+            event("free_completed", 8 * MIB, MIB, 12),
+        ],
+        [
+            segment(1 * MIB, 2 * MIB, [(2 * MIB, "active_allocated")]),
+            segment(16 * MIB, MIB, [(MIB, "active_allocated")]),
+        ],
+        external_annotations=steps,
+        **more,
+    )
+
+
+def test_it_says_first_what_the_peak_consists_of() -> None:
+    assert sentences(view(training()), "answer") == [
+        "At its peak cuda:0 has 4.00 MiB allocated, after event 2 (9.00 µs, step 4); 3.00 MiB of it (75.0 %) at "
+        "/home/user/train.py(7): main."
+    ]
+    assert sentences(view(snapshot([])), "answer") == []
+    without = snapshot([event("alloc", 512, 512)])
+    assert sentences(view(without), "answer") == ["At its peak cuda:0 has 512 B allocated, after event 0 (0 ns)."]
+
+
+def test_steps_have_their_events_and_peaks() -> None:
+    assert rows(view(training()), "history_steps") == [
+        {"step_name": "4", "step_peak_bytes": 4 * MIB, "first_event": 0, "last_event": 2, "step_begin_ns": 0,
+         "step_end_ns": 10_000},
+        {"step_name": "5", "step_peak_bytes": 3 * MIB, "first_event": 3, "last_event": 4, "step_begin_ns": 10_000,
+         "step_end_ns": 12_001},
+    ]  # fmt: skip
+
+
+def test_a_moment() -> None:
+    figures = view(training(), at=3).payloads["moment"]
+    assert isinstance(figures, Figures)
+    values = {figure.metric.key: figure.value for figure in figures.figures}
+    assert values == {
+        "event_number": 3, "event_ns": 10_000, "allocated_bytes": 3 * MIB, "active_bytes": 4 * MIB,
+        "reserved_bytes": 3 * MIB, "free_bytes": -MIB, "held_blocks": 2,
+    }  # fmt: skip
+
+
+def test_a_block_that_is_named_is_listed_however_small_it_is(monkeypatch: Any) -> None:
+    monkeypatch.setattr("tb_plugin.analyses.allocations.tables.MOST_BLOCKS", 1)
+    listed = [row["block_row"] for row in rows(view(training()), "held_blocks")]
+    params = Params(table="held_blocks", where=(("block_row", "2"),))
+    named = Allocations().answer([Allocations().part(training(), params)], params)
+    assert isinstance(named, Table)
+    assert (listed, [row["block_row"] for row in named.rows]) == ([0], [2])
+
+
+def test_what_is_missing_is_said() -> None:
+    assert sentences(view(training()), "data_quality") == []
+    only_end = [segment(512, 512, [(512, "active_allocated")])]
+    nothing = assemble(read(pickle.dumps(only_end)))
+    assert sentences(view(nothing), "data_quality") == [
+        "The snapshot holds no history: only what is there at the end is known.",
+        "No block has a stack: nothing says which line asked for it.",
+    ]
+    cut = snapshot(
+        [{**event("free_requested", 512, 1024, frames=LINE), "time_us": None}],
+        allocator_settings={"trace_alloc_max_entries": 1, "trace_alloc_overflowed": True},
+    )
+    assert sentences(view(cut), "data_quality") == [
+        "1.00 KiB in 1 blocks were allocated before the first recorded event: their begin, and mostly their stack, is not "
+        "known. The recorder let go of older events: it keeps 1 at most.",
+        "Events have no times: the history is drawn by event.",
+    ]
+    odd = snapshot([event("alloc", 512, 512, frames=LINE), event("alloc", 512, 512, frames=LINE)])
+    assert any("without a recorded release: 1" in text for text in sentences(view(odd), "data_quality"))
