@@ -3,6 +3,7 @@
 from typing import Any
 
 from tb_plugin.analyses.allocations import Allocations
+from tb_plugin.analyses.allocator_events import AllocatorEvents
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
@@ -15,6 +16,7 @@ from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
+from tb_plugin.analyses.segments import Segments
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.stated import Stated
 from tb_plugin.analyses.timeline import TimelineAnalysis
@@ -34,10 +36,12 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Launches(),
     Memory(),
     Allocations(),
+    Segments(),
     Stated(),
     Distributed(),
     Diff(),
     Events(),
+    AllocatorEvents(),
     Range(),
     Find(),
     FlowsAnalysis(),

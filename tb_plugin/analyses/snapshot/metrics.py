@@ -29,6 +29,7 @@ METRICS = SHARED.adding(
         {
             "stream_name": ("Stream", "Stream that the memory belongs to, as recorded; default: number 0."),
             "pool_name": ("Pool", "default, or a private pool (of a CUDA graph or MemPool) by its id."),
+            "event_action": ("Action", "What the event did, in PyTorch's words."),
             "memory_category": ("Category", "Category of the block, as recorded or derived."),
         },
     ),
@@ -72,6 +73,10 @@ METRICS = SHARED.adding(
         {
             "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),
+            "event_bytes": (
+                "Bytes",
+                "Size of the block or segment that the event is about; when memory ran out, what was asked for.",
+            ),
             "asked_bytes": ("Asked for", "Bytes that could not be had."),
             "device_free_bytes": ("Device free", "Bytes that the driver had free then."),
             "most_allocated_bytes": ("Peak allocated", "Most bytes that were allocated at a time."),
