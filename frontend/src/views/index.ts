@@ -10,6 +10,7 @@ import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
 import { Phases } from './phases'
+import { Segments } from './segments'
 import { Stacks } from './stacks'
 import { TimelineView } from './timeline'
 import type { ViewProps } from './view'
@@ -24,6 +25,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   launches: Launches,
   phases: Phases,
   memory: Memory,
+  segments: Segments,
   distributed: Distributed,
   diff: Diff,
 }
