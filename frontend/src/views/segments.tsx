@@ -14,6 +14,7 @@ import { setPrefs, usePrefs } from '../state/prefs'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
+import { Curve } from '../widgets/curve'
 import { FigureList, Headline } from '../widgets/figures'
 import { MemoryMapPicture } from '../widgets/memoryMap'
 import { EditorSetting, StackFrames } from '../widgets/stack'
@@ -138,7 +139,6 @@ function OutOfMemory({ figures }: { figures: Figures }) {
             ? 'A gap was large enough.'
             : `In the way at the least: ${count === 1 ? 'one block' : `${count} blocks side by side`} of ${format(inWay, 'bytes')}, red in the map.`}
       </p>
-      <FigureList figures={figures.figures} />
     </Card>
   )
 }
@@ -319,10 +319,14 @@ function Tables({ view, base }: { view: View; base: Query }) {
   const ooms = pick(view, 'oom_moments', 'table')?.total_rows ?? 0
   const groups = useMemo(() => (ooms > 0 ? [...GROUPS, ...OOM_GROUPS] : GROUPS), [ooms])
   const request = pick(view, 'request', 'figures')
+  const reserved = pick(view, 'reserved', 'series')
   return (
     <>
       <div className={css.charts}>
-        {['gap_sizes', 'gap_counts', 'reserved'].map((name) => {
+        {reserved && (
+          <ReservedCard series={reserved} at={Number(figure(pick(view, 'place', 'figures'), 'event_number'))} />
+        )}
+        {['gap_sizes', 'gap_counts'].map((name) => {
           const series = pick(view, name, 'series')
           return series && <SeriesCard key={name} series={series} />
         })}
@@ -347,9 +351,34 @@ function Tables({ view, base }: { view: View; base: Query }) {
   )
 }
 
+/** What memory_viz's timelines of segments show, as curves: a click is a moment. */
+function ReservedCard({ series, at }: { series: Series; at: number }) {
+  const marks = useMemo(() => ({ bands: [], peak: null, moment: at }), [at])
+  return (
+    <Card title={series.title} subtitle="click: the memory then">
+      <Curve
+        series={series}
+        marks={marks}
+        height={200}
+        onWindow={(low) => choose(low)}
+        onMoment={(event) => choose(event)}
+        onReset={() => {}}
+      />
+      <ul className={breakdownCss.key}>
+        {series.lines.map((line) => (
+          <li key={line.metric.title}>
+            <Swatch color={categoryColor(line.category)} />
+            {line.metric.title}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
 const SeriesCard = ({ series }: { series: Series }) => (
   <Card title={series.title}>
-    <Chart series={series} height={190} compact />
+    <Chart series={series} height={220} compact />
   </Card>
 )
 

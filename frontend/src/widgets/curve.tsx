@@ -4,7 +4,7 @@ import { type CSSProperties, type PointerEvent, type ReactNode, useMemo, useStat
 import type { Series } from '../api/payloads'
 import { format } from '../lib/format'
 import { useTheme } from './basics'
-import { type Band, type CurveMarks, curveOption, GRID, windowOf } from './curveOption'
+import { type Band, type CurveMarks, curveOption, GRID, shownOf, windowOf } from './curveOption'
 import { PlotFrame, usePlot } from './plot'
 import css from './curve.module.css'
 import textCss from './text.module.css'
@@ -32,7 +32,7 @@ export function Curve(props: {
     return event.clientX - (box?.left ?? 0)
   }
   const timeAt = (x: number) => {
-    const [start, end] = windowOf(series)
+    const [start, end] = shownOf(series, marks)
     const at = chart.current?.convertFromPixel({ xAxisIndex: 0 }, x)
     return Math.round(Math.min(end, Math.max(start, typeof at === 'number' ? at : start)))
   }
@@ -87,16 +87,18 @@ export function CurveBlock({ series, life }: { series: Series; life: Band }) {
   return <i data-testid="curve-block" className={css.block} style={style} />
 }
 
-function summary(series: Series, { peak }: CurveMarks): string {
-  const [start, end] = windowOf(series)
+function summary(series: Series, marks: CurveMarks): string {
+  const { peak } = marks
+  const { unit } = series.x_metric
+  const [start, end] = shownOf(series, marks)
   const lines = series.lines.map((line) => {
     const values = line.values.filter((value): value is number => value !== null)
     const low = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY)
     const high = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY)
     return `${line.metric.title} between ${format(low, 'bytes')} and ${format(high, 'bytes')}`
   })
-  const top = peak ? ` Peak: ${peak.label} at ${format(peak.x, 'ns')}.` : ''
-  return `${series.title} from ${format(start, 'ns')} to ${format(end, 'ns')}: ${lines.join('; ')}.${top}`
+  const top = peak ? ` Peak: ${peak.label} at ${format(peak.x, unit)}.` : ''
+  return `${series.title} from ${format(start, unit)} to ${format(end, unit)}: ${lines.join('; ')}.${top}`
 }
 
 /** Look closer, farther, to the sides, and at everything again. */

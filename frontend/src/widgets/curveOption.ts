@@ -18,6 +18,8 @@ export interface CurveMarks {
   peak: { x: number; y: number; label: string } | null
   /** A chosen moment. */
   moment: number | null
+  /** What the x axis shows; absent: from the first point to the last. */
+  window?: readonly [number, number]
 }
 
 /** Room around the drawing, in pixels: what lies over it stands in the same frame. */
@@ -26,6 +28,10 @@ export const GRID = { left: 62, right: 18, top: 30, bottom: 42 }
 export function windowOf(series: Series): [number, number] {
   return [Number(series.x[0] ?? 0), Number(series.x[series.x.length - 1] ?? 1)]
 }
+
+/** What the x axis shows. */
+export const shownOf = (series: Series, { window }: CurveMarks): [number, number] =>
+  window ? [window[0], window[1]] : windowOf(series)
 
 /** Bands cut to the window; names only where there is room for them. */
 export function visibleBands(bands: readonly Band[], [start, end]: [number, number]): Band[] {
@@ -73,8 +79,8 @@ const number = (value: number) => value.toLocaleString('en-US', { maximumFractio
 
 export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EChartsCoreOption {
   const scale = axisScale(series)
-  const window = windowOf(series)
-  const xScale = columnScale('ns', [window[1] - window[0] || 1])
+  const window = shownOf(series, marks)
+  const xScale = columnScale(series.x_metric.unit, [window[1] - window[0] || 1])
   const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   return {
     animation: false,
@@ -85,7 +91,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
       type: 'value',
       min: window[0],
       max: window[1],
-      name: `${series.x_metric.title} (${xScale.symbol})`,
+      name: xScale.symbol ? `${series.x_metric.title} (${xScale.symbol})` : series.x_metric.title,
       nameLocation: 'middle',
       nameGap: 26,
       nameTextStyle: text,
@@ -128,7 +134,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
 }
 
 function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
-  const window = windowOf(series)
+  const window = shownOf(series, marks)
   const bands = visibleBands(marks.bands, window).map((band, i) => [
     {
       xAxis: band.start,
@@ -195,9 +201,11 @@ function tooltip(series: Series, scale: Scale, theme: Theme) {
       const first: unknown = Array.isArray(params) ? params[0] : params
       const at = typeof first === 'object' && first !== null && 'axisValue' in first ? Number(first.axisValue) : 0
       const index = indexAt(series.x, at)
+      const { title, unit } = series.x_metric
       const text = { ...series.x_metric, unit: 'text' as const }
+      const x = Number(series.x[index])
       const node = tooltipNode(
-        { ...series, x_metric: text, x: [format(Number(series.x[index]), 'ns')], lines: [] },
+        { ...series, x_metric: text, x: [unit === 'ns' ? format(x, unit) : `${title} ${format(x, unit)}`], lines: [] },
         0,
         scale,
       )

@@ -44,11 +44,11 @@ def reserved_of(held: Held) -> Series:
     )
     lines = []
     for i, one in enumerate(most[:LINES].tolist()):
-        title = f"{pools[one] or 'unknown'} · stream {streams[one] or 'unknown'}"
+        title = f"Reserved: {pools[one] or 'unknown'}, stream {streams[one] or 'unknown'}"
         lines.append(Line(SHOWN.metric("pool_reserved_bytes", title=title), f"slice{i}", total[one, kept].tolist()))
     if len(most) > LINES:
         rest = total[most[LINES:]][:, kept].sum(axis=0)
-        title = f"{len(most) - LINES} others"
+        title = f"Reserved: {len(most) - LINES} others"
         lines.append(Line(SHOWN.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
     return Series("reserved", "Reserved by stream and pool", held.name, SHOWN.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip

@@ -13,7 +13,8 @@ import css from './allocatorEvents.module.css'
 
 const ROW = 21
 /** Events that an answer holds around the one that is asked for. */
-const HALF = 150
+const PAGE = 300
+const HALF = PAGE / 2
 
 const number = (view: View | null, key: string): number | null => {
   const value = (view ? pick(view, 'found', 'figures') : null)?.figures.find(({ metric }) => metric.key === key)?.value
@@ -33,7 +34,10 @@ export function AllocatorEvents(props: {
   /** What is fetched: around an event, or from a place in the list on. */
   const [asked, setAsked] = useState<{ near: number } | { first: number }>({ near: at })
   const [top, setTop] = useState<number | null>(null)
-  const query = useMemo<Query>(() => ({ ...base, device, search, ...asked }), [base, device, search, asked])
+  const query = useMemo<Query>(
+    () => ({ ...base, device, search, limit: PAGE, ...asked }),
+    [base, device, search, asked],
+  )
   const { data, problem } = useView('allocator_events', query)
   const count = number(data, 'events_found') ?? 0
   const first = number(data, 'first_found') ?? 0
@@ -103,12 +107,14 @@ export function AllocatorEvents(props: {
   const visible = Array.from({ length: Math.min(shown, count - from) }, (_, i) => from + i)
   return (
     <div className={css.events} style={{ height }}>
-      <SearchBox
-        value={search}
-        onChange={onSearch}
-        placeholder="Action, line, 0xaddress, /regex/"
-        error={problem?.what}
-      />
+      <div className={css.search}>
+        <SearchBox
+          value={search}
+          onChange={onSearch}
+          placeholder="Action, line, 0xaddress, /regex/"
+          error={problem?.what}
+        />
+      </div>
       <div
         ref={list}
         className={css.list}
