@@ -67,7 +67,7 @@ class AllocatorEvents:
         return (*(params.get(key) for key in ("device", "first", "near")), params.search)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """One screenful of the events that are found. Raises BadRequest."""
+        """Returns one screenful of the events that are found. Raises BadRequest."""
         held = held_of(snapshot, params)
         rows = _found(snapshot, held.place, params.search) if params.search else None
         count = held.count if rows is None else len(rows)

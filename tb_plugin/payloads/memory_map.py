@@ -51,7 +51,7 @@ class MemoryMap(Struct, frozen=True, tag_field="kind", tag="memory_map"):
     piece_begin: list[int]
     """Number of the event that allocated it, -1 = before the history."""
     piece_in_way: list[bool]
-    """Of an event at which memory ran out: in the run of blocks that stood in the way at the least bytes."""
+    """Whether it is in the run of blocks that stood in the way at the least bytes, where memory ran out."""
     lines: list[str]
     cell_bytes: int
     """0 = every block is a piece of its own."""

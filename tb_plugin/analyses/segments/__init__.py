@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
 from tb_plugin.analyses.segments.curve import reserved_of
 from tb_plugin.analyses.segments.metrics import SHOWN
 from tb_plugin.analyses.segments.picture import picture_of
@@ -38,7 +38,7 @@ class Segments:
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Facts, map and tables of one moment of one device. Raises BadRequest."""
+        """Returns map, figures and tables of one moment of one device. Raises BadRequest."""
         held = held_of(snapshot, params)
         asked = moment_of(held, params)
         at = usual_event(held) if asked is None else asked
@@ -72,12 +72,8 @@ class Segments:
             "oom_moments": oom_moments_frame(held, ooms),
             "oom_obstacles": obstacles_frame(held, here or (ooms[-1] if ooms else None)),
         }
-        facts: dict[str, Number] = {
-            f"memory.{held.name}.largest_gap_bytes": moment.largest_gap,
-            f"memory.{held.name}.scattered_ratio": 1 - moment.largest_gap / moment.free if moment.free else None,
-        }
         layout = (*payloads, "pools_at", "blocks_in_way", "oom_moments", "oom_obstacles")
-        return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, layout)
+        return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of one moment, or one of its tables."""

@@ -35,7 +35,7 @@ class Rows:
     """As the snapshot states it, else told by the size."""
     is_expandable: Bool
     stack: Int64
-    """Of the first piece."""
+    """That of the first piece."""
     pieces: Int64
     first: Int64
     """Position of each row's first byte, with the total at the end."""
