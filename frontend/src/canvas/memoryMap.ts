@@ -13,7 +13,8 @@ const BETWEEN = 4
 const LEAST = 2
 /** Lines that a picture of everything has, about. */
 const USUAL_LINES = 22
-const SMALLEST_LINE = 2 ** 21
+/** The usual segments fit into a line. */
+const SMALLEST_LINE = 2 ** 25
 
 export type Order = 'address' | 'size'
 

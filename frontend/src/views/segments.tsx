@@ -83,7 +83,7 @@ function Page({ view, base }: { view: View; base: Query }) {
         {devices && <DevicePicker devices={devices} chosen={moment.title} />}
         <Headline figures={moment.figures} alarms={new Map()} />
       </HeadlineCard>
-      {oom && <OutOfMemory figures={oom} />}
+      {oom && <OutOfMemory figures={oom} moment={moment} />}
       <Card label="Chosen event">
         <MomentBar place={place} kind={step} onKind={(next) => setRoute({ step: next })} onChoose={choose} />
       </Card>
@@ -120,7 +120,7 @@ function DevicePicker({ devices, chosen }: { devices: Figures; chosen: string })
 }
 
 /** What was asked for, and why it could not be had. */
-function OutOfMemory({ figures }: { figures: Figures }) {
+function OutOfMemory({ figures, moment }: { figures: Figures; moment: Figures }) {
   const bytes = (key: string) => format(figure(figures, key), 'bytes')
   const joined = figure(figures, 'fits_joined')
   const inWay = figure(figures, 'in_way_bytes')
@@ -132,7 +132,10 @@ function OutOfMemory({ figures }: { figures: Figures }) {
         {bytes('pool_free_bytes')} free in the pool of the request, {bytes('pool_gap_bytes')} in its largest gap.{' '}
         {joined
           ? 'In one piece it would have fit: the memory is fragmented. '
-          : 'Even in one piece it would not have fit: too much is held. '}
+          : Number(figure(figures, 'asked_bytes')) >
+              Number(figure(moment, 'segment_bytes')) + Number(figure(figures, 'device_free_bytes'))
+            ? 'That is more than the allocator holds and the driver has left. '
+            : 'Even in one piece it would not have fit: too much is in use. '}
         {inWay === null
           ? 'No segment of the pool is large enough for it.'
           : count === 0
@@ -293,7 +296,7 @@ function ChosenBlock({ block, base, view }: { block: string; base: Query; view: 
 }
 
 const goneText = (view: View) =>
-  `It is not there after event ${format(figure(pick(view, 'place', 'figures'), 'event_number'), 'count')}.`
+  `It is not there after event ${format(figure(pick(view, 'place', 'figures'), 'event_number'), 'count')}, or not among the 50,000 largest blocks.`
 
 function BlockDetail({ row, table }: { row: Row; table: Table }) {
   const prefs = usePrefs()

@@ -24,6 +24,8 @@ import tipCss from './tip.module.css'
 /** Room that the tip needs: it stands over everything. */
 const TIP = { width: 330, height: 170 }
 
+const bytes = (value: number) => format(value, 'bytes')
+
 const hex = (address: string, offset: number) => `0x${(BigInt(address) + BigInt(offset)).toString(16)}`
 
 export function MemoryMapPicture(props: {
@@ -46,8 +48,9 @@ export function MemoryMapPicture(props: {
   const visible = Math.max(40, Math.min(height, layout.height + 4))
   const titleOf = (group: number) => {
     const { stream, pool, reserved_bytes, allocated_bytes, pending_bytes, free_bytes } = map.groups[group]
-    const pending = pending_bytes > 0 ? `, pending ${format(pending_bytes, 'bytes')}` : ''
-    return `Pool ${pool}, stream ${stream}: ${format(reserved_bytes, 'bytes')} reserved, allocated ${format(allocated_bytes, 'bytes')}${pending}, free ${format(free_bytes, 'bytes')}`
+    const parts = [`${bytes(reserved_bytes)}`, `${bytes(free_bytes)} free`, `${bytes(allocated_bytes)} allocated`]
+    if (pending_bytes > 0) parts.push(`${bytes(pending_bytes)} pending`)
+    return `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}: ${parts.join(', ')}`
   }
   const scene: MapScene = {
     map,

@@ -16,7 +16,7 @@ from tb_plugin.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-MOST_BLOCKS = 100_000
+MOST_BLOCKS = 50_000
 """Rows of the table of blocks, the largest first."""
 MOST_PINNING = 10_000
 KINDS = np.array(["small", "large", "small expandable", "large expandable"])
