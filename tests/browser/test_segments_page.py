@@ -50,7 +50,9 @@ def test_memory_at_a_moment(open_tab: Open) -> None:
     frame = tab.settle()
     assert tab.state()["at"] == before
     assert_healthy(frame)
-    assert tab.overflow() <= 0
+    assert tab.overflow() <= 0 and tab.axe() == []
+    tab.set_dark()
+    assert tab.axe() == []
 
 
 def test_a_block_is_kept(open_tab: Open) -> None:
@@ -67,6 +69,7 @@ def test_a_block_is_kept(open_tab: Open) -> None:
     assert str(block["allocation_stack"]).partition(":")[0].rpartition("/")[2].partition("(")[0] in detail.inner_text()
     # It stays while one goes to a moment before it, where it is not.
     frame = tab.open(**OOM, block=row, at="-1")
+    assert tab.axe() == []
     assert "It is not there" in frame.inner_text("[data-testid=chosen-block]")
     frame.get_by_role("button", name="Let go").click()
     tab.settle()

@@ -339,18 +339,33 @@ function Tables({ view, base }: { view: View; base: Query }) {
         base={base}
         groups={groups}
         below
-        filters={() => (
-          <span
-            className={textCss.mute}
-            title="What a request of this size cannot use: size=BYTES in the address chooses another one"
-          >
-            Request: {format(figure(request, 'request_bytes'), 'bytes')}
-          </span>
-        )}
+        filters={() => <RequestSize asked={format(figure(request, 'request_bytes'), 'bytes')} />}
         placeholder="Search lines, addresses, text or /regex/"
         detail={(row, table) => <RowBlock row={row} table={table} />}
       />
     </>
+  )
+}
+
+const MIB = 2 ** 20
+const REQUESTS = [1, 2, 8, 20, 64, 256, 1024, 4096].map((mib) => mib * MIB)
+
+/** The size of a request: gaps that are smaller are of no use to it. */
+function RequestSize({ asked }: { asked: string }) {
+  const { size = '' } = useRoute()
+  const known = size === '' || REQUESTS.includes(Number(size))
+  const sizes = known ? REQUESTS : [...REQUESTS, Number(size)]
+  return (
+    <NativeSelect
+      size="sm"
+      aria-label="Size of a request, for which gaps may be too small"
+      value={size}
+      onChange={(event) => setRoute({ size: event.currentTarget.value }, true)}
+      data={[
+        { value: '', label: size === '' ? `Request of ${asked}` : 'Request as it comes' },
+        ...sizes.map((bytes) => ({ value: String(bytes), label: `Request of ${format(bytes, 'bytes')}` })),
+      ]}
+    />
   )
 }
 

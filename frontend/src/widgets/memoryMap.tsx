@@ -48,7 +48,9 @@ export function MemoryMapPicture(props: {
   const visible = Math.max(40, Math.min(height, layout.height + 4))
   const titleOf = (group: number) => {
     const { stream, pool, reserved_bytes, allocated_bytes, pending_bytes, free_bytes } = map.groups[group]
-    const parts = [`${bytes(reserved_bytes)}`, `${bytes(free_bytes)} free`, `${bytes(allocated_bytes)} allocated`]
+    const parts = [`${bytes(reserved_bytes)}`]
+    if (free_bytes > 0) parts.push(`${bytes(free_bytes)} free`)
+    if (allocated_bytes > 0) parts.push(`${bytes(allocated_bytes)} allocated`)
     if (pending_bytes > 0) parts.push(`${bytes(pending_bytes)} pending`)
     return `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}: ${parts.join(', ')}`
   }

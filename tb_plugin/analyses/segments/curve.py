@@ -42,13 +42,14 @@ def reserved_of(held: Held) -> Series:
         pool_texts(held.snapshot, found[:, 0]).to_pylist(),
         stream_texts(held.snapshot, found[:, 1]).to_pylist(),
     )
-    lines = []
+    whole = Line(SHOWN.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
+    lines = [whole] if len(most) != 1 else []
     for i, one in enumerate(most[:LINES].tolist()):
-        title = f"Reserved: {pools[one] or 'unknown'}, stream {streams[one] or 'unknown'}"
+        title = f"{pools[one] or 'unknown'} pool, stream {streams[one] or 'unknown'}"
         lines.append(Line(SHOWN.metric("pool_reserved_bytes", title=title), f"slice{i}", total[one, kept].tolist()))
     if len(most) > LINES:
         rest = total[most[LINES:]][:, kept].sum(axis=0)
-        title = f"Reserved: {len(most) - LINES} others"
+        title = f"{len(most) - LINES} others"
         lines.append(Line(SHOWN.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
     return Series("reserved", "Reserved by stream and pool", held.name, SHOWN.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip

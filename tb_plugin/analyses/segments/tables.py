@@ -31,6 +31,7 @@ def segments_frame(moment: Moment) -> Frame:
     np.maximum.at(largest, gaps.row, gaps.size)
     table = pa.table(
         {
+            "allocation_line": texts_of(words.line, rows.stack),
             "address": address_texts(rows.address),
             "segment_kind": _kinds(rows.is_large, rows.is_expandable),
             "stream_name": stream_texts(snapshot, rows.stream),
@@ -43,7 +44,6 @@ def segments_frame(moment: Moment) -> Frame:
             "stuck_bytes": pa.array(moment.by_row(stuck_of(moment), gaps.row)),
             "blocks_now": pa.array(np.bincount(moment.row, minlength=len(rows))),
             "gaps_now": pa.array(np.bincount(gaps.row, minlength=len(rows))),
-            "allocation_line": texts_of(words.line, rows.stack),
             "allocation_stack": texts_of(words.text, rows.stack),
         }
     )
@@ -58,7 +58,7 @@ def segments_frame(moment: Moment) -> Frame:
         ),
         data=table.sort_by([("segment_bytes", "descending"), ("address", "ascending")]),
         row_key=("address",),
-        name_column="address",
+        name_column="allocation_line",
         sort=Sort("segment_bytes", True),
     )
 
