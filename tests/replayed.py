@@ -1,4 +1,4 @@
-"""A snapshot's history undone event by event in plain Python, from its final state backwards: what was there after any event."""
+"""A snapshot's history undone event by event in plain Python, from its final state backwards: what each event left."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def final_state(root: Json, device: int) -> State:
         key = (segment["stream"], tuple(segment.get("segment_pool_id", (0, 0))))
         address = segment["address"]
         if segment.get("is_expandable"):
-            state.pages |= {page: key for page in range(address, address + segment["total_size"], PAGE)}
+            state.pages |= dict.fromkeys(range(address, address + segment["total_size"], PAGE), key)
         else:
             state.segments[address] = (segment["total_size"], key)
         at = address
@@ -107,4 +107,4 @@ def undo(state: State, event: Json, was_announced: bool) -> None:
         for page in range(address, address + size, PAGE):
             del state.pages[page]
     elif action == "segment_unmap":
-        state.pages |= {page: key for page in range(address, address + size, PAGE)}
+        state.pages |= dict.fromkeys(range(address, address + size, PAGE), key)

@@ -3,6 +3,7 @@ pages in the middle and get them back. What it writes down is what PyTorch would
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from tests.synthetic_memory import MIB, Allocator, Block, OutOfMemory, Segment, stack
@@ -30,10 +31,8 @@ class WildAllocator(Allocator):  # type: ignore[misc]
                 if rng.random() < 0.01:
                     size = 2000 * MIB
                 place = (rng.choice((0, 7, EXPANDABLE)), rng.choice(POOLS))
-                try:
+                with contextlib.suppress(OutOfMemory):
                     held.append(self.allocate(size, stack(("w.py", i % 7, "f")), *place))
-                except OutOfMemory:
-                    pass
             elif what < 0.85:
                 address = held.pop(rng.randrange(len(held)))
                 waits = rng.random() < 0.3
@@ -98,7 +97,9 @@ class WildAllocator(Allocator):  # type: ignore[misc]
         if self.reserved + total > self.capacity:
             return None
         key = (stream, pool, is_small)
-        base = self._spaces.setdefault(key, (0x600000000000 // page + 1) * page + len(self._spaces) * SPACE // page * page)
+        base = self._spaces.setdefault(
+            key, (0x600000000000 // page + 1) * page + len(self._spaces) * SPACE // page * page
+        )
         mine = sorted(
             (one for one in self.segments if one.is_expandable and (one.stream, one.pool, one.is_small) == key),
             key=lambda one: one.address,

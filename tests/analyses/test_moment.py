@@ -165,7 +165,8 @@ def test_what_stands_in_the_way_of_a_request(seed: int, operations: int, asked: 
     found = {row: rest for row, *rest in zip(*(column.tolist() for column in columns), strict=True)}
     assert {row: rest[0] for row, rest in found.items()} == {row: one[0] for row, one in wanted.items()}
     assert runs.live_bytes.tolist() == sorted(runs.live_bytes.tolist())
-    for first, count, live, gap in zip(*(c.tolist() for c in (runs.first, runs.count, runs.live_bytes, runs.gap_bytes)), strict=True):  # fmt: skip
+    told = (column.tolist() for column in (runs.first, runs.count, runs.live_bytes, runs.gap_bytes))
+    for first, count, live, gap in zip(*told, strict=True):
         assert int(moment.size[first : first + count].sum()) == live and gap >= asked
 
 

@@ -113,7 +113,10 @@ OWN = (
                 "The size that gaps are measured against: as chosen, else what was asked for when memory ran out, else the "
                 "largest block that is there.",
             ),
-            "pool_reserved_bytes": ("Reserved", "Bytes of the segments after each event, of all or of one stream and pool."),
+            "pool_reserved_bytes": (
+                "Reserved",
+                "Bytes of the segments after each event, of all or of one stream and pool.",
+            ),
         },
     ),
 )
