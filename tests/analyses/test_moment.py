@@ -102,7 +102,7 @@ def test_any_moment_is_a_replay(seed: int) -> None:
 @pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
 def test_moments_of_files_are_a_replay(path: Path) -> None:
     content = path.read_bytes()
-    root = pickle.loads(gzip.decompress(content) if path.suffix == ".gz" else content)  # noqa: S301: our own files
+    root = pickle.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
     if isinstance(root, list):
         root = {"segments": root, "device_traces": []}
     assert compare(root, 1000 if DEEP else 15, 1, with_pool="legacy" not in path.name) >= 1

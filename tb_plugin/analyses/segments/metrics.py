@@ -80,7 +80,6 @@ OWN = (
             "segments_now": ("Segments", "Live segments; an expandable one counts once however often it has grown."),
             "blocks_now": ("Blocks", "Blocks that are allocated or pending free."),
             "gaps_now": ("Gaps", "Free ranges between blocks."),
-            "unknown_place_blocks": ("Blocks outside", "Blocks that lie in no known segment; they are not drawn."),
             "in_way_blocks": ("Blocks in the way", "Blocks of the run."),
             "age_events": ("Age", "Events since it was allocated; empty: it was there before the history."),
         },
