@@ -1,4 +1,6 @@
-"""The generator of allocator snapshots of samples/, importable by tests: samples/ is data and no package."""
+"""The generator of allocator snapshots of samples/, importable by tests as ``synthetic.py`` is."""
+
+from __future__ import annotations
 
 import importlib.util
 import sys
@@ -17,12 +19,4 @@ def _load() -> ModuleType:
     return module
 
 
-_generator = _load()
-
-MIB: int = _generator.MIB
-Allocator = _generator.Allocator
-Block = _generator.Block
-Segment = _generator.Segment
-OutOfMemory = _generator.OutOfMemory
-SCENES = _generator.SCENES
-stack = _generator.stack
+generator = _load()

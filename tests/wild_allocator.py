@@ -6,15 +6,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from tests.synthetic_memory import MIB, Allocator, Block, OutOfMemory, Segment, stack
+from tests.synthetic_memory import generator
 
+MIB: int = generator.MIB
 EXPANDABLE = 9
 """The stream whose segments are expandable."""
 SPACE = 1 << 38
 POOLS = ((0, 0), (0, 0), (3, 1))
 
 
-class WildAllocator(Allocator):  # type: ignore[misc]
+class WildAllocator(generator.Allocator):  # type: ignore[misc]
     """A WildAllocator tries everything that a recording may hold."""
 
     def __init__(self, seed: int, max_entries: int | None = None) -> None:
@@ -31,8 +32,8 @@ class WildAllocator(Allocator):  # type: ignore[misc]
                 if rng.random() < 0.01:
                     size = 2000 * MIB
                 place = (rng.choice((0, 7, EXPANDABLE)), rng.choice(POOLS))
-                with contextlib.suppress(OutOfMemory):
-                    held.append(self.allocate(size, stack(("w.py", i % 7, "f")), *place))
+                with contextlib.suppress(generator.OutOfMemory):
+                    held.append(self.allocate(size, generator.stack(("w.py", i % 7, "f")), *place))
             elif what < 0.85:
                 address = held.pop(rng.randrange(len(held)))
                 waits = rng.random() < 0.3
@@ -66,22 +67,22 @@ class WildAllocator(Allocator):  # type: ignore[misc]
                     self._cut(segment, block, low, self.random.choice((low + page, last)))
                     return
 
-    def _cut(self, segment: Segment, block: Block, low: int, high: int) -> None:
+    def _cut(self, segment: Any, block: Any, low: int, high: int) -> None:
         self._event("segment_unmap", high - low, segment.frames, segment.stream, segment.pool, addr=low)
         at = segment.blocks.index(block)
         self.segments.remove(segment)
         left, right = segment.blocks[:at], segment.blocks[at + 1 :]
         if block.address < low:
-            left.append(Block(block.address, low - block.address))
+            left.append(generator.Block(block.address, low - block.address))
         if high < block.address + block.size:
-            right.insert(0, Block(high, block.address + block.size - high))
+            right.insert(0, generator.Block(high, block.address + block.size - high))
         for blocks in (left, right):
             if blocks:
                 self._add(segment.stream, segment.pool, segment.is_small, segment.frames, blocks)
 
-    def _add(self, stream: int, pool: Any, is_small: bool, frames: Any, blocks: list[Block]) -> Segment:
+    def _add(self, stream: int, pool: Any, is_small: bool, frames: Any, blocks: list[Any]) -> Any:
         size = sum(block.size for block in blocks)
-        made = Segment(blocks[0].address, size, stream, is_small, pool, frames, True, blocks)
+        made = generator.Segment(blocks[0].address, size, stream, is_small, pool, frames, True, blocks)
         self.segments.append(made)
         for block in blocks:
             if block.address in self._live:
@@ -110,7 +111,7 @@ class WildAllocator(Allocator):  # type: ignore[misc]
                 break
             at = one.address + one.size
         self._event("segment_map", total, frames, stream, pool, addr=at)
-        blocks = [Block(at, total)]
+        blocks = [generator.Block(at, total)]
         for one in mine:
             if one.address + one.size == at or one.address == at + total:
                 self.segments.remove(one)

@@ -22,10 +22,10 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   kernels: Kernels,
   modules: Modules,
   stacks: Stacks,
+  segments: Segments,
   launches: Launches,
   phases: Phases,
   memory: Memory,
-  segments: Segments,
   distributed: Distributed,
   diff: Diff,
 }

@@ -29,7 +29,6 @@ METRICS = SHARED.adding(
         {
             "stream_name": ("Stream", "Stream that the memory belongs to, as recorded; default: number 0."),
             "pool_name": ("Pool", "default, or a private pool (of a CUDA graph or MemPool) by its id."),
-            "event_action": ("Action", "What the event did, as recorded."),
             "memory_category": ("Category", "Category of the block, as recorded or derived."),
         },
     ),
@@ -46,6 +45,7 @@ METRICS = SHARED.adding(
             "oom_count": ("Out of memory", "Events at which the driver had no memory left."),
         },
     ),
+    define(HISTORY, "text", {"event_action": ("Action", "What the event did, as recorded.")}),
     define(MOMENT, "count", {"held_blocks": ("Blocks", "Blocks that are allocated.")}),
     define(
         HISTORY,
