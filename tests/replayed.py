@@ -15,8 +15,8 @@ Key = tuple[int, Any]
 class State:
     """What a device holds."""
 
-    blocks: dict[int, tuple[int, bool]] = field(default_factory=dict)
-    """By address: size, and whether the release was asked for."""
+    blocks: dict[int, tuple[int, bool | None]] = field(default_factory=dict)
+    """By address: size, and whether the release was asked for; None: the events do not tell, for the request is older."""
     segments: dict[int, tuple[int, Key]] = field(default_factory=dict)
     """By address: size, stream and pool. Those that were taken whole."""
     pages: dict[int, Key] = field(default_factory=dict)
@@ -90,7 +90,7 @@ def backwards(root: Json, device: int) -> Iterator[tuple[int, State]]:
 
 
 def undo(state: State, event: Json, was_announced: bool) -> None:
-    """Takes one event back. A release of which no request is recorded is of a block that was allocated until then."""
+    """Takes one event back."""
     action, address, size = event["action"], event.get("addr"), event["size"]
     key = (event["stream"], tuple(event.get("pool_id", (0, 0))))
     if action == "alloc":
@@ -98,7 +98,7 @@ def undo(state: State, event: Json, was_announced: bool) -> None:
     elif action == "free_requested":
         state.blocks[address] = (size, False)
     elif action == "free_completed":
-        state.blocks[address] = (size, was_announced)
+        state.blocks[address] = (size, True if was_announced else None)
     elif action == "segment_alloc":
         del state.segments[address]
     elif action == "segment_free":

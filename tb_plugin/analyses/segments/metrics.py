@@ -51,7 +51,10 @@ OWN = (
             "gap_from_bytes": ("Gap of at least", "Lower bound of the sizes, up to twice as much."),
             "gaps_bytes": ("Free in such gaps", "Bytes of the free ranges of such a size."),
             "in_way_bytes": ("In the way", "Bytes of the blocks of the run."),
-            "room_bytes": ("Room without them", "Bytes of the free range that would be there without these blocks."),
+            "gap_without_bytes": (
+                "Room without them",
+                "Bytes of the free range that would be there without these blocks.",
+            ),
             "pool_free_bytes": (
                 "Free in its pool",
                 "Free bytes in segments of the stream and pool of the request: no other free memory can serve it.",

@@ -129,7 +129,7 @@ def obstacles_frame(held: Held, one: RunningOut | None) -> Frame:
             "allocation_line": texts_of(words.line, stack),
             "in_way_bytes": pa.array(runs.live_bytes[wanted]),
             "in_way_blocks": pa.array(count),
-            "room_bytes": pa.array(runs.gap_bytes[wanted]),
+            "gap_without_bytes": pa.array(runs.gap_bytes[wanted]),
             "address": address_texts(address),
             "segment_bytes": pa.array(moment.rows.size[row]),
             "block_row": pa.array(moment.block[first].astype(np.int64)),
