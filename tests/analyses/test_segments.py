@@ -65,7 +65,7 @@ def test_out_of_memory() -> None:
     (way,) = rows(part, "oom_obstacles")
     assert (way["in_way_bytes"], way["in_way_blocks"], way["address"]) == (8 * MIB, 1, hex(9 * MIB)), "not the 1 MiB"
     assert way["gap_without_bytes"] == 11 * MIB
-    assert told(part, "moment")["free_now_bytes"] == 27 * MIB and told(part, "moment")["largest_gap_bytes"] == 16 * MIB
+    assert told(part, "moment")["free_now_bytes"] == 27 * MIB and told(part, "moment")["widest_gap_bytes"] == 16 * MIB
     assert told(part, "request")["request_bytes"] == 10 * MIB
     shares = {row["stream_name"]: row["unusable_ratio"] for row in rows(part, "pools_at")}
     assert shares == {"default": 1.0, "7": 0.0}

@@ -29,7 +29,7 @@ OWN = (
                 "Bytes of blocks whose release was asked for, and that a stream may still use.",
             ),
             "free_now_bytes": ("Free", "Bytes of the segments that no block uses."),
-            "largest_gap_bytes": (
+            "widest_gap_bytes": (
                 "Largest gap",
                 "Bytes of the largest free range: no larger request fits into what is held.",
             ),
@@ -43,7 +43,7 @@ OWN = (
                 "Size less requested bytes of allocated blocks, of those that are left at the end: of others nobody "
                 "recorded what was requested.",
             ),
-            "pinned_bytes": (
+            "returnable_bytes": (
                 "Would go back",
                 "Bytes that could be given back to the driver if this one block went away.",
             ),

@@ -66,7 +66,7 @@ def summary_of(moment: Moment) -> Figures:
         SHOWN.figure("allocated_now_bytes", moment.allocated, note=f"{int((~moment.is_pending).sum()):,} blocks"),
         SHOWN.figure("pending_now_bytes", moment.pending),
         SHOWN.figure("free_now_bytes", free, note=f"in {len(moment.gaps.size):,} gaps"),
-        SHOWN.figure("largest_gap_bytes", largest),
+        SHOWN.figure("widest_gap_bytes", largest),
         SHOWN.figure("scattered_ratio", 1 - largest / free if free else None),
         SHOWN.figure("stuck_bytes", int(stuck_of(moment).sum())),
         SHOWN.figure(

@@ -40,7 +40,7 @@ def segments_frame(moment: Moment) -> Frame:
             "allocated_now_bytes": pa.array(moment.by_row(moment.size[~pending], moment.row[~pending])),
             "pending_now_bytes": pa.array(moment.by_row(moment.size[pending], moment.row[pending])),
             "free_now_bytes": pa.array(moment.by_row(gaps.size, gaps.row)),
-            "largest_gap_bytes": pa.array(largest),
+            "widest_gap_bytes": pa.array(largest),
             "stuck_bytes": pa.array(moment.by_row(stuck_of(moment), gaps.row)),
             "blocks_now": pa.array(np.bincount(moment.row, minlength=len(rows))),
             "gaps_now": pa.array(np.bincount(gaps.row, minlength=len(rows))),
@@ -98,7 +98,7 @@ def pools_frame(moment: Moment, request: int) -> Frame:
             "allocated_now_bytes": sums(moment.size[~pending], moment.row[~pending]),
             "pending_now_bytes": sums(moment.size[pending], moment.row[pending]),
             "free_now_bytes": free,
-            "largest_gap_bytes": pa.array(largest),
+            "widest_gap_bytes": pa.array(largest),
             "gaps_now": sums(np.ones(len(gaps.row), np.int64), gaps.row),
             "stuck_bytes": sums(stuck_of(moment), gaps.row),
             "unusable_ratio": pa.array(share, mask=free.to_numpy() == 0),
@@ -142,20 +142,20 @@ def pinning_frame(moment: Moment) -> Frame:
     freed = pinned_by(moment)
     at = np.flatnonzero(freed > 0)
     at = at[np.lexsort((moment.size[at], -freed[at]))][:MOST_PINNING]
-    table = _blocks(moment, moment.block[at]).append_column("pinned_bytes", pa.array(freed[at]))
+    table = _blocks(moment, moment.block[at]).append_column("returnable_bytes", pa.array(freed[at]))
     table = table.append_column("segment_bytes", pa.array(moment.rows.size[moment.row[at]]))
     return Frame(
         name="blocks_in_way",
         title="Blocks in the way",
         columns=SHOWN.columns(
-            *("allocation_line", "block_size_bytes", "pinned_bytes", "segment_bytes", "address", "stream_name"),
+            *("allocation_line", "block_size_bytes", "returnable_bytes", "segment_bytes", "address", "stream_name"),
             *("pool_name", "age_events", "allocation_stack", "block_row"),
             hidden=("allocation_stack", "block_row"),
         ),
         data=table,
         row_key=("block_row",),
         name_column="allocation_line",
-        sort=Sort("pinned_bytes", True),
+        sort=Sort("returnable_bytes", True),
     )
 
 
