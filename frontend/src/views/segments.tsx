@@ -9,16 +9,14 @@ import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
-import { usePages } from '../state/pages'
-import { setPrefs, usePrefs } from '../state/prefs'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { Curve } from '../widgets/curve'
-import { FigureList, Headline } from '../widgets/figures'
+import { Headline } from '../widgets/figures'
 import { MemoryMapPicture } from '../widgets/memoryMap'
-import { EditorSetting, StackFrames } from '../widgets/stack'
 import { AllocatorEvents } from './parts/allocatorEvents'
+import { BlockDetail, ChosenBlock } from './parts/chosenBlock'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import { MomentBar, stepOf } from './parts/momentBar'
@@ -270,54 +268,6 @@ function Legend({ map, heaviest }: { map: MemoryMap; heaviest: readonly number[]
 
 const shortLine = (text: string) => text.slice(text.lastIndexOf('/') + 1)
 
-/** The block that was clicked, with its stack; it stays while one steps, as long as it lives. */
-function ChosenBlock({ block, base, view }: { block: string; base: Query; view: View }) {
-  const { device = '', at = '' } = useRoute()
-  const prefs = usePrefs()
-  const asked = useMemo<Query>(() => ({ ...base, device, at }), [base, device, at])
-  const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`block_row:${block}`] }), [block])
-  const pages = usePages('segments', 'blocks_at', asked, one)
-  const row = pages.table?.row_key ? pages.row(0) : undefined
-  if (!pages.table) return <Bones height={120} />
-  return (
-    <div className={css.block} data-testid="chosen-block">
-      <header>
-        <b>Chosen block</b>
-        <span className={textCss.row}>
-          <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: '' })}>
-            Let go
-          </Button>
-        </span>
-      </header>
-      {row ? <BlockDetail row={row} table={pages.table} /> : <p className={textCss.none}>{goneText(view)}</p>}
-    </div>
-  )
-}
-
-const goneText = (view: View) =>
-  `It is not there after event ${format(figure(pick(view, 'place', 'figures'), 'event_number'), 'count')}, or not among the 50,000 largest blocks.`
-
-function BlockDetail({ row, table }: { row: Row; table: Table }) {
-  const prefs = usePrefs()
-  const told = table.columns.filter(({ metric }) => !/^allocation_|^block_row$/.test(metric.key))
-  return (
-    <div className={css.detail}>
-      <FigureList
-        figures={told.flatMap(({ metric }) =>
-          row[metric.key] === null ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }],
-        )}
-        whole
-      />
-      {row.allocation_stack ? (
-        <StackFrames stack={String(row.allocation_stack)} editor={prefs.editor} />
-      ) : (
-        <p className={textCss.none}>No stack was recorded.</p>
-      )}
-    </div>
-  )
-}
-
 function Tables({ view, base }: { view: View; base: Query }) {
   const ooms = pick(view, 'oom_moments', 'table')?.total_rows ?? 0
   const groups = useMemo(() => (ooms > 0 ? [...GROUPS, ...OOM_GROUPS] : GROUPS), [ooms])
@@ -403,7 +353,7 @@ const SeriesCard = ({ series }: { series: Series }) => (
 function RowBlock({ row, table }: { row: Row; table: Table }) {
   const event = table.name === 'oom_moments' ? Number(row.event_number) : null
   return (
-    <div className={css.block}>
+    <div className={css.row}>
       <span className={textCss.row}>
         {row.block_row !== undefined && (
           <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: String(row.block_row) }, true)}>
