@@ -4,6 +4,7 @@ from typing import Any
 
 from tb_plugin.analyses.active_memory import ActiveMemory
 from tb_plugin.analyses.allocations import Allocations
+from tb_plugin.analyses.allocator_events import AllocatorEvents
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.categories import Categories
 from tb_plugin.analyses.diff import Diff
@@ -17,6 +18,7 @@ from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
+from tb_plugin.analyses.segments import Segments
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.stated import Stated
 from tb_plugin.analyses.timeline import TimelineAnalysis
@@ -37,11 +39,13 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Memory(),
     Categories(),
     Allocations(),
-    ActiveMemory(),
+    Segments(),
     Stated(),
     Distributed(),
     Diff(),
     Events(),
+    ActiveMemory(),
+    AllocatorEvents(),
     Range(),
     Find(),
     FlowsAnalysis(),

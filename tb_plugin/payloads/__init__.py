@@ -22,6 +22,7 @@ from tb_plugin.payloads.catalog import (
 from tb_plugin.payloads.counters import Counter, Counters
 from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
+from tb_plugin.payloads.memory_map import MapGroup, MemoryMap
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Severity
 from tb_plugin.payloads.series import Line, Series
 from tb_plugin.payloads.table import Column, Sort, Table
@@ -45,6 +46,8 @@ __all__ = [
     "Line",
     "Link",
     "Loading",
+    "MapGroup",
+    "MemoryMap",
     "Metric",
     "Notice",
     "Notices",

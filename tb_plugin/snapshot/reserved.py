@@ -95,7 +95,11 @@ def mapped_ranges(
         pieces = held.cut(at, to)
         odd += sum(stop - start for start, stop, _ in pieces) < to - at
         made += [(start, stop - start, row, end, row, final) for start, stop, (end, final) in pieces]
-    made += [(start, stop - start, MISSING, end, MISSING, final) for start, stop, (end, final) in held.all()]
+    # Of what was there before and went later, the event that took it away alone can tell.
+    made += [
+        (start, stop - start, MISSING, end, MISSING if end == NEVER else end, final)
+        for start, stop, (end, final) in held.all()
+    ]
     columns = np.array(made, np.int64).reshape(-1, 6).T
     return Ranges(*columns), int(odd)
 

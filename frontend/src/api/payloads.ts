@@ -249,7 +249,7 @@ export interface View {
   id: string
   kind: 'view'
   payloads: {
-    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters | Bands
+    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters | Bands | MemoryMap
   }
   title: string
 }
@@ -511,6 +511,47 @@ export interface Bands {
   time_ns: number[]
   title: string
   width: number
+}
+/**
+ * A memory map lists segments (``row_*``, by address) and what is used of each (``piece_*``); the rest of it is free.
+ *
+ *     Where there are too many blocks for one answer, neighbours of one kind that are small beside ``cell_bytes`` are one
+ *     piece.
+ */
+export interface MemoryMap {
+  cell_bytes: number
+  event: number
+  groups: MapGroup[]
+  kind: 'memory_map'
+  lines: string[]
+  piece_begin: number[]
+  piece_block: number[]
+  piece_blocks: number[]
+  piece_bytes: number[]
+  piece_in_way: boolean[]
+  piece_is_pending: boolean[]
+  piece_line: number[]
+  piece_offset: number[]
+  piece_span: number[]
+  piece_unused: number[]
+  row_address: string[]
+  row_bytes: number[]
+  row_first: number[]
+  row_group: number[]
+  row_is_expandable: boolean[]
+  row_is_large: boolean[]
+  row_used_bytes: number[]
+}
+/**
+ * A group holds the segments of one stream and pool. Blocks fit only into free memory of their own group.
+ */
+export interface MapGroup {
+  allocated_bytes: number
+  free_bytes: number
+  pending_bytes: number
+  pool: string
+  reserved_bytes: number
+  stream: string
 }
 
 export type Unit = Metric['unit']

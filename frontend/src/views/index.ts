@@ -12,6 +12,7 @@ import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
 import { Phases } from './phases'
+import { Segments } from './segments'
 import { Stacks } from './stacks'
 import { TimelineView } from './timeline'
 import type { ViewProps } from './view'
@@ -23,6 +24,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   kernels: Kernels,
   modules: Modules,
   stacks: Stacks,
+  segments: Segments,
   launches: Launches,
   phases: Phases,
   memory: Memory,

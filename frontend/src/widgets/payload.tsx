@@ -40,10 +40,17 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
       return <p>{payload.block.length.toLocaleString('en-US')} blocks; the page Memory draws them.</p>
     case 'counters':
       return <CountersText data={payload} />
+    case 'memory_map':
+      return (
+        <p>
+          {payload.row_bytes.length.toLocaleString('en-US')} segments after event{' '}
+          {payload.event.toLocaleString('en-US')}; the page Segments draws them.
+        </p>
+      )
   }
 }
 
-const UNTITLED = { timeline: 'Timeline', flows: 'Arrows', counters: 'Counters' }
+const UNTITLED = { timeline: 'Timeline', flows: 'Arrows', counters: 'Counters', memory_map: 'Memory map' }
 
 export function PayloadCard({ payload, onLink }: { payload: Payload; onLink: (link: Link) => void }) {
   const title = 'title' in payload ? payload.title : UNTITLED[payload.kind]

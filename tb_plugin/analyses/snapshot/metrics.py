@@ -58,6 +58,7 @@ METRICS = SHARED.adding(
             "oom_count": ("Out of memory", "Events at which the driver had no memory left."),
         },
     ),
+    define(HISTORY, "text", {"event_action": ("Action", "What the event did, as recorded.")}),
     define(MOMENT, "count", {"held_blocks": ("Blocks", "Blocks that are allocated.")}),
     define(
         HISTORY,
@@ -90,6 +91,10 @@ METRICS = SHARED.adding(
             "step_peak_bytes": ("Peak allocated", "Most bytes that were allocated after an event of the step."),
             "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),
+            "event_bytes": (
+                "Bytes",
+                "Size of the block or segment that the event is about; when memory ran out, what was asked for.",
+            ),
             "asked_bytes": ("Asked for", "Bytes that could not be had."),
             "device_free_bytes": ("Device free", "Bytes that the driver had free then."),
             "most_allocated_bytes": ("Peak allocated", "Most bytes that were allocated at a time."),

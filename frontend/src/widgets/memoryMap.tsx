@@ -1,0 +1,162 @@
+// The memory of a device at one moment, on a canvas that is as high as what is in sight. Arrow keys walk from block to block.
+import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
+import type { MemoryMap } from '../api/payloads'
+import {
+  type ColorOf,
+  drawMap,
+  hitAt,
+  layoutOf,
+  type MapChoice,
+  type MapScene,
+  neighbourOf,
+  placeOf,
+  rowOf,
+  type Spot,
+} from '../canvas/memoryMap'
+import { fit as sharpen } from '../canvas/surface'
+import { format } from '../lib/format'
+import { useTheme } from './basics'
+import { useWidth } from './useWidth'
+import css from './memoryMap.module.css'
+import textCss from './text.module.css'
+import tipCss from './tip.module.css'
+
+/** Room that the tip needs: it stands over everything. */
+const TIP = { width: 330, height: 170 }
+
+const bytes = (value: number) => format(value, 'bytes')
+
+const hex = (address: string, offset: number) => `0x${(BigInt(address) + BigInt(offset)).toString(16)}`
+
+export function MemoryMapPicture(props: {
+  map: MemoryMap
+  choice: MapChoice
+  colorOf: ColorOf
+  height: number
+  /** Number of a block; -1 = none. */
+  selected: number
+  onSelect: (piece: number) => void
+}) {
+  const { map, choice, colorOf, height, selected, onSelect } = props
+  const theme = useTheme()
+  const frame = useRef<HTMLDivElement>(null)
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const width = useWidth(frame)
+  const [top, setTop] = useState(0)
+  const [hover, setHover] = useState<{ spot: Spot; x: number; y: number } | null>(null)
+  const layout = useMemo(() => layoutOf(map, choice, width), [map, choice, width])
+  const visible = Math.max(40, Math.min(height, layout.height + 4))
+  const titleOf = (group: number) => {
+    const { stream, pool, reserved_bytes, allocated_bytes, pending_bytes, free_bytes } = map.groups[group]
+    const parts = [`${bytes(reserved_bytes)}`]
+    if (free_bytes > 0) parts.push(`${bytes(free_bytes)} free`)
+    if (allocated_bytes > 0) parts.push(`${bytes(allocated_bytes)} allocated`)
+    if (pending_bytes > 0) parts.push(`${bytes(pending_bytes)} pending`)
+    return `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}: ${parts.join(', ')}`
+  }
+  const scene: MapScene = {
+    map,
+    layout,
+    colorOf,
+    titleOf,
+    theme,
+    width,
+    height: visible,
+    top,
+    hover: hover?.spot ?? null,
+    selected,
+  }
+  useEffect(() => {
+    if (!canvas.current || width === 0) return
+    const context = sharpen(canvas.current, width, visible)
+    if (context) drawMap(context, scene)
+  })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another block is to be brought into sight
+  useEffect(() => {
+    const place = selected < 0 ? null : placeOf(layout, rowOf(map, selected), map.piece_offset[selected])
+    const box = frame.current
+    if (!place || !box) return
+    const line = layout.lines[place.line]
+    if (line.y < box.scrollTop) box.scrollTop = line.y
+    else if (line.y + line.height > box.scrollTop + visible) box.scrollTop = line.y + line.height - visible
+  }, [selected])
+  const find = (event: PointerEvent) => hitAt(map, layout, event.nativeEvent.offsetX, event.nativeEvent.offsetY + top)
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key === 'Escape') onSelect(-1)
+    else if (event.key.startsWith('Arrow')) onSelect(neighbourOf(map, layout, selected, event.key))
+    else return
+    event.preventDefault()
+  }
+  return (
+    <div
+      ref={frame}
+      className={css.frame}
+      style={{ height: visible }}
+      data-testid="memory-map"
+      data-lines={layout.lines.length}
+      data-line-bytes={layout.perLine}
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+    >
+      <div style={{ height: layout.height }}>
+        <canvas
+          ref={canvas}
+          className={css.canvas}
+          style={{ width: '100%', height: visible }}
+          tabIndex={0}
+          role="application"
+          aria-label={`Map of ${layout.rows.toLocaleString('en-US')} segments, ${format(layout.perLine, 'bytes')} a line. Arrow keys walk from block to block, Escape lets go. The tables hold the same numbers.`}
+          onPointerMove={(event) => {
+            const spot = find(event)
+            setHover(spot && { spot, x: event.clientX, y: event.clientY })
+          }}
+          onPointerLeave={() => setHover(null)}
+          onPointerUp={(event) => onSelect(find(event)?.piece ?? -1)}
+          onKeyDown={onKey}
+        />
+      </div>
+      <span className={textCss.sr} role="status">
+        {selected >= 0 && `${format(map.piece_bytes[selected], 'bytes')} ${map.lines[map.piece_line[selected]] ?? ''}`}
+      </span>
+      {hover && <Tip map={map} {...hover} />}
+    </div>
+  )
+}
+
+function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: number }) {
+  const { row, piece } = spot
+  const lines: [string, string][] = [
+    ['Size', format(spot.bytes, 'bytes')],
+    ['Address', hex(map.row_address[row], spot.offset)],
+    ['Segment', `${format(map.row_bytes[row], 'bytes')}, used ${format(map.row_used_bytes[row], 'bytes')}`],
+  ]
+  if (piece >= 0) {
+    const begin = map.piece_begin[piece]
+    const age = begin < 0 ? 'from before the history' : `${(map.event - begin).toLocaleString('en-US')} events`
+    if (map.piece_blocks[piece] > 1) lines.push(['Blocks', map.piece_blocks[piece].toLocaleString('en-US')])
+    lines.push(['Age', age])
+    if (map.piece_unused[piece] > 0) lines.push(['Lost to rounding', format(map.piece_unused[piece], 'bytes')])
+  }
+  const state = piece < 0 ? 'Free' : map.piece_is_pending[piece] ? 'Pending free' : 'Allocated'
+  const line = piece < 0 ? '' : (map.lines[map.piece_line[piece]] ?? '(no stack recorded)')
+  return (
+    <div
+      className={`${tipCss.tip} ${tipCss.float} ${css.tip}`}
+      style={{
+        left: Math.max(0, Math.min(x + 12, window.innerWidth - TIP.width)),
+        ...(y + TIP.height > window.innerHeight ? { bottom: window.innerHeight - y + 10 } : { top: y + 14 }),
+      }}
+    >
+      <div className={tipCss.head}>
+        {state}
+        {piece >= 0 && map.piece_in_way[piece] ? ', in the way of the request' : ''}
+      </div>
+      {line && <div className={textCss.mono}>{line}</div>}
+      {lines.map(([name, value]) => (
+        <div className={tipCss.row} key={name}>
+          <span className={tipCss.name}>{name}</span>
+          <span className={textCss.num}>{value}</span>
+        </div>
+      ))}
+    </div>
+  )
+}

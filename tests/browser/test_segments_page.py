@@ -1,0 +1,88 @@
+"""The page Segments: the map of memory at a moment, steps along the events, a block that is kept, what the address says."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Frame, expect
+
+from tests.browser.conftest import Open
+from tests.browser.expect import ask, assert_healthy
+
+OOM = {"run": "synthetic_memory", "worker": "out_of_memory", "view": "segments"}
+
+
+def moment(frame: Frame) -> int:
+    """The event that the bar names."""
+    return int(frame.inner_text("[data-testid=moment] b").removeprefix("event ").replace(",", ""))
+
+
+def figures(address: str, name: str, **more: str) -> dict[str, object]:
+    place = {"run": OOM["run"], "worker": OOM["worker"], **more}
+    view = ask(address, "view/segments", **place)
+    return {each["metric"]["key"] + each["metric"]["title"] * (name == "place"): each["value"]
+            for each in view["payloads"][name]["figures"]}  # fmt: skip
+
+
+def test_memory_at_a_moment(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(**OOM)
+    assert_healthy(frame)
+    # The last event at which memory ran out, with what stood in its way.
+    place = figures(tab.address, "place")
+    at = place["event_numberEvent"]
+    assert moment(frame) == at and frame.get_by_text("Out of memory at this event").is_visible()
+    chosen = frame.locator("[data-testid=allocator-events] [aria-selected=true]")
+    expect(chosen).to_contain_text("oom")
+    # To the allocation before it, by the button; from there on by keys.
+    frame.get_by_label("Step to").select_option("alloc")
+    tab.settle()
+    frame.get_by_role("button", name="Previous", exact=True).click()
+    frame = tab.settle()
+    assert moment(frame) == place["previous_eventalloc"] == int(tab.state()["at"])
+    frame.locator("[data-testid=allocator-events]").press(".")
+    frame = tab.settle()
+    forward = figures(tab.address, "place", at=str(place["previous_eventalloc"]))["next_eventalloc"]
+    assert tab.state()["at"] == str(place["previous_eventalloc"] if forward is None else forward)
+    # A click in the list is a step of its own: Back undoes it.
+    before = tab.state()["at"]
+    frame.locator("[data-testid=allocator-events] [role=option]").first.click()
+    frame = tab.settle()
+    assert tab.state()["at"] != before and moment(frame) == int(tab.state()["at"])
+    tab.page.go_back()
+    frame = tab.settle()
+    assert tab.state()["at"] == before
+    assert_healthy(frame)
+    assert tab.overflow() <= 0 and tab.axe() == []
+    tab.set_dark()
+    assert tab.axe() == []
+
+
+def test_a_block_is_kept(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(**OOM)
+    canvas = frame.locator("[data-testid=memory-map] canvas")
+    canvas.press("ArrowRight")
+    frame = tab.settle()
+    row = tab.state()["block"]
+    detail = frame.locator("[data-testid=chosen-block]")
+    place = {"run": OOM["run"], "worker": OOM["worker"]}
+    (block,) = ask(tab.address, "table/segments/blocks_at", where=f"block_row:{row}", **place)["rows"]
+    assert block["address"] in detail.inner_text()
+    assert str(block["allocation_stack"]).partition(":")[0].rpartition("/")[2].partition("(")[0] in detail.inner_text()
+    # It stays while one goes to a moment before it, where it is not.
+    frame = tab.open(**OOM, block=row, at="-1")
+    assert tab.axe() == []
+    assert "It is not there" in frame.inner_text("[data-testid=chosen-block]")
+    frame.get_by_role("button", name="Let go").click()
+    tab.settle()
+    assert "block" not in tab.state()
+
+
+def test_the_list_finds_events(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(**OOM, find="segment_alloc")
+    options = frame.locator("[data-testid=allocator-events] [role=option]")
+    found = ask(tab.address, "view/allocator_events", run=OOM["run"], worker=OOM["worker"], search="segment_alloc")
+    count = found["payloads"]["found"]["figures"][0]["value"]
+    label = frame.locator("[data-testid=allocator-events]").get_attribute("aria-label")
+    assert label == f"{count:,} allocator events"
+    assert all("segment alloc" in text for text in options.all_inner_texts())
