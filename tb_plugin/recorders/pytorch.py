@@ -8,6 +8,7 @@ _DOCS = "https://docs.pytorch.org/docs/stable"
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
 _TUNING = ("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")
 _AMP = ("PyTorch: AMP", f"{_DOCS}/amp.html")
+_ALLOCATOR = ("PyTorch: CUDA memory management", f"{_DOCS}/notes/cuda.html#cuda-memory-management")
 _DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."
 _MEMORY = "profile(profile_memory=True) records them."
 
@@ -47,10 +48,43 @@ TRAINING = {
     ),
     "driver_memory_calls": Advice(
         "The reserved curve should be flat. Keep shapes constant, and warm up with the largest input.",
-        (("PyTorch: CUDA memory management", f"{_DOCS}/notes/cuda.html#cuda-memory-management"),),
+        (_ALLOCATOR,),
     ),
     "driver_memory_calls.segments": Advice(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
+    ),
+    "snapshot_leak": Advice(
+        "Look for what holds the tensors: losses kept with their graph (append loss.item() or loss.detach()), lists and "
+        "caches without a bound, hooks, tensors in exceptions. gc.collect() that frees them tells of reference cycles.",
+        (("PyTorch: memory FAQ", f"{_DOCS}/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory"),),
+    ),
+    "snapshot_fragmentation": Advice(
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones; where it is not "
+        "supported, max_split_size_mb keeps large blocks whole.",
+        (_ALLOCATOR,),
+    ),
+    "snapshot_fragmentation.varying": Advice("Pad or bucket inputs to a few constant shapes, the largest one first."),
+    "snapshot_fragmentation.pinned": Advice("Allocate what stays before the first step, or keep it on the host."),
+    "snapshot_fragmentation.small": Advice("Make many small tensors that live together one tensor."),
+    "snapshot_fragmentation.rest": Advice(
+        "torch.cuda.empty_cache() once after the phase that needed it gives it back."
+    ),
+    "snapshot_out_of_memory": Advice(
+        "Hold less: a smaller batch, activation checkpointing, a smaller or sharded optimizer state.",
+        (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _ALLOCATOR),
+    ),
+    "snapshot_out_of_memory.pieces": Advice(
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (or max_split_size_mb) makes one piece of them; constant shapes "
+        "keep them from arising."
+    ),
+    "snapshot_reserved_swings": Advice(
+        "Take torch.cuda.empty_cache() out of the loop. Without one, memory is nearly full and the allocator retries: keep "
+        "shapes constant, or leave it more room.",
+        (_ALLOCATOR,),
+    ),
+    "snapshot_single_peak": Advice(
+        "Make this block smaller or part of it at a time: in chunks, in 16 bit, or in place; a fused loss needs no full "
+        "logits."
     ),
     "driver_memory_calls.no_steps": Advice("Call profiler.step() once an iteration to tell the warm-up from the rest."),
 }

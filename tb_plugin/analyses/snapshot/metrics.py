@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import SHARED, define
+from tb_plugin.analyses.snapshot.definitions import DEFINITIONS, HISTORY
 
-HISTORY = "the recorded history of the device"
 MOMENT = "the chosen moment, else that of most allocated bytes"
 
 METRICS = SHARED.adding(
+    *DEFINITIONS,
     define(
         "",
         "code",

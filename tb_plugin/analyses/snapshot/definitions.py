@@ -1,0 +1,130 @@
+"""Definitions of the figures of findings about snapshots, of what grows and of what changed (part of ``metrics.METRICS``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tb_plugin.analyses.metrics import define
+from tb_plugin.payloads import Metric
+
+HISTORY = "the recorded history of the device"
+COUNTED = "the steps after the first one, less the last ones whose blocks may yet be released"
+MOST_RESERVED = "the moment of most reserved bytes"
+RAN_OUT = "the moment at which memory ran out"
+
+DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
+    define(
+        COUNTED,
+        "bytes",
+        {
+            "step_growth_bytes": (
+                "A step",
+                "Bytes of the blocks that a step allocates and that are left after the last one, on the average.",
+            ),
+            "kept_bytes": (
+                "Left",
+                "Bytes of all blocks that these steps allocated and that are left after the last one.",
+            ),
+        },
+    ),
+    define(
+        COUNTED,
+        "number",
+        {"step_growth_blocks": ("Blocks a step", "Blocks that a step allocates and that are left, on the average.")},
+    ),
+    define(
+        COUNTED,
+        "count",
+        {
+            "growing_steps": ("Steps that grow", "Steps that leave any block."),
+            "counted_steps": ("Steps", "Steps that are counted."),
+            "kept_blocks": ("Blocks left", "Blocks that these steps allocated and that are left after the last one."),
+        },
+    ),
+    define(
+        COUNTED,
+        "ratio",
+        {
+            "growth_confidence": (
+                "Confidence",
+                "Share of the steps that leave any, times how alike they are; 0 where too few were counted, or growth "
+                "ended.",
+            )
+        },
+    ),
+    define(
+        MOST_RESERVED,
+        "bytes",
+        {
+            "unused_bytes": ("Not in use", "Reserved bytes in which no block is active."),
+            "pinned_bytes": ("Pinned", "Those in segments that hold a block, and cannot be given back."),
+            "small_unused_bytes": ("In small segments", "Those in segments for blocks of up to 1 MiB."),
+            "largest_gap_bytes": ("Largest gap", "Largest contiguous range in which no block is active."),
+            "reserved_then_bytes": ("Reserved then", "Bytes of all segments."),
+        },
+    ),
+    define(MOST_RESERVED, "ratio", {"unused_ratio": ("Not in use", "Those bytes over the reserved ones.")}),
+    define(MOST_RESERVED, "count", {"pinned_segments": ("Pinned segments", "Segments that hold a block and a gap.")}),
+    define(
+        MOST_RESERVED,
+        "code",
+        {
+            "pinning_line": (
+                "Pinned by",
+                "Line whose blocks live longest in the segments with most of the pinned bytes.",
+            )
+        },
+    ),
+    define(
+        "the steps after the first one",
+        "ratio",
+        {
+            "varying_ratio": (
+                "Varying",
+                "Share of the allocated bytes whose stacks allocate other bytes from step to step.",
+            )
+        },
+    ),
+    define(
+        RAN_OUT,
+        "bytes",
+        {
+            "cache_free_bytes": ("Free in the cache", "Reserved less active bytes."),
+            "usable_gap_bytes": (
+                "Largest gap",
+                "Largest gap in segments of the stream, pool and size that was asked for.",
+            ),
+            "line_held_bytes": ("Held by the line", "Bytes of the blocks that the line had allocated."),
+        },
+    ),
+    define(RAN_OUT, "code", {"holding_line": ("Most was held by", "Line of code with most allocated bytes.")}),
+    define(
+        "the steps after the first one",
+        "count",
+        {
+            "swing_steps": ("Steps that swing", "Steps in which segments are given back and segments are taken."),
+            "steady_steps": ("Steps", "Steps after the first one."),
+            "segments_given": ("Given back", "Segments, or pieces of them, that were given back to the driver."),
+            "segments_taken": ("Taken", "Segments, or pieces of them, that were taken from the driver."),
+        },
+    ),
+    define(
+        "the steps after the first one",
+        "bytes",
+        {"swing_bytes": ("A step", "Bytes that are both given back and taken in a step, on the average.")},
+    ),
+    define(
+        HISTORY,
+        "bytes",
+        {
+            "transient_bytes": ("Block", "Bytes of the short-lived block at the peak."),
+            "peak_without_bytes": (
+                "Peak without",
+                "Most allocated bytes without the short-lived blocks of this stack.",
+            ),
+            "saved_bytes": ("Lower by", "Peak less the peak without."),
+        },
+    ),
+    define(HISTORY, "ratio", {"saved_ratio": ("Lower by", "Those bytes over the peak.")}),
+    define(HISTORY, "count", {"life_events": ("Life", "Events from the allocation of a block to its release.")}),
+)
