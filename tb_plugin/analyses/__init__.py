@@ -7,6 +7,7 @@ from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
+from tb_plugin.analyses.growth import GrowthAnalysis
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.launches import Launches
 from tb_plugin.analyses.memory import Memory
@@ -34,6 +35,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Launches(),
     Memory(),
     Allocations(),
+    GrowthAnalysis(),
     Stated(),
     Distributed(),
     Diff(),

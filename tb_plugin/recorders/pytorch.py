@@ -117,6 +117,7 @@ RECORDING = {
     "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
     "view.memory": Advice(_MEMORY),
     "view.distributed": Advice("torch.distributed (DDP, FSDP, ...)"),
+    "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
 """How to have more, or better, recorded."""

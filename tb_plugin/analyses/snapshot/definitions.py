@@ -10,6 +10,7 @@ from tb_plugin.payloads import Metric
 HISTORY = "the recorded history of the device"
 COUNTED = "the steps after the first one, less the last ones whose blocks may yet be released"
 MOST_RESERVED = "the moment of most reserved bytes"
+TWO_MOMENTS = "the two chosen moments"
 RAN_OUT = "the moment at which memory ran out"
 
 DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
@@ -127,4 +128,68 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     ),
     define(HISTORY, "ratio", {"saved_ratio": ("Lower by", "Those bytes over the peak.")}),
     define(HISTORY, "count", {"life_events": ("Life", "Events from the allocation of a block to its release.")}),
+    define(
+        "all steps",
+        "text",
+        {
+            "snapshot_step": (
+                "Step",
+                "Number of the step as annotated, else counted from 0; end: the end of the last one.",
+            )
+        },
+    ),
+    define(
+        "all steps",
+        "count",
+        {
+            "snapshot_steps": ("Steps", "Steps of the history, from annotations or the pattern of its allocations."),
+            "growing_stacks": ("Growing stacks", "Stacks that are leak candidates: of a confidence of at least 0.7."),
+        },
+    ),
+    define(
+        "all steps",
+        "bytes",
+        {
+            "first_step_bytes": ("After the first", "Bytes that are allocated at the end of the first step."),
+            "last_step_bytes": ("After the last", "Bytes that are allocated at the end of the last step."),
+            "live_change_bytes": (
+                "Change",
+                "Allocated bytes at the end of the last step less those after the first.",
+            ),
+            "live_bytes_at_step": ("Live", "Bytes that are allocated when the step begins."),
+            "growth_score": ("Weighed", "Bytes a step times confidence: the order of the table."),
+        },
+    ),
+    define(
+        TWO_MOMENTS,
+        "text",
+        {
+            "memory_change": (
+                "Change",
+                "appears, gone, grew, shrank, or same: the later bytes beside the earlier ones.",
+            ),
+            "block_change": ("Block", "Whether it is at both moments (still there), or at one of them."),
+        },
+    ),
+    define(
+        TWO_MOMENTS,
+        "bytes",
+        {
+            "difference_bytes": ("Difference", "Later less earlier bytes."),
+            "difference_size_bytes": ("Size of the difference", "The same without its sign: the order of the table."),
+            "earlier_bytes": ("Earlier", "Bytes that are allocated at the earlier moment."),
+            "later_bytes": ("Later", "Bytes that are allocated at the later moment."),
+            "still_bytes": ("Still there (bytes)", "Bytes of the blocks that are allocated at both."),
+        },
+    ),
+    define(
+        TWO_MOMENTS,
+        "count",
+        {
+            "difference_blocks": ("Blocks more", "Later less earlier blocks."),
+            "earlier_blocks": ("Earlier blocks", "Blocks that are allocated at the earlier moment."),
+            "later_blocks": ("Later blocks", "Blocks that are allocated at the later moment."),
+            "still_blocks": ("Still there", "Blocks that are allocated at both."),
+        },
+    ),
 )
