@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tb_plugin.analyses.allocation_stacks import AllocationStacks
 from tb_plugin.analyses.allocations import Allocations
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.diff import Diff
@@ -36,6 +37,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Memory(),
     Allocations(),
     GrowthAnalysis(),
+    AllocationStacks(),
     Stated(),
     Distributed(),
     Diff(),

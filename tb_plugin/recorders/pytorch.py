@@ -117,6 +117,7 @@ RECORDING = {
     "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
     "view.memory": Advice(_MEMORY),
     "view.distributed": Advice("torch.distributed (DDP, FSDP, ...)"),
+    "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
     "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }

@@ -161,6 +161,15 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         },
     ),
     define(
+        "what is chosen",
+        "bytes",
+        {
+            "place_bytes": ("Bytes", "Bytes of the blocks whose stacks go through the place."),
+            "place_own_bytes": ("Own", "Bytes of the blocks whose stacks end at the place."),
+        },
+    ),
+    define("what is chosen", "count", {"place_blocks": ("Blocks", "Blocks whose stacks go through the place.")}),
+    define(
         TWO_MOMENTS,
         "text",
         {
