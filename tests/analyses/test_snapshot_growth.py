@@ -164,7 +164,7 @@ def test_two_moments() -> None:
     assert {name: row["memory_change"] for name, row in rows.items()} == {
         "a.py(1): f": "gone", "a.py(2): f": "grew", "a.py(3): f": "same", "a.py(4): f": "appears",
     }  # fmt: skip
-    assert rows["a.py(2): f"]["still_blocks"] == 1 and rows["a.py(2): f"]["difference_bytes"] == 512
+    assert rows["a.py(2): f"]["still_blocks"] == 1 and rows["a.py(2): f"]["delta_held_bytes"] == 512
     blocks = rows_of(model, "changed_blocks", at="5", against="2")
     assert [row["block_change"] for row in blocks] == ["appears", "gone", "still there", "still there", "appears"]
     assert [row["memory_change"] for row in rows_of(model, "changed_stacks")] == ["appears"] * 3, "all of the history"

@@ -1,8 +1,10 @@
 // One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
 import type { ComponentType } from 'react'
+import { AllocationStacks } from './allocationStacks'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { Fallback } from './fallback'
+import { Growth } from './growth'
 import { Kernels } from './kernels'
 import { Launches } from './launches'
 import { Memory } from './memory'
@@ -24,6 +26,8 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   launches: Launches,
   phases: Phases,
   memory: Memory,
+  growth: Growth,
+  allocation_stacks: AllocationStacks,
   distributed: Distributed,
   diff: Diff,
 }

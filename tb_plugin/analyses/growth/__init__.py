@@ -96,7 +96,7 @@ def _summary(held: Held, steps: Steps) -> Figures:
     change = int(live[-1] - live[WARM_UP]) if len(steps) > WARM_UP else None
     figures = [
         METRICS.figure("snapshot_steps", len(steps), note=steps.source),
-        METRICS.figure("live_change_bytes", change),
+        METRICS.figure("delta_live_bytes", change),
         METRICS.figure("growing_stacks", len(leaks)),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[leaks].sum()) if len(steps) else None),
     ]
@@ -116,7 +116,7 @@ def _answer(held: Held, steps: Steps) -> Notice:
         change = _summary(held, steps).figures[1]
         text = "Nothing grows from step to step."
         text += (
-            " From the end of the first step to that of the last one the allocated bytes change by {live_change_bytes}."
+            " From the end of the first step to that of the last one the allocated bytes change by {delta_live_bytes}."
         )
         return Notice("growth", "info", text if change.value is not None else text.partition(" From")[0], "", [change])
     row = int(leaks[0])

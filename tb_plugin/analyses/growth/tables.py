@@ -66,8 +66,8 @@ def changes_frame(held: Held, first: int, second: int) -> Frame:
         {
             "allocation_line": texts_of(words.line, stack),
             "memory_change": changes_of(change.first_bytes[rows], change.second_bytes[rows]),
-            "difference_bytes": pa.array(delta[rows]),
-            "difference_blocks": pa.array((change.second_blocks - change.first_blocks)[rows]),
+            "delta_held_bytes": pa.array(delta[rows]),
+            "delta_held_blocks": pa.array((change.second_blocks - change.first_blocks)[rows]),
             "earlier_bytes": pa.array(change.first_bytes[rows]),
             "later_bytes": pa.array(change.second_bytes[rows]),
             "earlier_blocks": pa.array(change.first_blocks[rows]),
@@ -79,7 +79,14 @@ def changes_frame(held: Held, first: int, second: int) -> Frame:
             "stack_number": pa.array(stack),
         }
     )
-    hidden = ("still_bytes", "difference_size_bytes", "allocation_stack", "stack_number")
+    hidden = (
+        "earlier_blocks",
+        "later_blocks",
+        "still_bytes",
+        "difference_size_bytes",
+        "allocation_stack",
+        "stack_number",
+    )
     return Frame(
         name="changed_stacks",
         title="Between two moments, by stack",

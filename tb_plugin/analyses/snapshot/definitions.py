@@ -111,6 +111,11 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     ),
     define(
         "the steps after the first one",
+        "ratio",
+        {"swing_ratio": ("Steps that swing", "Steps in which segments are given back and taken, over all of them.")},
+    ),
+    define(
+        "the steps after the first one",
         "bytes",
         {"swing_bytes": ("A step", "Bytes that are both given back and taken in a step, on the average.")},
     ),
@@ -152,7 +157,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "first_step_bytes": ("After the first", "Bytes that are allocated at the end of the first step."),
             "last_step_bytes": ("After the last", "Bytes that are allocated at the end of the last step."),
-            "live_change_bytes": (
+            "delta_live_bytes": (
                 "Change",
                 "Allocated bytes at the end of the last step less those after the first.",
             ),
@@ -184,7 +189,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         TWO_MOMENTS,
         "bytes",
         {
-            "difference_bytes": ("Difference", "Later less earlier bytes."),
+            "delta_held_bytes": ("Difference", "Later less earlier bytes."),
             "difference_size_bytes": ("Size of the difference", "The same without its sign: the order of the table."),
             "earlier_bytes": ("Earlier", "Bytes that are allocated at the earlier moment."),
             "later_bytes": ("Later", "Bytes that are allocated at the later moment."),
@@ -195,7 +200,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         TWO_MOMENTS,
         "count",
         {
-            "difference_blocks": ("Blocks more", "Later less earlier blocks."),
+            "delta_held_blocks": ("Blocks more", "Later less earlier blocks."),
             "earlier_blocks": ("Earlier blocks", "Blocks that are allocated at the earlier moment."),
             "later_blocks": ("Later blocks", "Blocks that are allocated at the later moment."),
             "still_blocks": ("Still there", "Blocks that are allocated at both."),

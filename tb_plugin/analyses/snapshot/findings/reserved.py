@@ -50,12 +50,13 @@ def reserved_swings(held: Held) -> Iterator[Notice]:
         [
             METRICS.figure("swing_steps", len(swinging)),
             METRICS.figure("steady_steps", count),
+            METRICS.figure("swing_ratio", len(swinging) / count),
             METRICS.figure("swing_bytes", float(both.sum() / count)),
             METRICS.figure("segments_given", len(given)),
             METRICS.figure("segments_taken", len(taken)),
         ],
-        "swing_steps",
-        SWINGING_STEPS * count,
+        "swing_ratio",
+        SWINGING_STEPS,
         Link("allocations", {"device": held.name, **span}, "Show the reserved curve"),
         references_of(recorder, "snapshot_reserved_swings"),
     )
