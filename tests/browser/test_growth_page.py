@@ -60,6 +60,6 @@ def test_the_flame_graph_says_what_was_asked(open_tab: Open) -> None:
     asked = {"of": "left", "against": "1000", "at": "1800", "by": "file"}
     rows = ask(tab.address, "view/allocation_stacks", **asked, **PLACE)["payloads"]["stacks"]["rows"]
     assert tab.state()["by"] == "file" and frame.get_by_role("treeitem").count() == len(rows)
+    assert tab.axe() == [] and tab.overflow() == 0
     frame.get_by_role("searchbox").fill("train.py")
     frame.get_by_test_id("count").get_by_text(f"1 of {len(rows)} match").wait_for()
-    assert tab.axe() == [] and tab.overflow() == 0
