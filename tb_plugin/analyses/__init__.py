@@ -17,6 +17,7 @@ from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
+from tb_plugin.analyses.snapshot_diff import SnapshotDiff
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.stated import Stated
 from tb_plugin.analyses.timeline import TimelineAnalysis
@@ -41,6 +42,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Stated(),
     Distributed(),
     Diff(),
+    SnapshotDiff(),
     Events(),
     Range(),
     Find(),

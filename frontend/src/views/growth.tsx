@@ -22,8 +22,8 @@ import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
-import css from './growth.module.css'
 import frameCss from './parts/frame.module.css'
+import css from './parts/snapshotPage.module.css'
 
 const STEPS = 'growth_steps'
 /** Rows of these are stacks. */

@@ -12,6 +12,7 @@ import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
 import { Phases } from './phases'
+import { SnapshotDiff } from './snapshotDiff'
 import { Stacks } from './stacks'
 import { TimelineView } from './timeline'
 import type { ViewProps } from './view'
@@ -30,6 +31,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   allocation_stacks: AllocationStacks,
   distributed: Distributed,
   diff: Diff,
+  snapshot_diff: SnapshotDiff,
 }
 
 /** An id comes from the address: it may name what every object has. */

@@ -189,7 +189,10 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         TWO_MOMENTS,
         "bytes",
         {
-            "delta_held_bytes": ("Difference", "Later less earlier bytes."),
+            "delta_held_bytes": (
+                "Difference",
+                "Later less earlier bytes (experiment less baseline).",
+            ),
             "difference_size_bytes": ("Size of the difference", "The same without its sign: the order of the table."),
             "earlier_bytes": ("Earlier", "Bytes that are allocated at the earlier moment."),
             "later_bytes": ("Later", "Bytes that are allocated at the later moment."),
@@ -200,10 +203,36 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         TWO_MOMENTS,
         "count",
         {
-            "delta_held_blocks": ("Blocks more", "Later less earlier blocks."),
+            "delta_held_blocks": (
+                "Blocks more",
+                "Later less earlier blocks (experiment less baseline).",
+            ),
             "earlier_blocks": ("Earlier blocks", "Blocks that are allocated at the earlier moment."),
             "later_blocks": ("Later blocks", "Blocks that are allocated at the later moment."),
             "still_blocks": ("Still there", "Blocks that are allocated at both."),
+        },
+    ),
+    define("two snapshots", "text", {"snapshot_figure": ("Figure", "Which number of the snapshots it is.")}),
+    define(
+        "two snapshots",
+        "bytes",
+        {
+            "base_held_bytes": ("Baseline", "Bytes in the baseline."),
+            "exp_held_bytes": ("Experiment", "Bytes in the experiment."),
+            "delta_line_bytes": (
+                "Of the stack",
+                "Bytes of the stack with the largest change, experiment less baseline.",
+            ),
+            "reserved_at_end_bytes": ("Reserved at the snapshot", "Reserved bytes when the snapshot was taken."),
+            "never_used_bytes": ("Never in use", "Most reserved less most active bytes."),
+        },
+    ),
+    define(
+        "two snapshots",
+        "count",
+        {
+            "base_held_blocks": ("Baseline blocks", "Blocks of the stack in the baseline."),
+            "exp_held_blocks": ("Experiment blocks", "Blocks of the stack in the experiment."),
         },
     ),
 )
