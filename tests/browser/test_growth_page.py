@@ -63,3 +63,18 @@ def test_the_flame_graph_says_what_was_asked(open_tab: Open) -> None:
     assert tab.axe() == [] and tab.overflow() == 0
     frame.get_by_role("searchbox").fill("train.py")
     frame.get_by_test_id("count").get_by_text(f"1 of {len(rows)} match").wait_for()
+
+
+def test_two_snapshots_side_by_side(open_tab: Open) -> None:
+    tab = open_tab()
+    base = {"base_run": "synthetic_memory", "base_worker": "fragmented", "base_span": "default"}
+    frame = tab.open(view="snapshot_diff", **base, **PLACE)
+    assert_healthy(frame)
+    told = ask(tab.address, "view/snapshot_diff", **base, **PLACE)["payloads"]
+    assert "The peak changes by -198 MiB" in frame.get_by_test_id("answer").inner_text()
+    first = told["peak_stacks"]["rows"][0]["allocation_line"].rpartition("/")[2]
+    assert frame.get_by_role("button", name=first).count() >= 1
+    frame.get_by_text("At the snapshot", exact=True).last.click()
+    frame = tab.settle()
+    assert frame.get_by_text("appears", exact=True).count() == 1 and frame.get_by_text("gone", exact=True).count() == 1
+    assert tab.axe() == [] and tab.overflow() == 0
