@@ -28,6 +28,7 @@ FIGURES = (
     "reserved_at_end_bytes",
 )
 _HELD = ("bytes", "blocks")
+_HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allocation_stack")
 
 
 class SnapshotDiff:
@@ -128,7 +129,7 @@ def _joined(name: str, base: pa.Table, exp: pa.Table) -> Frame:
     return Frame(
         name=name,
         title=f"{MOMENTS[name]}, by stack",
-        columns=METRICS.columns(*data.column_names, hidden=("difference_size_bytes", "allocation_stack")),
+        columns=METRICS.columns(*data.column_names, hidden=_HIDDEN),
         data=data.sort_by([("difference_size_bytes", "descending"), ("allocation_stack", "ascending")]),
         row_key=("allocation_stack",),
         name_column="allocation_line",

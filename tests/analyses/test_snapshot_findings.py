@@ -16,7 +16,7 @@ from tb_plugin.findings import Finding, findings
 from tb_plugin.snapshot.table import Snapshot
 from tests.depth import sampled
 from tests.planted import MIB, Program, frames, model_of, synthetic
-from tests.snapshots import event, snapshot
+from tests.snapshots import event, segment, snapshot
 
 SEEDS = sampled(range(200), range(0, 200, 20))
 FEW = sampled(range(40), range(3))
@@ -195,6 +195,13 @@ def test_a_peak_of_one_block(seed: int) -> None:
     assert found.rule == "snapshot_single_peak" and "program.py(89): work" in found.text
     assert (said["most_allocated_bytes"], said["peak_without_bytes"]) == (peak, without)
     assert said["saved_bytes"] == peak - without and said["life_events"] == 1
+
+
+def test_the_addresses_of_a_converted_profile_are_no_reserved_memory() -> None:
+    blocks = [event("alloc", 4096 * i, 100 + i) for i in range(4)]
+    assert found_in(snapshot(blocks, [segment(0, 400 * MIB)])) == []
+    rounded = [{**each, "size": 512} for each in blocks]
+    assert [each.rule for each in found_in(snapshot(rounded, [segment(0, 400 * MIB)]))] == ["snapshot_fragmentation"]
 
 
 def test_a_history_without_anything() -> None:

@@ -26,6 +26,8 @@ import frameCss from './parts/frame.module.css'
 import css from './parts/snapshotPage.module.css'
 
 const STEPS = 'growth_steps'
+/** Columns that tell rows apart or order them. */
+const INTERNAL = ['allocation_stack', 'stack_number', 'block_row', 'growth_score', 'difference_size_bytes']
 /** Rows of these are stacks. */
 const STACKS = ['growth_stacks', 'changed_stacks']
 const GROUPS: Group[] = [
@@ -135,6 +137,10 @@ function Detail({ row, table }: { row: Row; table: Table }) {
   const stack = row.allocation_stack
   const number = row.stack_number
   const event = table.name === STEPS ? row.event_number : null
+  // What the row itself does not show.
+  const extra = table.columns.flatMap(({ metric, hidden }) =>
+    hidden && !INTERNAL.includes(metric.key) ? [{ metric, value: row[metric.key] ?? null, note: '' }] : [],
+  )
   return (
     <div className={css.detail}>
       <span className={textCss.row}>
@@ -158,14 +164,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
           </Button>
         )}
       </span>
-      <FigureList
-        figures={table.columns.flatMap(({ metric }) =>
-          row[metric.key] === null || row[metric.key] === undefined || metric.key === 'allocation_stack'
-            ? []
-            : [{ metric, value: row[metric.key] ?? null, note: '' }],
-        )}
-        whole
-      />
+      {extra.length > 0 && <FigureList figures={extra} whole />}
       {typeof stack === 'string' && (
         <DetailBlock
           title="Stack"

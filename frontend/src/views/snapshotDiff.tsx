@@ -1,7 +1,7 @@
 // Diff of two memory snapshots: what is held at the peak and at the end of each, by stack.
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Table, View } from '../api/payloads'
+import type { View } from '../api/payloads'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { type Address, addressText, resolveBaseline, spanOf } from '../lib/profiles'
@@ -9,7 +9,7 @@ import { useProfile, useView } from '../state/data'
 import { setPrefs, usePrefs } from '../state/prefs'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
-import { FigureList, Headline } from '../widgets/figures'
+import { Headline } from '../widgets/figures'
 import { Sentence } from '../widgets/notices'
 import { ProblemPanel } from '../widgets/problem'
 import { ProfilePickers } from '../widgets/profilePickers'
@@ -89,7 +89,7 @@ function Compared({ base, baseline }: { base: Query; baseline: Address }) {
           base={query}
           groups={GROUPS}
           placeholder="Search lines, text or /regex/"
-          detail={(row, table) => <Detail row={row} table={table} />}
+          detail={(row) => <Detail row={row} />}
         />
       )}
     </>
@@ -119,17 +119,11 @@ function Top({ view }: { view: View }) {
   )
 }
 
-function Detail({ row, table }: { row: Row; table: Table }) {
+function Detail({ row }: { row: Row }) {
   const prefs = usePrefs()
   const stack = String(row.allocation_stack ?? '')
   return (
     <div className={css.detail}>
-      <FigureList
-        figures={table.columns.flatMap(({ metric }) =>
-          metric.key === 'allocation_stack' ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }],
-        )}
-        whole
-      />
       <DetailBlock
         title="Stack"
         small={format(stack.split(';').length, 'count')}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.grouping import Groups, group
 from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of
 from tb_plugin.snapshot.table import Action, Snapshot
 from tb_plugin.trace.memo import remembered
@@ -91,17 +91,23 @@ def _annotated(held: Held) -> Steps | None:
 
 
 def _repeated(held: Held) -> Steps | None:
-    """Steps between the allocations of a stack that allocates once a step; of several that at which least is allocated.
-
-    Which stacks these are: those with regular intervals that have the number of allocations that most of them have.
-    """
+    """Steps between the allocations of a stack that allocates once a step, else of a stack and size that do."""
     events = np.flatnonzero(held.action == Action.ALLOC)
-    stack = held.snapshot.events.stack[held.events][events].astype(np.int64)
-    if not len(stack) or stack.max() == MISSING:
-        stack = held.snapshot.events.size[held.events][events]  # without stacks blocks are told apart by their sizes
-    if len(stack) < FEWEST_STEPS:
+    if len(events) < FEWEST_STEPS:
         return None
-    groups = group(stack)
+    stack = held.snapshot.events.stack[held.events][events].astype(np.int64)
+    size = held.snapshot.events.size[held.events][events]
+    with_size = group(stack, size)
+    if stack.max() == MISSING:
+        return _between(held, events, with_size)
+    return _between(held, events, group(stack)) or _between(held, events, with_size)
+
+
+def _between(held: Held, events: Int64, groups: Groups) -> Steps | None:
+    """Steps between the allocations of a group; of several that at which least is allocated.
+
+    Which groups these are: those with regular intervals that have the number of allocations that most of them have.
+    """
     count = groups.count()
     order = np.argsort(groups.of, kind="stable")
     of, between = groups.of[order], np.diff(order, prepend=0)
@@ -110,8 +116,9 @@ def _repeated(held: Held) -> Steps | None:
     number = np.maximum(count - 2, 1)
     mean = np.bincount(of[inner], between[inner], len(count)) / number
     spread = np.bincount(of[inner], (between[inner] - mean[of[inner]]) ** 2, len(count)) / number
-    # They have to fill at least half of the history.
-    regular = (count > FEWEST_STEPS) & (np.sqrt(spread) <= REGULAR * mean) & (mean * count >= len(stack) / 2)
+    # They have to fill at least half of the history, and a step has more than one allocation.
+    regular = (count > FEWEST_STEPS) & (np.sqrt(spread) <= REGULAR * mean) & (mean >= 2)
+    regular &= mean * count >= len(events) / 2
     if not regular.any():
         return None
     often = np.bincount(count[regular])

@@ -22,6 +22,9 @@ UNUSED_SHARE = 0.2
 UNUSED_BYTES = 64 << 20
 """Less is the rest of a few segments of 20 MiB, whatever a program does."""
 SEVERE_UNUSED = 0.4
+ROUNDED = 512
+"""The caching allocator gives multiples of so many bytes. Other sizes are those of a profile that was converted to a
+snapshot: its segment is the range of all addresses, and nothing that is reserved."""
 VARYING_SHARE = 0.2
 """So much of what steps allocate has other sizes each time, or the sizes are not the cause."""
 VARYING_BYTES = 0.01
@@ -37,6 +40,8 @@ def fragmentation(held: Held) -> Iterator[Notice]:
     # More may have been in use in less memory: then it was not for lack of a place that more was reserved.
     wasted = reserved - int(levels.active.max())
     if not reserved or wasted < UNUSED_BYTES or wasted < UNUSED_SHARE * reserved:
+        return
+    if (held.block("size") % ROUNDED).any():
         return
     free = free_of(held, event)
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])

@@ -14,6 +14,7 @@ from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.words import NO_STACK
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.schema import MISSING
 
 MOST_EVENTS = 5
 """A program that tries again runs out of memory many times; the table lists all."""
@@ -28,7 +29,9 @@ def ran_out(held: Held) -> Iterator[Notice]:
         asked, device_free = int(events.size[row]), int(events.address[row])
         cached = int(levels.reserved[event + 1] - levels.active[event + 1])
         free = free_of(held, event)
-        usable = (free.stream == events.stream[row]) & (free.pool == events.pool[row])
+        usable = free.stream == events.stream[row]
+        if events.pool[row] != MISSING:  # older files do not state it
+            usable &= (free.pool == events.pool[row]) | (free.pool == MISSING)
         usable &= free.is_small == (asked <= SMALL_BLOCK)
         blocks = held.allocated(event)
         by_line = np.bincount(lines.of(held.block("stack")[blocks]), held.block("size")[blocks], len(lines.text))
