@@ -197,6 +197,17 @@ def test_a_peak_of_one_block(seed: int) -> None:
     assert said["saved_bytes"] == peak - without and said["life_events"] == 1
 
 
+def test_findings_on_any_device_are_those_of_the_profile() -> None:
+    asked = [event("alloc", 0, 512), event("oom", 0, 2048, device_free=1024)]
+    model = snapshot([], device_traces=[[event("alloc", 512 * i, 512) for i in range(3)], asked])
+    (found,) = found_in(model)
+    assert found.text.startswith("cuda:1: Memory ran out at event 1: 2.00 KiB were asked for")
+    view = next(analysis for analysis in ANALYSES if analysis.id == "allocations")
+    for device, count in (("cuda:0", 0), ("cuda:1", 1)):
+        said = findings(view.part(model, Params(extra=(("device", device),))).payloads.values())
+        assert [each.text for each in said] == ["Memory" + found.text.partition("Memory")[2]] * count
+
+
 def test_the_addresses_of_a_converted_profile_are_no_reserved_memory() -> None:
     blocks = [event("alloc", 4096 * i, 100 + i) for i in range(4)]
     assert found_in(snapshot(blocks, [segment(0, 400 * MIB)])) == []

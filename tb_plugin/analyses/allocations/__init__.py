@@ -49,7 +49,8 @@ class Allocations:
         payloads: dict[str, Payload] = {"summary": summary_of(held, levels)}
         if held.count:
             payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
-        payloads["advice"] = advice_of(held)
+        # Reports choose no device: a finding on any of them is one on the profile.
+        payloads["advice"] = advice_of(*([held] if params.get("device") else devices_of(snapshot)))
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
         when = "at the peak" if asked is None else "at the chosen moment"
