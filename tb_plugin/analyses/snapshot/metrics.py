@@ -29,7 +29,7 @@ METRICS = SHARED.adding(
         "text",
         {
             "stream_name": ("Stream", "Stream that the memory belongs to, as recorded; default: number 0."),
-            "pool_name": ("Pool", "default, or a private pool (of a CUDA graph or MemPool) by its id."),
+            "pool_name": ("Pool", "default, or a private pool (of a graph or MemPool) by its id."),
             "memory_category": ("Category", "Category of the block, as recorded or derived."),
         },
     ),
