@@ -3,6 +3,7 @@
 from typing import Any
 
 from tb_plugin.analyses.active_memory import ActiveMemory
+from tb_plugin.analyses.allocation_stacks import AllocationStacks
 from tb_plugin.analyses.allocations import Allocations
 from tb_plugin.analyses.allocator_events import AllocatorEvents
 from tb_plugin.analyses.base import Analysis
@@ -10,6 +11,7 @@ from tb_plugin.analyses.categories import Categories
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
+from tb_plugin.analyses.growth import GrowthAnalysis
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.launches import Launches
 from tb_plugin.analyses.memory import Memory
@@ -19,6 +21,7 @@ from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.segments import Segments
+from tb_plugin.analyses.snapshot_diff import SnapshotDiff
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.stated import Stated
 from tb_plugin.analyses.timeline import TimelineAnalysis
@@ -40,9 +43,12 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Categories(),
     Allocations(),
     Segments(),
+    GrowthAnalysis(),
+    AllocationStacks(),
     Stated(),
     Distributed(),
     Diff(),
+    SnapshotDiff(),
     Events(),
     ActiveMemory(),
     AllocatorEvents(),

@@ -97,8 +97,14 @@ SHARED = Metrics(
     ),
     define(
         "",
+        "bool",
+        {"framework": ("Framework", "Code of the standard library or of an installed package, not of the person.")},
+    ),
+    define(
+        "",
         "text",
         {
+            "package": ("Package", "Whose code the frame is, by the path in its name."),
             "step": ("Step", "Number of the profiler step, as recorded."),
             "stream": ("Stream", "Stream or queue of the device on which the event ran."),
             "thread": ("Thread", "Host thread."),

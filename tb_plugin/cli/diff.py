@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from tb_plugin import registry
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.diff.joined import TABLES as JOINED
 from tb_plugin.cli.columns import Heading
@@ -28,8 +29,8 @@ from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
 SCHEMA_VERSION = 3
-VIEW = "diff"
 TABLES = (*(table.name for table in JOINED), "settings")
+"""Of traces; of another model those that its view has."""
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
 """Times of the call tree, and the measures that show them."""
 _TEXT_LEVELS = 2
@@ -46,6 +47,8 @@ class _Pair:
     base_steps: str
     exp_steps: str
     per: str
+    view_id: str
+    """The view that compares two profiles of this model."""
 
     def params(self, table: str | None = None, limit: int | None = None, measure: str = "") -> Params:
         """Returns a question about the pair."""
@@ -57,14 +60,14 @@ class _Pair:
     def view(self, limit: int, measure: str = "") -> View:
         """Returns the page with that many rows of each table."""
         params = self.params(limit=limit, measure=measure)
-        answer = self.workspace.group(place_of(self.exp), VIEW, params, self.exp_steps)
+        answer = self.workspace.group(place_of(self.exp), self.view_id, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Returns all rows of a table with all measures."""
         params = self.params(table, measure="all")
         return msgspec.json.decode(
-            self.workspace.group(place_of(self.exp), VIEW, params, self.exp_steps), type=Table
+            self.workspace.group(place_of(self.exp), self.view_id, params, self.exp_steps), type=Table
         ).rows
 
     def numbers(self) -> tuple[Numbers, Numbers]:
@@ -83,6 +86,7 @@ def diff(arguments: argparse.Namespace) -> int:
         raise problem
     base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
     exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
+    view_id = _view(base, exp)
     workspace = Workspace(catalog, workers_for(2), open_store())
     try:
         for entry in (base, exp):
@@ -90,7 +94,7 @@ def diff(arguments: argparse.Namespace) -> int:
         for entry in (base, exp):
             with progress_bar.shown(entry.found.names[0]):
                 workspace.load(place_of(entry), progress_bar.update)
-        pair = _Pair(workspace, base, exp, arguments.base_steps, arguments.steps, arguments.per)
+        pair = _Pair(workspace, base, exp, arguments.base_steps, arguments.steps, arguments.per, view_id)
         sides = pair.numbers() if gates or arguments.format == "json" else None
         verdicts = [judge(gate, *(side.facts for side in sides)) for gate in gates] if sides else []
         if arguments.format == "json" and sides:
@@ -101,6 +105,18 @@ def diff(arguments: argparse.Namespace) -> int:
     finally:
         workspace.close()
     return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
+
+
+def _view(base: Entry, exp: Entry) -> str:
+    """The view that compares two profiles of their model. Raises BadRequest for two models, or one without such a view."""
+    one, other = (registry.model_of(entry.found.reader) for entry in (base, exp))
+    if one is not other:
+        what = f"The baseline is {one.noun} and the experiment is {other.noun}: they have nothing in common to compare."
+        raise BadRequest(what, exp.found.url, "Choose two profiles of one kind.")
+    for analysis in registry.views_of(one):
+        if analysis.scope == "pair":
+            return analysis.id
+    raise BadRequest(f"No view compares two profiles that are {one.noun}.", exp.found.url, "Use report on each.")
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
@@ -173,17 +189,20 @@ def _print_tree(tree: Tree, printer: Printer) -> None:
 def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[Verdict]) -> None:
     trees = {value: pair.view(1, measure) for value, measure in TREES.items()}
     facts = (sides[0].facts, sides[1].facts)
-    waterfall = trees["host_ns"].payloads.get("waterfall")
+    whole = trees["host_ns"]
+    waterfall = whole.payloads.get("waterfall")
+    # Tables of traces are always there, empty where there is nothing.
+    names = TABLES if "call_tree" in whole.payloads else [n for n, p in whole.payloads.items() if isinstance(p, Table)]
     document = {
         "schema_version": SCHEMA_VERSION,
         "baseline": _side(pair.base, pair.base_steps, sides[0]),
         "experiment": _side(pair.exp, pair.exp_steps, sides[1]),
         "per": pair.per,
         "waterfall": _waterfall(waterfall) if isinstance(waterfall, Breakdown) else None,
-        "findings": findings(trees["host_ns"].payloads.values()),
+        "findings": findings(whole.payloads.values()),
         "facts": {name: _fact(name, *facts) for name in sorted({*facts[0], *facts[1]})},
-        "call_tree": {value: _nodes(view.payloads["call_tree"]) for value, view in trees.items()},
-        "tables": {name: pair.rows(name) for name in TABLES},
+        "call_tree": {value: _nodes(view.payloads.get("call_tree")) for value, view in trees.items()},
+        "tables": {name: pair.rows(name) for name in names},
         "gates": [_gate(verdict) for verdict in verdicts],
     }
     write_json(document)
@@ -211,7 +230,7 @@ def _fact(name: str, base: Facts, exp: Facts) -> dict[str, int | float | None]:
     return {"baseline": before, "experiment": after, "delta": change}
 
 
-def _nodes(tree: Payload) -> list[dict[str, Any]]:
+def _nodes(tree: Payload | None) -> list[dict[str, Any]]:
     if not isinstance(tree, Tree):
         return []
     return [{**row, "parent": above} for row, above in zip(tree.rows, tree.parent, strict=True)]

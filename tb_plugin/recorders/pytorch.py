@@ -91,6 +91,39 @@ TRAINING = {
         "holds it."
     ),
     "memory_room": Advice("A larger batch may use it; recordings of two batch sizes tell what a sample takes."),
+    "snapshot_leak": Advice(
+        "Look for what holds the tensors: losses kept with their graph (append loss.item() or loss.detach()), lists and "
+        "caches without a bound, hooks, tensors in exceptions. gc.collect() that frees them tells of reference cycles.",
+        (("PyTorch: memory FAQ", f"{_DOCS}/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory"),),
+    ),
+    "snapshot_fragmentation": Advice(
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones; where it is not "
+        "supported, max_split_size_mb keeps large blocks whole.",
+        (_CUDA_MEMORY,),
+    ),
+    "snapshot_fragmentation.varying": Advice("Pad or bucket inputs to a few constant shapes, the largest one first."),
+    "snapshot_fragmentation.pinned": Advice("Allocate what stays before the first step, or keep it on the host."),
+    "snapshot_fragmentation.small": Advice("Make many small tensors that live together one tensor."),
+    "snapshot_fragmentation.rest": Advice(
+        "torch.cuda.empty_cache() once after the phase that needed it gives it back."
+    ),
+    "snapshot_out_of_memory": Advice(
+        "Hold less: a smaller batch, activation checkpointing, a smaller or sharded optimizer state.",
+        (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _CUDA_MEMORY),
+    ),
+    "snapshot_out_of_memory.pieces": Advice(
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (or max_split_size_mb) makes one piece of them; constant shapes "
+        "keep them from arising."
+    ),
+    "snapshot_reserved_swings": Advice(
+        "Take torch.cuda.empty_cache() out of the loop. Without one, memory is nearly full and the allocator retries: keep "
+        "shapes constant, or leave it more room.",
+        (_CUDA_MEMORY,),
+    ),
+    "snapshot_single_peak": Advice(
+        "Make this block smaller or part of it at a time: in chunks, in 16 bit, or in place; a fused loss needs no full "
+        "logits."
+    ),
     "driver_memory_calls.no_steps": Advice("Call profiler.step() once an iteration to tell the warm-up from the rest."),
 }
 """What to do about findings on the training."""
@@ -122,6 +155,12 @@ RECORDING = {
     "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
     "view.memory": Advice(_MEMORY),
     "view.distributed": Advice("torch.distributed (DDP, FSDP, ...)"),
+    "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before the training."),
+    "history_cut": Advice("Begin to record earlier."),
+    "history_cut.stated": Advice("Let it keep more: _record_memory_history(max_entries=...)."),
+    "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
+    "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
+    "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
 """How to have more, or better, recorded."""

@@ -224,3 +224,23 @@ def test_a_gate_names_the_side_that_lacks_the_fact():
         judge(gate, {"x_ns": 1}, {})
     with pytest.raises(BadRequest, match="is unknown of the baseline"):
         judge(gate, {"x_ns": None}, {"x_ns": 1})
+
+
+def test_two_snapshots(capsys):
+    folder = SAMPLES / "synthetic_memory"
+    sides = folder / "fragmented.pickle.gz", folder / "leaking.pickle.gz"
+    code, found = document(capsys, *sides, "--fail-on", "memory.cuda:0.peak_allocated_bytes>100%")
+    assert code == 0 and found["waterfall"] is None and found["gates"][0]["passed"]
+    assert set(found["tables"]) == {"snapshot_figures", "peak_stacks", "end_stacks"}
+    peak = found["facts"]["memory.cuda:0.peak_allocated_bytes"]
+    assert found["tables"]["snapshot_figures"][0]["delta_held_bytes"] == peak["delta"]
+    assert [each["rule"] for each in found["experiment"]["findings"]] == ["snapshot_leak"]
+    assert run(*sides) == 0
+    assert "The peak changes by" in capsys.readouterr().out
+
+
+def test_a_snapshot_is_not_compared_with_a_trace(capsys):
+    trace = next((SAMPLES / "transformer_cpu").iterdir())
+    assert run(SAMPLES / "synthetic_memory" / "leaking.pickle.gz", trace) == 2
+    said = capsys.readouterr().err
+    assert "The baseline is a memory snapshot and the experiment is a trace" in said

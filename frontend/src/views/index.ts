@@ -1,10 +1,12 @@
 // One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
 import type { ComponentType } from 'react'
+import { AllocationStacks } from './allocationStacks'
 import { Allocations } from './allocations'
 import { Categories } from './categories'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { Fallback } from './fallback'
+import { Growth } from './growth'
 import { Kernels } from './kernels'
 import { Launches } from './launches'
 import { Memory } from './memory'
@@ -13,6 +15,7 @@ import { Operators } from './operators'
 import { Overview } from './overview'
 import { Phases } from './phases'
 import { Segments } from './segments'
+import { SnapshotDiff } from './snapshotDiff'
 import { Stacks } from './stacks'
 import { TimelineView } from './timeline'
 import type { ViewProps } from './view'
@@ -30,8 +33,11 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   memory: Memory,
   allocations: Allocations,
   categories: Categories,
+  growth: Growth,
+  allocation_stacks: AllocationStacks,
   distributed: Distributed,
   diff: Diff,
+  snapshot_diff: SnapshotDiff,
 }
 
 /** An id comes from the address: it may name what every object has. */

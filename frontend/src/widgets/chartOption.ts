@@ -183,7 +183,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       nameGap: compact ? 34 : 44,
       nameTextStyle: text,
       splitNumber: compact ? 3 : 4,
-      axisLabel: { ...text, formatter: (value: number) => axisNumber(value / scale.factor) },
+      axisLabel: { ...text, formatter: (value: number) => axisNumber(value / (isLines(series) ? 1 : scale.factor)) },
       splitLine: { lineStyle: { color: theme.line } },
     },
     dataZoom: many
@@ -204,15 +204,18 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   }
 }
 
+/** Lines are drawn in the unit of the axis: its ticks are round there. */
+const isLines = (series: Series) => series.style === 'lines'
+
 export const axisNumber = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
 
 function oneSeries(series: Series, line: Line, position: number, scale: Scale, look: ChartLook) {
   const color = categoryColor(line.category)
-  if (series.style === 'lines') {
+  if (isLines(series)) {
     return {
       type: 'line',
       name: line.metric.title,
-      data: line.values,
+      data: line.values.map((value) => (value === null ? null : value / scale.factor)),
       showSymbol: false,
       lineStyle: { width: 1.5, color },
       itemStyle: { color },

@@ -76,7 +76,8 @@ export function Icicle(props: {
       value: format(tree.rows[node][metric.key] ?? null, metric.unit),
     }))
   }
-  const title = tree.columns.find((column) => column.metric.key === valueKey)?.metric.title ?? valueKey
+  const metric = tree.columns.find((column) => column.metric.key === valueKey)?.metric
+  const title = metric?.title ?? valueKey
   return (
     <div data-testid="icicle" className={css.icicle} ref={frame}>
       {model.total === 0 && (
@@ -107,7 +108,7 @@ export function Icicle(props: {
       <span ref={mark} className={css.mark} style={{ top: Math.max(0, line) * LEVEL }} />
       <span className={textCss.sr} role="status">
         {selected >= 0 &&
-          `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, 'ns')}`}
+          `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, metric?.unit ?? 'ns')}`}
       </span>
       {hover && (
         <div

@@ -10,8 +10,9 @@ from tb_plugin.analyses.allocations.summary import facts_of, moment_figures, set
 from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame, steps_frame
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
 from tb_plugin.analyses.snapshot.curve import WIDTH, curve_of
+from tb_plugin.analyses.snapshot.findings import advice_of
 from tb_plugin.analyses.snapshot.held import devices_of, held_of, levels_of, moment_of, span_of
-from tb_plugin.analyses.snapshot.steps import steps_of
+from tb_plugin.analyses.snapshot.marks import marks_of
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.payloads.base import Figure, Metric
 from tb_plugin.snapshot.table import Snapshot
@@ -48,7 +49,7 @@ class Allocations:
         asked = moment_of(held, params)
         at = levels.peak() if asked is None else asked
         width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
-        steps = steps_of(held)
+        steps = marks_of(held)
         payloads: dict[str, Payload] = {
             "answer": answer_of(held, levels, steps),
             "summary": summary_of(held, levels),
@@ -56,6 +57,8 @@ class Allocations:
         }
         if held.count:
             payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
+        # Reports choose no device: a finding on any of them is one on the profile.
+        payloads["advice"] = advice_of(*([held] if params.get("device") else devices_of(snapshot)))
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
         when = "at the peak" if asked is None else "at the chosen moment"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.snapshot.definitions import HISTORY
 from tb_plugin.analyses.snapshot.held import Held, Levels
-from tb_plugin.analyses.snapshot.metrics import HISTORY, METRICS
-from tb_plugin.analyses.snapshot.steps import HistorySteps
+from tb_plugin.analyses.snapshot.marks import HistorySteps
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.words import Ids, stack_words, texts_of
 from tb_plugin.payloads import Notice, Notices
 from tb_plugin.payloads.base import Figure
@@ -83,7 +84,7 @@ def data_notices(held: Held, levels: Levels) -> Notices:
     notices = []
     if not snapshot.has_history:
         text = "The snapshot holds no history: only what is there at the end is known."
-        todo = "Call torch.cuda.memory._record_memory_history() before the training."
+        todo = held.snapshot.recorder.todo("history_missing")
         notices.append(_notice("history_missing", text, todo))
     elif (cut := _cut(held, levels)) is not None:
         notices.append(cut)
@@ -92,7 +93,7 @@ def data_notices(held: Held, levels: Levels) -> Notices:
     stacks = np.unique(held.block("stack"))
     if len(stacks) and not any(_lines(held, stacks)):
         text = "No block has a stack: nothing says which line asked for it."
-        todo = "Record with _record_memory_history(context='all', stacks='all')."
+        todo = held.snapshot.recorder.todo("snapshot_stacks_missing")
         notices.append(_notice("stacks_missing", text, todo))
     if held.place < len(snapshot.oddities):
         for name, text in _ODDITIES.items():
@@ -114,18 +115,16 @@ def _cut(held: Held, levels: Levels) -> Notice | None:
     earlier = held.block("begin") == MISSING
     if not is_cut and not earlier.any():
         return None
-    text = (
-        "{earlier_bytes} in {earlier_blocks} blocks were allocated before the first recorded event: their begin, and "
-    )
+    text = "{unrecorded_bytes} in {unrecorded_blocks} blocks were allocated before the first recorded event: their begin, and "
     text += "mostly their stack, is not known."
     figures = [
-        METRICS.figure("earlier_bytes", int(levels.allocated[0])),
-        METRICS.figure("earlier_blocks", int(earlier.sum())),
+        METRICS.figure("unrecorded_bytes", int(levels.allocated[0])),
+        METRICS.figure("unrecorded_blocks", int(earlier.sum())),
     ]
     if is_cut and snapshot.max_entries:
         text += " The recorder let go of older events: it keeps {entry_limit} at most."
         figures.append(METRICS.figure("entry_limit", snapshot.max_entries))
     elif is_cut:
         text += " The recorder let go of older events."
-    todo = "Let it keep more: _record_memory_history(max_entries=...)." if is_cut else "Begin to record earlier."
+    todo = held.snapshot.recorder.todo("history_cut.stated" if is_cut else "history_cut")
     return _notice("history_cut", text, todo, *figures)

@@ -12,8 +12,8 @@ from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.snapshot.blocks import block_table
 from tb_plugin.analyses.snapshot.held import Held, Levels, ooms_of
+from tb_plugin.analyses.snapshot.marks import HistorySteps
 from tb_plugin.analyses.snapshot.metrics import METRICS
-from tb_plugin.analyses.snapshot.steps import HistorySteps
 from tb_plugin.analyses.snapshot.words import stack_words, texts_of
 from tb_plugin.payloads import Sort
 

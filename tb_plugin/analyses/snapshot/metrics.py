@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import SHARED, define
+from tb_plugin.analyses.snapshot.definitions import DEFINITIONS, HISTORY
 
-HISTORY = "the recorded history of the device"
 MOMENT = "the chosen moment, else that of most allocated bytes"
 
 METRICS = SHARED.adding(
+    *DEFINITIONS,
     define(
         "",
         "code",
@@ -51,7 +52,7 @@ METRICS = SHARED.adding(
             "block_row": ("Block", "Number of the block on its device, by its first event."),
             "first_event": ("First event", "Number of the first event in the step."),
             "last_event": ("Last event", "Number of the last event in the step."),
-            "earlier_blocks": ("Earlier blocks", "Blocks that were there before the first recorded event."),
+            "unrecorded_blocks": ("Earlier blocks", "Blocks that were there before the first recorded event."),
             "odd_events": ("Events", "Events of the device that do not fit together in this way."),
             "entry_limit": ("Events at most", "How many events the recorder was set to keep, all devices together."),
             "history_events": ("Events", "Allocator events that the snapshot holds of the device."),
@@ -87,7 +88,10 @@ METRICS = SHARED.adding(
         HISTORY,
         "bytes",
         {
-            "earlier_bytes": ("Earlier bytes", "Bytes of the blocks that were there before the first recorded event."),
+            "unrecorded_bytes": (
+                "Earlier bytes",
+                "Bytes of the blocks that were there before the first recorded event.",
+            ),
             "step_peak_bytes": ("Peak allocated", "Most bytes that were allocated after an event of the step."),
             "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),

@@ -1,4 +1,4 @@
-"""Profiler steps of a snapshot's history: what its annotations tell of them."""
+"""The steps of a training in the history of a device: from annotations, else from the pattern of its allocations."""
 
 from __future__ import annotations
 
@@ -6,57 +6,139 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
-from tb_plugin.analyses.snapshot.held import Held
-from tb_plugin.snapshot.table import Snapshot
+from tb_plugin.analyses.grouping import Groups, group
+from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of
+from tb_plugin.snapshot.table import Action, Snapshot
 from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
 
-PREFIX = "ProfilerStep#"
+STEP_NAME = r"^ProfilerStep#\d+$"
+FEWEST_STEPS = 4
+"""Fewer repetitions are no pattern: a first step differs from the others, and three intervals are left."""
+REGULAR = 0.1
+"""Standard deviation of the allocations between those of one stack, over their mean: below, the stack allocates once a
+step. One that allocates in a loop inside of steps has short and long intervals; one at random has about 1."""
+ALIKE = 0.75
+"""So many of the allocations of two steps that follow each other have the same stack, or there are no steps."""
+
+ANNOTATED = "annotations"
+PATTERN = "pattern of allocations"
 
 
 @dataclass(frozen=True, eq=False)
-class HistorySteps:
-    """Steps in order of time, and the events of a device in each: those with ``begin_ns <= time < end_ns``."""
+class Steps:
+    """n steps between n + 1 moments: step i is made of the events after ``moments[i]`` up to ``moments[i + 1]``."""
 
-    label: tuple[str, ...]
-    begin_ns: Int64
-    end_ns: Int64
-    first: Int64
-    """The first event from its begin on."""
-    end: Int64
-    """The event behind the last one."""
+    moments: Int64
+    """Numbers of events, ascending; -1 is before the first one. Empty: nothing tells of steps."""
+    labels: tuple[str, ...]
+    source: str
 
-    def at(self, event: int) -> str | None:
-        """Returns the step of an event, None outside of all."""
-        found = np.flatnonzero((self.first <= event) & (event < self.end))
-        return self.label[found[-1]] if len(found) else None
+    def __len__(self) -> int:
+        return max(len(self.moments) - 1, 0)
+
+    def of(self, event: Int64) -> Int64:
+        """Returns the step of each event: -1 before the first one, the number of steps after the last one."""
+        return np.searchsorted(self.moments, event, side="left") - 1
 
 
-def steps_of(held: Held) -> HistorySteps:
-    """Returns the steps, none where events have no times. One without an end lasts until the next one, or the last event."""
-    if not held.snapshot.has_times:
-        none = np.empty(0, np.int64)
-        return HistorySteps((), none, none, none, none)
-    labels, begin, end = _times(held.snapshot)
-    last = int(held.time_ns[-1]) + 1 if held.count else 0
-    following = np.append(begin[1:], last)[: len(begin)]
-    end = np.where(end < begin, np.maximum(following, begin), end)
-    first, behind = np.searchsorted(held.time_ns, begin), np.searchsorted(held.time_ns, end)
-    return HistorySteps(labels, begin, end, first, behind)
+NO_STEPS = Steps(np.empty(0, np.int64), (), "")
+
+
+def steps_of(held: Held) -> Steps:
+    """Returns the steps of a device, none where neither annotations nor a pattern tell of any."""
+    return _steps(held.snapshot, held.place) if held.count else NO_STEPS
 
 
 @remembered
-def _times(snapshot: Snapshot) -> tuple[tuple[str, ...], Int64, Int64]:
-    """Label, begin and end of each step; the end before the begin where none is recorded."""
-    notes = snapshot.annotations
-    ids, place = np.unique(notes.name, return_inverse=True)
-    names = [str(name or "") for name in snapshot.strings.take(ids).to_pylist()]
-    starts = notes.is_start == 1
-    begin, end = np.full(len(ids), np.iinfo(np.int64).max), np.full(len(ids), np.iinfo(np.int64).min)
-    np.minimum.at(begin, place[starts], notes.time_ns[starts])
-    np.maximum.at(end, place[~starts], notes.time_ns[~starts])
-    known = [i for i, name in enumerate(names) if name.startswith(PREFIX) and begin[i] < np.iinfo(np.int64).max]
-    order = sorted(known, key=lambda i: int(begin[i]))
-    return tuple(names[i].removeprefix(PREFIX) for i in order), begin[order], end[order]
+def _steps(snapshot: Snapshot, place: int) -> Steps:
+    held = devices_of(snapshot)[place]
+    return _annotated(held) or _repeated(held) or NO_STEPS
+
+
+def _annotated(held: Held) -> Steps | None:
+    """Steps from the begin of one annotation to that of the next; the last one to its own end, where it has one."""
+    snapshot = held.snapshot
+    marks = snapshot.annotations
+    if not snapshot.has_times or not len(marks.name):
+        return None
+    names = snapshot.strings.take(marks.name)
+    named = pc.fill_null(pc.match_substring_regex(names, STEP_NAME), False).to_numpy(zero_copy_only=False)
+    device = snapshot.device_ids[held.place]
+    mine = named & (marks.device == device)
+    rows = np.flatnonzero(mine if mine.any() else named)
+    rows = rows[np.argsort(marks.time_ns[rows], kind="stable")]
+    begins = rows[marks.is_start[rows] == 1]
+    if not len(begins):
+        return None
+    labels = [(text or "").partition("#")[2] for text in names.take(begins).to_pylist()]
+    moments = [held.at_time(int(time)) for time in marks.time_ns[begins]]
+    ends = rows[(marks.is_start[rows] == 0) & (marks.time_ns[rows] >= marks.time_ns[begins[-1]])]
+    if len(ends):
+        moments.append(held.at_time(int(marks.time_ns[ends[0]])))
+    # Steps before the history, and steps in which nothing happened, are none of it.
+    kept = [i for i in range(len(moments) - 1) if moments[i + 1] > moments[i]]
+    if device in snapshot.overflowed:
+        kept = [i for i in kept if moments[i] >= 0]
+    if len(kept) < 2:
+        return None
+    found = np.array([*(moments[i] for i in kept), moments[kept[-1] + 1]], np.int64)
+    return Steps(found, tuple(labels[i] for i in kept), ANNOTATED)
+
+
+def _repeated(held: Held) -> Steps | None:
+    """Steps between the allocations of a stack that allocates once a step, else of a stack and size that do."""
+    events = np.flatnonzero(held.action == Action.ALLOC)
+    if len(events) < FEWEST_STEPS:
+        return None
+    stack = held.snapshot.events.stack[held.events][events].astype(np.int64)
+    size = held.snapshot.events.size[held.events][events]
+    with_size = group(stack, size)
+    if stack.max() == MISSING:
+        return _between(held, events, with_size)
+    return _between(held, events, group(stack)) or _between(held, events, with_size)
+
+
+def _between(held: Held, events: Int64, groups: Groups) -> Steps | None:
+    """Steps between the allocations of a group; of several that at which least is allocated.
+
+    Which groups these are: those with regular intervals that have the number of allocations that most of them have.
+    """
+    count = groups.count()
+    order = np.argsort(groups.of, kind="stable")
+    of, between = groups.of[order], np.diff(order, prepend=0)
+    # The first interval is longer where the first step makes what all others use.
+    inner = np.flatnonzero(of[2:] == of[:-2]) + 2
+    number = np.maximum(count - 2, 1)
+    mean = np.bincount(of[inner], between[inner], len(count)) / number
+    spread = np.bincount(of[inner], (between[inner] - mean[of[inner]]) ** 2, len(count)) / number
+    # They have to fill at least half of the history, and a step has more than one allocation.
+    regular = (count > FEWEST_STEPS) & (np.sqrt(spread) <= REGULAR * mean) & (mean >= 2)
+    regular &= mean * count >= len(events) / 2
+    if not regular.any():
+        return None
+    often = np.bincount(count[regular])
+    chosen = np.flatnonzero(regular & (count == often.argmax()))
+    allocated = levels_of(held).allocated[events].astype(np.float64)  # before each allocation
+    least = chosen[np.argmin((np.bincount(groups.of, allocated, len(count)) / count)[chosen])]
+    moments = events[groups.of == least] - 1
+    steps = Steps(moments, tuple(map(str, range(len(moments) - 1))), PATTERN)
+    return steps if _alike(steps.of(events), groups.of, len(steps)) else None
+
+
+def _alike(step: Int64, stack: Int64, count: int) -> bool:
+    """Whether most allocations of two steps that follow each other have the same stack."""
+    inside = (step >= 0) & (step < count)
+    pairs = group(step[inside], stack[inside])
+    first_step, first_stack = step[inside][pairs.first], stack[inside][pairs.first]
+    number = pairs.count()
+    order = np.lexsort((first_step, first_stack))
+    where, what, many = first_step[order], first_stack[order], number[order]
+    follows = (what[1:] == what[:-1]) & (where[1:] == where[:-1] + 1)
+    shared = np.minimum(many[1:], many[:-1])[follows].sum()
+    of_step = np.bincount(step[inside], minlength=count)
+    return bool(shared >= ALIKE * np.maximum(of_step[1:], of_step[:-1]).sum())

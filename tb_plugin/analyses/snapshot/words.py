@@ -79,3 +79,10 @@ def pool_texts(snapshot: Snapshot, pool: Ids) -> pa.Array:
     """Returns pools in words: the one that all share, and private ones by their id."""
     names = ["default" if pair == (0, 0) else f"private {pair[0]}.{pair[1]}" for pair in snapshot.pools]
     return texts_of(pa.array([*names, None], pa.large_string()), pool)
+
+
+def changes_of(before: Int64, after: Int64) -> pa.Array:
+    """Returns in words what became of numbers of bytes."""
+    which = np.select([(before == 0) & (after > 0), (before > 0) & (after == 0), after > before, after < before],
+                      [0, 1, 2, 3], 4)  # fmt: skip
+    return pa.array(["appears", "gone", "grew", "shrank", "same"], pa.string()).take(pa.array(which))

@@ -13,14 +13,12 @@ METRICS = SHARED.adding(
                 "Thread id",
                 "Process id and thread id, as recorded; #2, #3, ... are further threads recorded under the same id.",
             ),
-            "package": ("Package", "Whose code the frame is, by the path in its name."),
         },
     ),
     define(
         "",
         "bool",
         {
-            "framework": ("Framework", "Code of the standard library or of an installed package, not of the person."),
             "thread_idle": (
                 "Idle",
                 "The thread calls no operator, runtime or module, opens no named range, and waits 95 % of its time or more.",

@@ -143,13 +143,14 @@ export function TreePage(props: {
     while (at >= 0 && at !== zoom) at = tree.parent[at]
     select(node, at < 0 ? { zoom: '' } : {})
   }
+  const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
   // In the head of the chart, which keeps its height: nothing moves while one types or chooses.
   const hits = found && (
     <>
       <span
         data-testid="count"
         className={textCss.mute}
-        title="Time of the places that match; of one inside another the outer one counts"
+        title={`${titleOf(value)?.unit === 'bytes' ? 'Bytes' : 'Time'} of the places that match; of one inside another the outer one counts`}
       >
         {found.nodes.includes(selected) && `${places.indexOf(sequence.indexOf(selected)) + 1} / `}
         {found.nodes.length.toLocaleString('en-US')} of {tree.rows.length.toLocaleString('en-US')} match ·{' '}
@@ -171,7 +172,6 @@ export function TreePage(props: {
       ))}
     </>
   )
-  const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
   const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
   return (
     <div className={frameCss.page}>
