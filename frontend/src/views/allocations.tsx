@@ -2,8 +2,10 @@
 import { Button } from '@mantine/core'
 import { memo, useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Table, View } from '../api/payloads'
+import type { Profile, Table, View } from '../api/payloads'
+import { translated } from '../lib/beside'
 import type { Row } from '../lib/pages'
+import type { Beside } from '../state/beside'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setPrefs, usePrefs } from '../state/prefs'
@@ -13,6 +15,7 @@ import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
 import { rowText } from '../widgets/table'
+import { BesideCard } from './parts/beside'
 import { BlockPanel } from './parts/blockPanel'
 import { DevicePicker } from './parts/devicePicker'
 import { ViewFrame } from './parts/frame'
@@ -31,7 +34,23 @@ const STACK = 'allocation_stack'
 /** Steps, and times at which memory ran out, that are marked at most. */
 const MOST_MARKS = 1000
 
-export function Allocations({ base: asked }: ViewProps) {
+/** Room around a moment when the timeline opens at it, in ns. */
+const AROUND_NS = 100_000
+
+/** Where the timeline of the trace opens: at the moment that is looked at, else where both recordings begin to overlap. */
+function inTrace(profile: Profile, view: View, beside: Beside): { view: string; params: Record<string, string> } {
+  const [here, there] = [profile.clock, beside.profile?.clock]
+  const moment = pick(view, 'moment', 'figures')?.figures.find(({ metric }) => metric.key === 'event_ns')?.value
+  if (!here || !there || typeof moment !== 'number') return { view: 'timeline', params: {} }
+  const at = translated(moment, here, there)
+  if (at < 0 || at > there.length_ns) return { view: 'timeline', params: {} }
+  return {
+    view: 'timeline',
+    params: { start_ns: String(Math.max(0, Math.round(at - AROUND_NS))), end_ns: String(Math.round(at + AROUND_NS)) },
+  }
+}
+
+export function Allocations({ base: asked, catalog, profile }: ViewProps) {
   const route = useRoute()
   const { device = '', at = '' } = route
   const { run, worker, span } = asked
@@ -45,12 +64,19 @@ export function Allocations({ base: asked }: ViewProps) {
         {(view) => (
           <div className={layoutCss.column}>
             <Top view={view} />
+            <Findings view={view} />
             {at !== '' && <Moment view={view} />}
             <HistoryCard view={view} base={base} />
             {block !== null && Number.isSafeInteger(block) && (
               <BlockPanel base={base} block={block} onClose={() => setRoute({ block: '' })} />
             )}
             <Notes view={view} />
+            <BesideCard
+              catalog={catalog}
+              profile={profile}
+              label="Show in the timeline"
+              target={(beside) => inTrace(profile, view, beside)}
+            />
           </div>
         )}
       </ViewFrame>
@@ -85,6 +111,16 @@ const Top = memo(({ view }: { view: View }) => {
         </HeadlineCard>
       )}
     </>
+  )
+})
+
+const Findings = memo(({ view }: { view: View }) => {
+  const found = pick(view, 'advice', 'notices')
+  if (!found || found.notices.length === 0) return null
+  return (
+    <Card title={found.title}>
+      <NoticeList notices={found.notices} onLink={followLink} none="" />
+    </Card>
   )
 })
 

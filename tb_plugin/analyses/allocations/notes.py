@@ -115,8 +115,10 @@ def _cut(held: Held, levels: Levels) -> Notice | None:
     earlier = held.block("begin") == MISSING
     if not is_cut and not earlier.any():
         return None
-    text = "{unrecorded_bytes} in {unrecorded_blocks} blocks were allocated before the first recorded event: their begin, and "
-    text += "mostly their stack, is not known."
+    text = (
+        "{unrecorded_bytes} in {unrecorded_blocks} blocks were allocated before the first recorded event: their begin, "
+    )
+    text += "and mostly their stack, is not known."
     figures = [
         METRICS.figure("unrecorded_bytes", int(levels.allocated[0])),
         METRICS.figure("unrecorded_blocks", int(earlier.sum())),
