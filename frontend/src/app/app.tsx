@@ -3,6 +3,7 @@ import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
+import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
 import { openedView, resolveAddress, spanOf } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
@@ -111,7 +112,7 @@ function Frame() {
           </Alert>
         ))}
         {profile?.read && !profile.read.complete && (
-          <CutBanner events={profile.read.events_kept} onMore={() => setQuality(true)} />
+          <CutBanner model={profile.model} events={profile.read.events_kept} onMore={() => setQuality(true)} />
         )}
         {phase && <NotLimited phase={phase} view={profile?.views.find((item) => item.id === view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next })} />}
@@ -148,12 +149,13 @@ function Frame() {
 }
 
 /** Above every view of a file that ends early: no number tells that by itself. */
-const CutBanner = ({ events, onMore }: { events: number; onMore: () => void }) => (
+const CutBanner = ({ events, model, onMore }: { events: number; model: string; onMore: () => void }) => (
   <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
-    <b>This file ends early.</b> {events.toLocaleString('en-US')} events were read, what follows is missing: often the
-    work of the devices, so that they seem idle. No rule speaks about what may be missing.{' '}
+    <b>This file ends early.</b> {events.toLocaleString('en-US')} events were read, what follows is missing
+    {model === 'trace' && ': often the work of the devices, so that they seem idle'}. No rule speaks about what may be
+    missing.{' '}
     <button type="button" className={textCss.link} onClick={onMore}>
-      About this trace
+      About this {nounOf(model)}
     </button>
   </Alert>
 )

@@ -3,6 +3,7 @@ import { Drawer } from '@mantine/core'
 import type { Query } from '../api/client'
 import type { IssueInfo, Profile, ReadInfo } from '../api/payloads'
 import { format } from '../lib/format'
+import { nounOf } from '../lib/models'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { Bones, CopyIconButton } from '../widgets/basics'
@@ -23,7 +24,7 @@ export function QualityDrawer(props: { open: boolean; onClose: () => void; profi
       onClose={onClose}
       position="right"
       size={520}
-      title="About this trace"
+      title={`About this ${nounOf(profile.model)}`}
       transitionProps={{ duration: 120 }}
       classNames={{ title: css.title }}
       closeButtonProps={{ 'aria-label': 'Close' }}
@@ -38,7 +39,7 @@ export function QualityDrawer(props: { open: boolean; onClose: () => void; profi
             onClose()
             followLink(link)
           }}
-          none="Nothing about the trace changes what the numbers mean."
+          none="Nothing about the file changes what the numbers mean."
         />
       )}
       {profile.read && <ReadFacts read={profile.read} />}

@@ -3,6 +3,7 @@ import { Button, Menu, Tooltip } from '@mantine/core'
 import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
 import { format } from '../lib/format'
+import { nounOf } from '../lib/models'
 import type { Address } from '../lib/profiles'
 import { useCurrent } from '../state/current'
 import { openProfile, setRoute, shareUrl } from '../state/route'
@@ -41,7 +42,7 @@ export function TopBar(props: {
       </div>
       <div className={css.actions}>
         {profile?.state === 'ready' && (
-          <Tooltip label="What was repaired, dropped or missing in the trace, and what that means for the numbers">
+          <Tooltip label="What was repaired, dropped or missing, and what that means for the numbers">
             <Button
               size="sm"
               variant="default"
@@ -51,7 +52,9 @@ export function TopBar(props: {
               leftSection={<InfoIcon />}
             >
               {notices}{' '}
-              <span className={css.wide}>&nbsp;{notices === 1 ? 'note on this trace' : 'notes on this trace'}</span>
+              <span className={css.wide}>
+                &nbsp;{`${notices === 1 ? 'note' : 'notes'} on this ${nounOf(profile.model)}`}
+              </span>
             </Button>
           </Tooltip>
         )}

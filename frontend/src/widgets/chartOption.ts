@@ -183,7 +183,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       nameGap: compact ? 34 : 44,
       nameTextStyle: text,
       splitNumber: compact ? 3 : 4,
-      axisLabel: { ...text, formatter: (value: number) => axisNumber(value / (isLines(series) ? 1 : scale.factor)) },
+      axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },
       splitLine: { lineStyle: { color: theme.line } },
     },
     dataZoom: many
@@ -204,18 +204,17 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   }
 }
 
-/** Lines are drawn in the unit of the axis: its ticks are round there. */
-const isLines = (series: Series) => series.style === 'lines'
-
 export const axisNumber = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
 
 function oneSeries(series: Series, line: Line, position: number, scale: Scale, look: ChartLook) {
   const color = categoryColor(line.category)
-  if (isLines(series)) {
+  // Drawn in the unit of the axis: its ticks are round there.
+  const values = line.values.map((value) => (value === null ? null : value / scale.factor))
+  if (series.style === 'lines') {
     return {
       type: 'line',
       name: line.metric.title,
-      data: line.values.map((value) => (value === null ? null : value / scale.factor)),
+      data: values,
       showSymbol: false,
       lineStyle: { width: 1.5, color },
       itemStyle: { color },
@@ -232,7 +231,7 @@ function oneSeries(series: Series, line: Line, position: number, scale: Scale, l
     barCategoryGap: stacked ? '32%' : '4%',
     barMaxWidth: stacked ? 96 : undefined,
     cursor: stacked ? 'pointer' : 'default',
-    data: line.values.map((value, i) => ({ value, itemStyle: { color, opacity: dimmed(i) ? 0.35 : 1 } })),
+    data: values.map((value, i) => ({ value, itemStyle: { color, opacity: dimmed(i) ? 0.35 : 1 } })),
     emphasis: { disabled: true },
     // The top part carries the total, so that no legend or hover is needed to read it.
     label:

@@ -63,10 +63,13 @@ const NAV: Record<string, string> = {
   memory: 'M4 18V9l4 4 4-7 4 6 4-4v10z',
   distributed: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
   diff: 'M7 4v16M4 17l3 3 3-3M17 20V4M14 7l3-3 3 3',
+  segments: 'M3 5h8v5H3zM13 5h8v5h-8zM3 14h4v5H3zM9 14h12v5H9z',
   growth: 'M4 20h4v-5H4zM10 20h4v-9h-4zM16 20h4V5h-4z',
 }
 /** Views of another model that show the same in its terms. */
 NAV.allocation_stacks = NAV.stacks
+NAV.allocations = NAV.memory
+NAV.categories = NAV.memory
 NAV.snapshot_diff = NAV.diff
 
 export const NavIcon = ({ view }: { view: string }) => path(NAV[view] ?? 'M5 5h14v14H5zM5 10h14')
