@@ -113,6 +113,9 @@ RECORDING = {
     "stacks_missing": Advice("profile(with_stack=True) records them."),
     "memory_missing": Advice(_MEMORY),
     "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
+    "categories_missing": Advice(
+        "_record_memory_history(stacks='python') records stacks; begin before the model is made and record a whole step."
+    ),
     "health.python": Advice("with_stack=False leaves them out."),
     "view.kernels": Advice(_DEVICE_ACTIVITY),
     "view.launches": Advice(_DEVICE_ACTIVITY),

@@ -8,6 +8,7 @@ from tb_plugin.analyses.allocations.curve import WIDTH, curve_of
 from tb_plugin.analyses.allocations.summary import facts_of, settings_of, summary_of
 from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analyses.snapshot.categories import category_bar, category_notes
 from tb_plugin.analyses.snapshot.held import devices_of, held_of, levels_of, moment_of, span_of
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.payloads.base import Figure, Metric
@@ -48,9 +49,11 @@ class Allocations:
         payloads: dict[str, Payload] = {"summary": summary_of(held, levels)}
         if held.count:
             payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
+        when = "at the peak" if asked is None else "at the chosen moment"
+        payloads |= category_bar(held, levels, at, when)
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
-        when = "at the peak" if asked is None else "at the chosen moment"
+        payloads |= category_notes(held)
         frames = {
             "held_stacks": stacks_frame(held, at, when),
             "held_blocks": blocks_frame(held, first, last),

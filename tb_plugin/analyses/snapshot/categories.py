@@ -67,7 +67,7 @@ def _categories(snapshot: Snapshot, place: int) -> BlockCategories:
     stated = held.block("category")
     if (stated != MISSING).any():
         return _recorded(snapshot, stated)
-    if not len(snapshot.stacks):
+    if not len(snapshot.stacks.frame):
         return _none(len(stated), "no stacks")
     if not tells_stages(held):
         return _none(len(stated), "no stages")
@@ -84,7 +84,10 @@ def _none(count: int, source: Source) -> BlockCategories:
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
     """Categories by the names that a file gives; more of them than codes can tell are unknown, as is what has none."""
     ids, of = np.unique(stated, return_inverse=True)
-    texts = [text if number != MISSING else None for number, text in zip(ids, snapshot.strings.take(ids).to_pylist(), strict=True)]
+    texts = [
+        text if number != MISSING else None
+        for number, text in zip(ids, snapshot.strings.take(ids).to_pylist(), strict=True)
+    ]
     extra = dict.fromkeys(text for text in texts if text and text not in ORDER)
     names = (*ORDER, *list(extra)[: np.iinfo(np.int8).max - len(ORDER)])
     place = {name: i for i, name in enumerate(names)}
@@ -107,7 +110,12 @@ def category_bar(held: Held, levels: Levels, at: int, when: str) -> dict[str, Br
         return {}
     parts = [
         Slice(
-            Metric(f"held_{name}", TITLES.get(name, name), "bytes", f"{MEANINGS.get(name, '')} {SAYS[found.source]}".strip()),
+            Metric(
+                f"held_{name}",
+                TITLES.get(name, name),
+                "bytes",
+                f"{MEANINGS.get(name, '')} {SAYS[found.source]}".strip(),
+            ),
             name if name in TITLES else "unknown",
             size,
         )

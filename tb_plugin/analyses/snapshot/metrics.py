@@ -32,7 +32,10 @@ METRICS = SHARED.adding(
                 "Pool",
                 "default, or a private pool (of a captured graph, or one that the program made) by its id.",
             ),
-            "memory_category": ("Category", "Category of the block, as recorded or derived."),
+            "memory_category": (
+                "Category",
+                "What the block is for: as recorded, else judged by the stack of its allocation and by when it lived.",
+            ),
         },
     ),
     define(

@@ -36,7 +36,7 @@ def tells_stages(held: Held) -> bool:
 
 @remembered
 def _stages(snapshot: Snapshot) -> Int8:
-    """What each stack says, and at the end what an empty one does: a stage, DATA or SILENT."""
+    """What each stack says: a stage, DATA or SILENT. At the end is what no stack says; an empty one says that no Python ran."""
     words, stacks, patterns = stack_words(snapshot), snapshot.stacks, snapshot.recorder.stages
     texts = pa.array(words.frame_text, pa.large_string())
 
@@ -66,7 +66,7 @@ def _stages(snapshot: Snapshot) -> Int8:
         [When.CLEAR, When.STEP, When.BACKWARD, When.BACKWARD, DATA, When.FORWARD],
         SILENT,
     )
-    return np.append(told, SILENT if native.all() else When.BACKWARD).astype(np.int8)
+    return np.append(told, SILENT).astype(np.int8)
 
 
 def _first(stacks: Stacks, hit: Bool) -> Int64:
@@ -114,8 +114,9 @@ def lives_of(held: Held) -> Lives:
     at_free[freed[ends[chosen]]] = stage[chosen]
 
     there = begin != MISSING
-    # What is older and still there states the stack of its allocation; of what was released nobody knows whose it is.
-    older = ~there & (freed == NEVER) & (stack != MISSING)
+    # What is older and still there states the stack of its allocation, if that was recorded; of what was released nobody
+    # knows whose it is.
+    older = ~there & (freed == NEVER) & np.append(np.diff(held.snapshot.stacks.first) > 0, False)[stack]
     begins = np.full(len(begin), When.NEVER, np.int8)
     begins[there] = at_alloc[begin[there]]
     begins[older] = np.maximum(np.where(told[stack[older]] == DATA, When.BETWEEN, told[stack[older]]), When.BETWEEN)
