@@ -290,7 +290,7 @@ class Training:
 
 
 def fragmented_run(seed: int, steps: int) -> Allocator:
-    """Returns the allocator after a training on sequences of all lengths that keeps small caches between them: free memory in pieces."""
+    """Returns the allocator after a training on sequences of all lengths, with small caches between: memory in pieces."""
     allocator = Allocator(16 << 30, seed)
     training = Training(allocator)
     for number in range(steps):

@@ -184,7 +184,7 @@ def as_an_allocator_records(path: Path, on_device: bool) -> tuple[Held, Counter[
     backward pass runs in a thread of the engine, whose allocations have no Python stack.
     """
     content = path.read_bytes()
-    told = pickle.loads(gzip.decompress(content) if path.suffix == ".gz" else content)  # noqa: S301 our own recording
+    told = pickle.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
     device = next(i for i, trace in enumerate(told["device_traces"]) if trace)
     trace, kept, now, most, peak = told["device_traces"][device], [], {}, 0, {}
     level, i = 0, 0

@@ -36,7 +36,7 @@ def tells_stages(held: Held) -> bool:
 
 @remembered
 def _stages(snapshot: Snapshot) -> Int8:
-    """What each stack says: a stage, DATA or SILENT. At the end is what no stack says; an empty one says that no Python ran."""
+    """What each stack says: a stage, DATA or SILENT; at the end what none says. An empty one says that no Python ran."""
     words, stacks, patterns = stack_words(snapshot), snapshot.stacks, snapshot.recorder.stages
     texts = pa.array(words.frame_text, pa.large_string())
 
@@ -109,9 +109,9 @@ def lives_of(held: Held) -> Lives:
     at_free = state.copy()
     stated = own[freed[ends]]
     mine = (stated != MISSING) & (stated != stack[ends])
-    stage = told[stated]
-    chosen = mine & (stage > When.BETWEEN) & (stage < DATA)
-    at_free[freed[ends[chosen]]] = stage[chosen]
+    by_stack = told[stated]
+    chosen = mine & (by_stack > When.BETWEEN) & (by_stack < DATA)
+    at_free[freed[ends[chosen]]] = by_stack[chosen]
 
     there = begin != MISSING
     # What is older and still there states the stack of its allocation, if that was recorded; of what was released nobody
