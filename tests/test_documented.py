@@ -19,9 +19,11 @@ from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import Table
 from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.table import TraceTable
 from tests.analyses.test_stated import stated
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
 from tests.metrics import ALL
+from tests.samples import OURS, made
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"
@@ -120,9 +122,15 @@ def names_of(text: str) -> set[str]:
     return set(CODE.findall(text))
 
 
+def models_for(analysis: Analysis[Any]) -> list[Any]:
+    """Two samples of the model that a view of several profiles is about: of traces two ranks of a job."""
+    if analysis.model is TraceTable:
+        return [sample(name) for name in SAMPLE_FILES if name.startswith("synthetic_ddp")][:2]
+    return [made(each.name) for each in OURS if each.model.type is analysis.model][:2]
+
+
 def tables_of_several(analysis: Analysis[Any]) -> set[str]:
-    names = [name for name in SAMPLE_FILES if name.startswith("synthetic_ddp")][:2]
-    parts = [analysis.part(sample(name), Params()) for name in names]
+    parts = [analysis.part(each, Params()) for each in models_for(analysis)]
     with pytest.raises(NotFound) as caught:
         analysis.answer(parts, Params(table="no such table"))
     return set(caught.value.do.removeprefix("It has: ").rstrip(".").split(", "))
@@ -144,8 +152,7 @@ def test_payloads_are_documented(analysis: Analysis[Any]) -> None:
     text, tables = documented_views()[analysis.id]
     documented = set(CODE.findall(text)) | names_of(tables)
     if analysis in SEVERAL:
-        names = [name for name in SAMPLE_FILES if name.startswith("synthetic_ddp")][:2]
-        view = analysis.answer([analysis.part(sample(name), Params()) for name in names], Params())
+        view = analysis.answer([analysis.part(each, Params()) for each in models_for(analysis)], Params())
         assert not isinstance(view, Table)
         sent = set(view.payloads)
     else:

@@ -16,6 +16,7 @@ from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
+from tb_plugin.analyses.ranks_memory import RanksMemory
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.stated import Stated
 from tb_plugin.analyses.timeline import TimelineAnalysis
@@ -38,6 +39,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Allocations(),
     Stated(),
     Distributed(),
+    RanksMemory(),
     Diff(),
     Events(),
     Range(),

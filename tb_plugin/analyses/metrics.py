@@ -99,6 +99,7 @@ SHARED = Metrics(
         "",
         "text",
         {
+            "worker": ("Worker", "Process or rank of the run, as its file is named."),
             "step": ("Step", "Number of the profiler step, as recorded."),
             "stream": ("Stream", "Stream or queue of the device on which the event ran."),
             "thread": ("Thread", "Host thread."),
@@ -123,6 +124,7 @@ SHARED = Metrics(
         CHOSEN,
         "count",
         {
+            "workers": ("Workers", "Workers whose profile is behind the numbers."),
             "calls": ("Calls", "How often it was called, nested calls of the same name included."),
             "outer_calls": ("Calls", "How often it was called with no operator around it."),
             "operators": ("Operators", "Operators that the module called directly."),
