@@ -10,60 +10,18 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import group
-from tb_plugin.analyses.memory_categories import MEANINGS, ORDER, TITLES
-from tb_plugin.analyses.metrics import define
+from tb_plugin.analyses.memory_categories import ORDER, TITLES
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
 from tb_plugin.analyses.snapshot.held import held_of, levels_of, ooms_of
-from tb_plugin.analyses.snapshot.metrics import METRICS as OF_SNAPSHOTS
+from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.analyses.snapshot.rank_metrics import STATES
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.snapshot.table import Snapshot
 
 Int64 = npt.NDArray[np.int64]
 
-STATES = ("parameter", "gradient", "optimizer_state")
-"""What data parallelism repeats on every rank, and sharding divides."""
 ALIKE = 0.8
 """So much of it is there on all ranks in the same sizes, or they hold different parts of a model."""
-PEAK = "the peak of allocated bytes of each rank"
-
-METRICS = OF_SNAPSHOTS.adding(
-    define(
-        PEAK,
-        "bytes",
-        {
-            f"rank_{name}_bytes": (TITLES[name], f"Bytes of the category at the rank's peak. {MEANINGS[name]}")
-            for name in ORDER
-        }
-        | {
-            f"repeated_{name}_bytes": (
-                f"{TITLES[name]}, the same everywhere",
-                "Bytes of each rank's blocks of the category that every rank has in the same sizes.",
-            )
-            for name in STATES
-        }
-        | {
-            "repeated_bytes": (
-                "The same everywhere",
-                "Bytes of parameters, gradients and optimizer state that every rank has in blocks of the same sizes.",
-            ),
-            "sharding_bytes": (
-                "Freed by sharding",
-                "What a rank no longer holds of the bytes that are the same everywhere when they are divided among all ranks: "
-                "all but one part of as many as there are ranks.",
-            ),
-        },
-    ),
-    define(
-        PEAK,
-        "ratio",
-        {
-            "repeated_ratio": (
-                "Share that is the same",
-                "Bytes that are the same everywhere over the states of the rank that has most of them.",
-            )
-        },
-    ),
-)
 _LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count")
 _CATEGORIES = tuple(f"rank_{name}_bytes" for name in ORDER)
 

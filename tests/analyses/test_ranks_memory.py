@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.ranks_memory import STATES, RanksMemory
+from tb_plugin.analyses.ranks_memory import RanksMemory
+from tb_plugin.analyses.snapshot.rank_metrics import STATES
 from tb_plugin.payloads import Notice, Notices, Series, Table, View
 from tests.snapshots import event, snapshot
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import SHARED, define
+from tb_plugin.analyses.snapshot.rank_metrics import RANKS
 
 HISTORY = "the recorded history of the device"
 MOMENT = "the chosen moment, else that of most allocated bytes"
@@ -85,4 +86,5 @@ METRICS = SHARED.adding(
             "allocated_at_end_bytes": ("At the snapshot", "Bytes that are allocated when the snapshot was taken."),
         },
     ),
+    *RANKS,
 )
