@@ -58,14 +58,14 @@ class RanksMemory:
         data = pa.table(
             {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
         )
-        frames = {"rank_memory": _frame(data), "state_sizes": _sizes(code, size)}
+        # A snapshot that has no device at all says nothing.
+        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), "state_sizes": _sizes(code, size)}
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of all ranks together, or one page of its table."""
-        data = pa.concat_tables(
-            [each.frames["rank_memory"].data.add_column(0, "worker", pa.array([each.worker])) for each in parts]
-        )
+        tables = [(each.worker, each.frames["rank_memory"].data) for each in parts]
+        data = pa.concat_tables([own.add_column(0, "worker", pa.repeat(worker, len(own))) for worker, own in tables])
         payloads: dict[str, Payload] = {}
         if params.table is None:
             payloads["headline"] = _headline(data)
@@ -103,16 +103,13 @@ def _sizes(code: npt.NDArray[np.int8], size: Int64) -> Frame:
 
 
 def _headline(data: pa.Table) -> Figures:
-    most, reserved = (data[key].to_pylist() for key in _LEVELS[:2])
-    figures = [
-        METRICS.figure("workers", len(data)),
-        METRICS.figure("most_allocated_bytes", max(most), "Largest peak", f"of {data['worker'][int(np.argmax(most))]}"),
-        METRICS.figure(
-            "most_allocated_bytes", min(most), "Smallest peak", f"of {data['worker'][int(np.argmin(most))]}"
-        ),
-        METRICS.figure("most_reserved_bytes", max(reserved), "Most reserved"),
-        METRICS.figure("oom_count", sum(data["oom_count"].to_pylist())),
-    ]
+    names, most, reserved, _, ooms = (data[key].to_pylist() for key in ("worker", *_LEVELS))
+    figures = [METRICS.figure("workers", len(data))]
+    if names:
+        for title, place in (("Largest peak", int(np.argmax(most))), ("Smallest peak", int(np.argmin(most)))):
+            figures.append(METRICS.figure("most_allocated_bytes", most[place], title, f"of {names[place]}"))
+        figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Most reserved"))
+        figures.append(METRICS.figure("oom_count", sum(ooms)))
     return Figures("headline", "Headline", "", figures, "headline")
 
 

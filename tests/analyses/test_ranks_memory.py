@@ -75,6 +75,13 @@ def test_where_categories_are_not_known_the_levels_are() -> None:
     assert [(row["most_allocated_bytes"], row["rank_parameter_bytes"]) for row in table.rows] == [(512, None)] * 2
 
 
+def test_a_snapshot_of_nothing_is_no_row() -> None:
+    found = RanksMemory().answer([RanksMemory().part(snapshot([]), Params())] * 2, Params())
+    assert isinstance(found, View)
+    table = found.payloads["rank_memory"]
+    assert isinstance(table, Table) and table.rows == [] and told(found) == []
+
+
 blocks = st.lists(st.tuples(st.sampled_from([*STATES, "activation"]), st.sampled_from([512, 1024, 4096])), max_size=6)
 
 
