@@ -99,12 +99,12 @@ SHARED = Metrics(
         "",
         "text",
         {
-            "worker": ("Worker", "Process or rank of the run, as its file is named."),
             "step": ("Step", "Number of the profiler step, as recorded."),
             "stream": ("Stream", "Stream or queue of the device on which the event ran."),
             "thread": ("Thread", "Host thread."),
             "device": ("Device", "Device id as recorded in the trace."),
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
+            "worker": ("Worker", "Process or rank of the run, as its file is named."),
             "class": ("Class", "What the kernel does, by its name or the operators around its launch."),
             "class_by": ("Class by", "What speaks for the class: a rule, communication, or the operator."),
             "device_name": ("Name", "Name of the device as its driver reports it."),

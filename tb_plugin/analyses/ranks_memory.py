@@ -12,7 +12,7 @@ from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scop
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.memory_categories import ORDER, TITLES
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
-from tb_plugin.analyses.snapshot.held import held_of, levels_of, ooms_of
+from tb_plugin.analyses.snapshot.held import Held, held_of, level, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.rank_metrics import STATES
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
@@ -59,7 +59,7 @@ class RanksMemory:
             {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
         )
         # A snapshot that has no device at all says nothing.
-        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), "state_sizes": _sizes(code, size)}
+        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), "state_sizes": _sizes(held)}
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -85,12 +85,19 @@ def _frame(data: pa.Table) -> Frame:
     return Frame("rank_memory", "Ranks", METRICS.columns(*keys, hidden=empty), data, (keys[0],), keys[0])
 
 
-def _sizes(code: npt.NDArray[np.int8], size: Int64) -> Frame:
-    """How many blocks of each size a rank has of each state."""
-    chosen = np.flatnonzero(np.isin(code, [ORDER.index(name) for name in STATES]))
-    code, size = code[chosen].astype(np.int64), size[chosen]
+def _sizes(held: Held) -> Frame:
+    """How many blocks of each size a rank has of each state when it holds most of all three.
+
+    The peaks of replicas may lie anywhere in a step, with more or fewer gradients: activations have no say in this moment.
+    """
+    every = categories_of_blocks(held).of.astype(np.int64)
+    states = np.flatnonzero(np.isin(every, [ORDER.index(name) for name in STATES]))
+    begin, freed, size = (held.block(name)[states] for name in ("begin", "freed", "size"))
+    at = int(np.argmax(level(held.count, begin, freed, size))) - 1
+    there = (begin <= at) & (freed > at)
+    code, size = every[states][there], size[there]
     groups = group(code, size)
-    first = groups.first if len(chosen) else chosen
+    first = groups.first if len(code) else code
     data = pa.table(
         {
             "memory_category": pa.array(ORDER, pa.string()).take(pa.array(code[first])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from dataclasses import replace
 
@@ -12,7 +13,9 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.ranks_memory import RanksMemory
 from tb_plugin.analyses.snapshot.rank_metrics import STATES
 from tb_plugin.payloads import Notice, Notices, Series, Table, View
-from tests.snapshots import event, snapshot
+from tb_plugin.snapshot.assemble import assemble
+from tests.snapshots import event, read, snapshot
+from tests.synthetic_memory import generator
 
 Rank = list[tuple[str, int]]
 """Blocks: category and size."""
@@ -55,6 +58,23 @@ def test_replicas() -> None:
     assert isinstance(bars, Series) and [line.metric.key for line in bars.lines] == [
         "rank_parameter_bytes", "rank_optimizer_state_bytes", "rank_gradient_bytes", "rank_activation_bytes",
     ]  # fmt: skip
+
+
+def test_replicas_with_batches_of_their_own() -> None:
+    """Their peaks lie at different places of a step, and the allocator rounds some blocks up to what it has."""
+    parts = []
+    for rank, tokens in enumerate((3000, 5200, 4100)):
+        allocator = generator.Allocator(16 << 30, rank)
+        training = generator.Training(allocator)
+        for number in range(2):
+            training.step(number, tokens)
+        parts.append(RanksMemory().part(assemble(read(pickle.dumps(allocator.snapshot()))), Params()))
+    found = RanksMemory().answer(parts, Params())
+    assert isinstance(found, View)
+    (notice,) = told(found)
+    figures = {figure.metric.key: figure.value for figure in notice.figures}
+    assert figures["repeated_parameter_bytes"] == sum(training.sizes)
+    assert float(figures["repeated_ratio"] or 0) > 0.9
 
 
 def test_shards_stages_and_one_rank_say_nothing() -> None:

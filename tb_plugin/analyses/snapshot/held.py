@@ -131,13 +131,14 @@ def _levels(snapshot: Snapshot, place: int) -> Levels:
     size, begin = held.block("size"), held.block("begin")
     segments = held.segment("begin"), held.segment("end"), held.segment("size")
     return Levels(
-        _level(held.count, begin, held.block("freed"), size),
-        _level(held.count, begin, held.block("end"), size),
-        _level(held.count, *segments),
+        level(held.count, begin, held.block("freed"), size),
+        level(held.count, begin, held.block("end"), size),
+        level(held.count, *segments),
     )
 
 
-def _level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
+def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
+    """Returns the bytes of blocks or segments after each of ``count`` events, and before the first one."""
     change = np.zeros(count + 1, np.int64)
     np.add.at(change, begin + 1, size)
     ends = np.flatnonzero((end != NEVER) & (end >= begin))

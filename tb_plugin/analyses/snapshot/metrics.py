@@ -33,10 +33,7 @@ METRICS = SHARED.adding(
                 "Pool",
                 "default, or a private pool (of a captured graph, or one that the program made) by its id.",
             ),
-            "memory_category": (
-                "Category",
-                "What the block is for: as recorded, else judged by the stack of its allocation and by when it lived.",
-            ),
+            "memory_category": ("Category", "Category of the block, as recorded or derived."),
         },
     ),
     define(
@@ -52,6 +49,7 @@ METRICS = SHARED.adding(
             "oom_count": ("Out of memory", "Events at which the driver had no memory left."),
         },
     ),
+    *RANKS,
     define(MOMENT, "count", {"held_blocks": ("Blocks", "Blocks that are allocated.")}),
     define(
         HISTORY,
@@ -86,5 +84,4 @@ METRICS = SHARED.adding(
             "allocated_at_end_bytes": ("At the snapshot", "Bytes that are allocated when the snapshot was taken."),
         },
     ),
-    *RANKS,
 )

@@ -9,6 +9,7 @@ from tb_plugin.analyses.metrics import define
 from tb_plugin.payloads import Metric
 
 PEAK = "the peak of allocated bytes of each rank"
+MOST_STATES = "the moment at which each rank holds most parameters, gradients and optimizer state together"
 STATES = ("parameter", "gradient", "optimizer_state")
 """What data parallelism repeats on every rank, and sharding divides."""
 
@@ -19,8 +20,12 @@ RANKS: tuple[Mapping[str, Metric], ...] = (
         {
             f"rank_{name}_bytes": (TITLES[name], f"Bytes of the category at the rank's peak. {MEANINGS[name]}")
             for name in ORDER
-        }
-        | {
+        },
+    ),
+    define(
+        MOST_STATES,
+        "bytes",
+        {
             f"repeated_{name}_bytes": (
                 f"{TITLES[name]}, the same everywhere",
                 "Bytes of each rank's blocks of the category that every rank has in the same sizes.",
@@ -40,7 +45,7 @@ RANKS: tuple[Mapping[str, Metric], ...] = (
         },
     ),
     define(
-        PEAK,
+        MOST_STATES,
         "ratio",
         {
             "repeated_ratio": (
