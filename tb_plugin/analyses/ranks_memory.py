@@ -71,9 +71,8 @@ class RanksMemory:
             payloads["headline"] = _headline(data)
             payloads["advice"] = Notices("advice", "Findings", "training", [*_repeated(parts)])
             payloads["rank_categories"] = _bars(data)
-            payloads["data_quality"] = Notices(
-                "data_quality", "About these numbers", "data", _notes(data, params.get("failed"))
-            )
+            if notes := _notes(data, params.get("failed")):
+                payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
         coverage = CoverageInfo(complete=all(each.coverage.complete for each in parts))
         frames = {"rank_memory": _frame(data)}
         return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
@@ -117,7 +116,7 @@ def _headline(data: pa.Table) -> Figures:
             figures.append(METRICS.figure("most_allocated_bytes", most[place], title, f"of {names[place]}"))
         figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Most reserved"))
         figures.append(METRICS.figure("oom_count", sum(ooms)))
-    return Figures("headline", "Headline", "", figures, "headline")
+    return Figures("headline", "All ranks", "", figures, "headline")
 
 
 def _bars(data: pa.Table) -> Series:
