@@ -71,6 +71,8 @@ class Allocator:
         self.trace: list[Json] = []
         self.annotations: list[Json] = []
         self.max_entries = max_entries
+        self.purposes: list[str] = []
+        """What each allocation of the history is for, in order: the truth, which no snapshot states."""
         self._next = BASE + (device << 40)
         self._live: dict[int, tuple[Segment, Block]] = {}
 
@@ -80,7 +82,13 @@ class Allocator:
         return sum(segment.size for segment in self.segments)
 
     def allocate(
-        self, size: int, frames: list[Json], stream: int = 0, pool: tuple[int, int] = (0, 0), **about: str
+        self,
+        size: int,
+        frames: list[Json],
+        stream: int = 0,
+        pool: tuple[int, int] = (0, 0),
+        purpose: str = "unknown",
+        **about: str,
     ) -> int:
         """Returns the address of a new block. Raises OutOfMemory."""
         rounded = max(512, -(-size // 512) * 512)
@@ -95,6 +103,7 @@ class Allocator:
             block.size = rounded
         block.requested, block.state, block.frames = size, "active_allocated", frames
         self._live[block.address] = found
+        self.purposes.append(purpose)
         self._event("alloc", block.size, frames, stream, pool, addr=block.address, **about)
         return block.address
 
@@ -220,7 +229,11 @@ class Training:
         self.allocator = allocator
         sizes = [4 * MIB, 4 * MIB, 16 * MIB, 4096]
         self.parameters = [
-            allocator.allocate(size, stack(("model.py", 20 + i, "__init__"), ("model.py", 12, "Block.__init__")))
+            allocator.allocate(
+                size,
+                stack(("model.py", 20 + i, "__init__"), ("model.py", 12, "Block.__init__")),
+                purpose="parameter",
+            )
             for _ in range(self.layers)
             for i, size in enumerate(sizes)
         ]
@@ -231,16 +244,17 @@ class Training:
         """Runs a step on so many tokens; ``keep`` bytes of it are forgotten by the program and never released."""
         allocator = self.allocator
         allocator.annotate(f"ProfilerStep#{number}", "START")
-        batch = allocator.allocate(tokens * 8, stack(("data.py", 31, "to_device")))
+        batch = allocator.allocate(tokens * 8, stack(("data.py", 31, "to_device")), purpose="input")
         saved = [list(self._forward(layer, tokens)) for layer in range(self.layers)]
-        loss = allocator.allocate(4, stack(("train.py", 61, "loss")))
+        loss = allocator.allocate(4, stack(("train.py", 61, "loss")), purpose="activation")
         if keep:
-            allocator.allocate(keep, stack(("train.py", 64, "remember_loss")))
+            allocator.allocate(keep, stack(("train.py", 64, "remember_loss")), purpose="activation")
         gradients = []
+        engine = ("torch/autograd/graph.py", 829, "_engine_run_backward")
         for layer in reversed(range(self.layers)):
-            work = allocator.allocate(tokens * 2048, stack(("torch/autograd/graph.py", 829, "_engine_run_backward")))
+            work = allocator.allocate(tokens * 2048, stack(engine), purpose="autograd_detail")
             gradients += [
-                allocator.allocate(size, stack(("torch/autograd/graph.py", 829, "_engine_run_backward")))
+                allocator.allocate(size, stack(engine), purpose="gradient")
                 for size in self.sizes[: len(self.sizes) // self.layers]
             ]
             for address in saved[layer]:
@@ -248,7 +262,10 @@ class Training:
             allocator.free(work)
         allocator.free(loss)
         if not self.moments:
-            self.moments = [allocator.allocate(2 * size, stack(("optim.py", 40, "init_state"))) for size in self.sizes]
+            self.moments = [
+                allocator.allocate(2 * size, stack(("optim.py", 40, "init_state")), purpose="optimizer_state")
+                for size in self.sizes
+            ]
         scratch = allocator.allocate(16 * MIB, stack(("optim.py", 52, "step")), stream=7, user_metadata="foreach")
         allocator.free(scratch, wait=True)
         for address in gradients:
@@ -262,14 +279,18 @@ class Training:
         allocator = self.allocator
         for name, line, width in (("attention", 44, 3072), ("softmax", 47, 512), ("mlp", 58, 4096)):
             yield allocator.allocate(
-                tokens * width, stack(("model.py", line, name), ("model.py", 70, f"Block.forward[{layer % 2}]"))
+                tokens * width,
+                stack(("model.py", line, name), ("model.py", 70, f"Block.forward[{layer % 2}]")),
+                purpose="activation",
             )
-        mask = allocator.allocate(tokens * 64 + 100, stack(("model.py", 49, "mask"), ("model.py", 70, "Block.forward")))
+        mask = allocator.allocate(
+            tokens * 64 + 100, stack(("model.py", 49, "mask"), ("model.py", 70, "Block.forward")), purpose="temporary"
+        )
         allocator.free(mask)
 
 
-def fragmented(seed: int, steps: int) -> Json:
-    """Returns a training on sequences of all lengths that keeps small caches between them: free memory in pieces."""
+def fragmented_run(seed: int, steps: int) -> Allocator:
+    """Returns the allocator after a training on sequences of all lengths, with small caches between: memory in pieces."""
     allocator = Allocator(16 << 30, seed)
     training = Training(allocator)
     for number in range(steps):
@@ -277,20 +298,20 @@ def fragmented(seed: int, steps: int) -> Json:
         training.step(number, tokens)
         # A cache of the longest sequences: blocks that stay between those that go.
         allocator.allocate(tokens * 300, stack(("cache.py", 18, "store"), ("train.py", 70, "evaluate")))
-    return allocator.snapshot()
+    return allocator
 
 
-def leaking(seed: int, steps: int) -> Json:
-    """Returns a training that keeps 3 MiB of every step."""
+def leaking_run(seed: int, steps: int) -> Allocator:
+    """Returns the allocator after a training that keeps 3 MiB of every step."""
     allocator = Allocator(16 << 30, seed)
     training = Training(allocator)
     for number in range(steps):
         training.step(number, 4096, keep=3 * MIB)
-    return allocator.snapshot()
+    return allocator
 
 
-def out_of_memory(seed: int, steps: int) -> Json:
-    """Returns a training whose batches grow until the device has no memory left."""
+def out_of_memory_run(seed: int, steps: int) -> Allocator:
+    """Returns the allocator after a training whose batches grow until the device has no memory left."""
     allocator = Allocator(1200 * MIB, seed)
     training = Training(allocator)
     try:
@@ -298,9 +319,25 @@ def out_of_memory(seed: int, steps: int) -> Json:
             training.step(number, 2048 + 1024 * number)
     except OutOfMemory:
         pass
-    return allocator.snapshot()
+    return allocator
 
 
+def fragmented(seed: int, steps: int) -> Json:
+    """Returns what PyTorch would pickle of ``fragmented_run``."""
+    return fragmented_run(seed, steps).snapshot()
+
+
+def leaking(seed: int, steps: int) -> Json:
+    """Returns what PyTorch would pickle of ``leaking_run``."""
+    return leaking_run(seed, steps).snapshot()
+
+
+def out_of_memory(seed: int, steps: int) -> Json:
+    """Returns what PyTorch would pickle of ``out_of_memory_run``."""
+    return out_of_memory_run(seed, steps).snapshot()
+
+
+RUNS = {"fragmented": fragmented_run, "leaking": leaking_run, "out_of_memory": out_of_memory_run}
 SCENES = {"fragmented": fragmented, "leaking": leaking, "out_of_memory": out_of_memory}
 
 

@@ -20,6 +20,7 @@ from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
+from tb_plugin.analyses.ranks_memory import RanksMemory
 from tb_plugin.analyses.segments import Segments
 from tb_plugin.analyses.snapshot_diff import SnapshotDiff
 from tb_plugin.analyses.stacks import Stacks
@@ -47,6 +48,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     AllocationStacks(),
     Stated(),
     Distributed(),
+    RanksMemory(),
     Diff(),
     SnapshotDiff(),
     Events(),

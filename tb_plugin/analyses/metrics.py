@@ -110,6 +110,7 @@ SHARED = Metrics(
             "thread": ("Thread", "Host thread."),
             "device": ("Device", "Device id as recorded in the trace."),
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
+            "worker": ("Worker", "Process or rank of the run, as its file is named."),
             "class": ("Class", "What the kernel does, by its name or the operators around its launch."),
             "class_by": ("Class by", "What speaks for the class: a rule, communication, or the operator."),
             "device_name": ("Name", "Name of the device as its driver reports it."),
@@ -129,6 +130,7 @@ SHARED = Metrics(
         CHOSEN,
         "count",
         {
+            "workers": ("Workers", "Workers whose profile is behind the numbers."),
             "calls": ("Calls", "How often it was called, nested calls of the same name included."),
             "outer_calls": ("Calls", "How often it was called with no operator around it."),
             "operators": ("Operators", "Operators that the module called directly."),

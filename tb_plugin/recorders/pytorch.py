@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.trace.recorder import Advice, Recorder, ThreadRole
+from tb_plugin.trace.recorder import Advice, Recorder, StageFrames, ThreadRole
 
 _DOCS = "https://docs.pytorch.org/docs/stable"
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
@@ -146,6 +146,9 @@ RECORDING = {
     "stacks_missing": Advice("profile(with_stack=True) records them."),
     "memory_missing": Advice(_MEMORY),
     "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
+    "categories_missing": Advice(
+        "_record_memory_history(stacks='python') records stacks; begin before the model is made and record a whole step."
+    ),
     "health.python": Advice("with_stack=False leaves them out."),
     "view.kernels": Advice(_DEVICE_ACTIVITY),
     "view.launches": Advice(_DEVICE_ACTIVITY),
@@ -178,4 +181,23 @@ THREADS = (
 )
 """What PyTorch's threads do, by the names that PyTorch 2.6 and newer give them, and by what older ones are seen to do."""
 
-PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",))
+_OPTIMIZER = (
+    r"torch[/\\]optim[/\\][^()]*\(\d+\): "
+    r"|[/\\]optim(?:izers?)?\.py\(\d+\): [^<]"
+    r"|(?:[/\\]optim(?:izers?)?|deepspeed[/\\](?:ops|runtime))[/\\][^()]*\(\d+\): (?:.*\.)?step$"
+)
+"""PyTorch's optimizers, modules that are called so, and methods ``step`` below such a folder: those of Apex and others."""
+STAGES = StageFrames(
+    clear=r"(?:: |\.)zero_grad$",
+    step=_OPTIMIZER,
+    # The engine's threads, custom functions and hooks of checkpoints have no call of the engine around them.
+    backward=r": _engine_run_backward$|(?:: |\.)backward$|torch::autograd::(?:python::Python)?Engine::"
+    r"|torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn)$",
+    forward=r"torch/nn/modules/module\.py\(\d+\): _(?:wrapped_)?call_impl$|: nn\.Module: ",
+    setup=r"(?:: |\.)__init__$",
+    data=r"torch/utils/data/|/data_?loaders?\.py\(|"
+    r"(?:: |\.)(?:to_device|send_to_device|batch_to_device|move_data_to_device|_prepare_inputs?)$",
+)
+"""What frames say about the stage of a training."""
+
+PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES)

@@ -158,6 +158,10 @@ def _at(values: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return found
 
 
+ROUNDED = 512
+"""Blocks of the allocator have multiples of so many bytes. Events of files with other sizes state what was asked for."""
+
+
 def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict[str, npt.NDArray[Any]]:
     final = raw.blocks
     address = _or(events.address, lives.event, final.address, lives.final)
@@ -166,11 +170,20 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
     segment = _at(final.segment, left)
     none = np.empty(0, np.int32)
     nobody = np.full(len(event), MISSING)
+    size, requested = _or(events.size, event, final.size, left), _or(none, nobody, final.requested, left)
+    stated = final.size[left[left != MISSING]]
+    # Profiles of a host that PyTorch converted state neither whole blocks nor settings.
+    rounds = not (stated % ROUNDED).any() if len(stated) else bool(raw.settings)
+    if device != HOST and rounds and (events.size[events.action == Action.ALLOC] % ROUNDED).any():
+        asked = _at(events.size, event)
+        requested = np.where(asked == MISSING, requested, asked)
+        stated = _at(final.size, left)
+        size = np.where(stated == MISSING, -(-size // ROUNDED) * ROUNDED, stated)
     return {
         "device": np.full(len(event), device),
         "address": address[order],
-        "size": _or(events.size, event, final.size, left),
-        "requested": _or(none, nobody, final.requested, left),
+        "size": size,
+        "requested": requested,
         "stream": _or(events.stream, event, raw.segments.stream, segment),
         "pool": _or(events.pool, event, raw.segments.pool, segment),
         "stack": _or(events.stack, event, final.stack, left),

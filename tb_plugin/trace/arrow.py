@@ -17,7 +17,7 @@ from tb_plugin.errors import KeptLost
 from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
-from tb_plugin.trace.recorder import Advice, Recorder, ThreadRole
+from tb_plugin.trace.recorder import Advice, Recorder, StageFrames, ThreadRole
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
@@ -199,7 +199,8 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         for key, each in header["advice"].items()
     }
     threads = tuple(ThreadRole(**role) for role in header["threads"])
-    return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]))
+    stages = StageFrames(**header["stages"])
+    return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]), stages)
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:

@@ -31,6 +31,26 @@ class ThreadRole:
 
 
 @dataclass(frozen=True)
+class StageFrames:
+    """Frames that tell what a training does, as the tool's stacks write them: ``path(line): function``.
+
+    Patterns are regular expressions of RE2, searched; "" matches nothing.
+    """
+
+    clear: str = ""
+    """Clearing of gradients."""
+    step: str = ""
+    """The optimizer's step."""
+    backward: str = ""
+    forward: str = ""
+    """A call of a module."""
+    setup: str = ""
+    """Something is made: a call of a module around it is no forward pass yet."""
+    data: str = ""
+    """Batches are loaded or moved to the device."""
+
+
+@dataclass(frozen=True)
 class Recorder:
     """One tool's words. Analyses name a finding; what a person does about it depends on the tool."""
 
@@ -43,6 +63,8 @@ class Recorder:
     """What the framework's threads do; the first that fits counts, and in this order they are shown."""
     packages: tuple[str, ...] = ()
     """The framework's own Python packages: a line in them is nobody's to change."""
+    stages: StageFrames = StageFrames()
+    """Which frames of a stack tell the stage of a training."""
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

@@ -65,6 +65,16 @@ def test_what_does_not_fit_is_counted() -> None:
     assert lives(made)[:2] == [(0, 512, 0, 1, 1), (0, 256, 1, 2, 2)]
 
 
+def test_events_of_pytorch_state_what_was_asked_for() -> None:
+    """Their sizes are then no multiples of 512: the block is as large as the end says, else rounded."""
+    history = [event("alloc", 0, 700), event("alloc", 4096, 100), event("free_requested", 4096, 100)]
+    history.append(event("alloc", 8192, 512))
+    state = [segment(0, 2048, [(1536, "active_allocated")])]
+    made = snapshot(history, state, allocator_settings={})
+    assert (made.blocks.size.tolist(), made.blocks.requested.tolist()) == ([1536, 512, 512], [700, 100, 512])
+    assert snapshot(history[3:], state).blocks.requested.tolist() == [1536, -1], "whole sizes say nothing of requests"
+
+
 def test_a_segment_and_an_expandable_one() -> None:
     state = [segment(0, 1024), segment(8192, 3072, is_expandable=True)]
     history = [

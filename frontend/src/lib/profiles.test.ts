@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Catalog, Profile } from '../api/payloads'
-import { byTime, defaultBaseline, openedView, resolveAddress, resolveBaseline } from './profiles'
+import { byTime, defaultBaseline, offered, openedView, resolveAddress, resolveBaseline } from './profiles'
 
 /** `run: {worker: spans}` */
 function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
@@ -98,4 +98,15 @@ it('opens what the URL names where the profile has it, else its own default view
   expect(openedView(profile, undefined)).toBe('numbers')
   expect(openedView(profile, 'more')).toBe('more')
   expect(openedView(profile, 'overview')).toBe('numbers')
+})
+
+it('offers no comparison of ranks where there is one', () => {
+  const runs = catalog({ one: { w0: ['1'], w1: ['1'] }, two: { w0: ['1'], w1: ['1'] } })
+  for (const worker of [runs.runs[0].workers[0], ...runs.runs[1].workers]) worker.spans[0].model = 'snapshot'
+  const views = ['allocations', 'ranks_memory'].map((id) => ({ id }))
+  const profile = { views } as unknown as Profile
+  const ids = (run: string) => offered(profile, runs, at(run, 'w0', '1'))?.views.map(({ id }) => id)
+  expect(ids('one')).toEqual(['allocations'])
+  expect(ids('two')).toEqual(['allocations', 'ranks_memory'])
+  expect(offered(null, runs, null)).toBeNull()
 })

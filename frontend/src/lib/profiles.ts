@@ -37,6 +37,21 @@ export function spanOf(catalog: Catalog | null, address: Address | null): SpanIn
   return worker?.spans.find((item) => item.id === address?.span) ?? null
 }
 
+/** Views that set the workers of a run side by side and say nothing of one alone, and the model that they are about. */
+const OF_SEVERAL: Readonly<Record<string, string>> = { ranks_memory: 'snapshot' }
+
+/** The profile without views that need more workers of its span than its run has. */
+export function offered(profile: Profile | null, catalog: Catalog | null, address: Address | null): Profile | null {
+  const run = catalog?.runs.find((item) => item.name === address?.run)
+  const workers = (model: string) =>
+    run?.workers.filter((worker) => worker.spans.some(({ id, model: is }) => id === address?.span && is === model))
+      .length ?? 0
+  const alone = (view: string) => Object.hasOwn(OF_SEVERAL, view) && workers(OF_SEVERAL[view]) < 2
+  return profile?.views.some(({ id }) => alone(id))
+    ? { ...profile, views: profile.views.filter(({ id }) => !alone(id)) }
+    : profile
+}
+
 function allProfiles(catalog: Catalog): Address[] {
   return catalog.runs.flatMap((run) =>
     run.workers.flatMap((worker) =>

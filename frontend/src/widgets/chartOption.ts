@@ -151,7 +151,8 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const { labels, scale: xScale } = xLabels(series)
   const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   const many = series.x.length > 60
-  const yTitle = series.style === 'stacked_bars' ? 'time' : (series.lines[0]?.metric.title ?? '')
+  const whole = series.lines[0]?.metric.unit === 'bytes' ? 'memory' : 'time'
+  const yTitle = series.style === 'stacked_bars' ? whole : (series.lines[0]?.metric.title ?? '')
   return {
     animation: false,
     textStyle: { fontFamily: SANS },

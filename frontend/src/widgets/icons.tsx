@@ -61,6 +61,7 @@ const NAV: Record<string, string> = {
   launches: 'M3 7h7v10H3zM10 12h8M15 8.5l4 3.5-4 3.5M21 6v12',
   phases: 'M3 5h18v4H3zM5 11h7v4H5zM14 11h5v4h-5zM7 17h3v3H7z',
   memory: 'M4 18V9l4 4 4-7 4 6 4-4v10z',
+  ranks_memory: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
   distributed: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
   diff: 'M7 4v16M4 17l3 3 3-3M17 20V4M14 7l3-3 3 3',
   segments: 'M3 5h8v5H3zM13 5h8v5h-8zM3 14h4v5H3zM9 14h12v5H9z',

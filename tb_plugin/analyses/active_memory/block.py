@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analyses.snapshot.categories import categories_of_blocks
 from tb_plugin.analyses.snapshot.held import Held
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.words import address_texts, pool_texts, stack_words, stream_texts, texts_of
@@ -16,10 +17,7 @@ def block_of(held: Held, row: int) -> Figures:
     """Returns the figures of a block: of what is not known None."""
     snapshot = held.snapshot
     part = slice(row, row + 1)
-    column = {
-        name: held.block(name)[part]
-        for name in ("address", "stream", "pool", "stack", "category", "context", "metadata")
-    }
+    column = {name: held.block(name)[part] for name in ("address", "stream", "pool", "stack", "context", "metadata")}
     size, requested, begin, freed, end = (
         int(held.block(name)[row]) for name in ("size", "requested", "begin", "freed", "end")
     )
@@ -42,7 +40,7 @@ def block_of(held: Held, row: int) -> Figures:
         "begin_ns": begins,
         "end_ns": frees,
         "life_ns": frees - begins if begins is not None and frees is not None else None,
-        "memory_category": strings.take(column["category"])[0].as_py(),
+        "memory_category": categories_of_blocks(held).texts(np.array([row]))[0].as_py(),
         "compile_context": strings.take(column["context"])[0].as_py(),
         "user_metadata": strings.take(column["metadata"])[0].as_py(),
         "allocation_stack": texts_of(words.text, column["stack"])[0].as_py(),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.snapshot.categories import categories_of_blocks
 from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of
 from tb_plugin.analyses.snapshot.words import stack_words, texts_of
 from tb_plugin.payloads import Bands
@@ -86,9 +87,12 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -
     np.subtract.at(listed, end, size)
     totals = active[states]
     stacks, stack = np.unique(held.block("stack")[rows], return_inverse=True)
-    named, category = np.unique(held.block("category")[rows], return_inverse=True)
+    categories = categories_of_blocks(held)
+    named, category = np.unique(
+        categories.of[rows] if categories.known else np.full(len(rows), MISSING), return_inverse=True
+    )
     lines = texts_of(stack_words(held.snapshot).line, stacks).to_pylist()
-    names = held.snapshot.strings.take(named).to_pylist()
+    names = [categories.names[code] if code >= 0 else None for code in named.tolist()]
     times = np.append(held.time_ns[:1], held.time_ns) if held.count else np.zeros(1, np.int64)
     ended = freed != NEVER
     timed = ended & (begin != MISSING) & held.snapshot.has_times

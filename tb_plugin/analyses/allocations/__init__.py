@@ -9,6 +9,7 @@ from tb_plugin.analyses.allocations.notes import answer_of, data_notices
 from tb_plugin.analyses.allocations.summary import facts_of, moment_figures, settings_of, summary_of
 from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame, steps_frame
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analyses.snapshot.categories import category_bar
 from tb_plugin.analyses.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analyses.snapshot.findings import advice_of
 from tb_plugin.analyses.snapshot.held import devices_of, held_of, levels_of, moment_of, span_of
@@ -63,6 +64,7 @@ class Allocations:
         payloads["settings"] = settings_of(snapshot)
         when = "at the peak" if asked is None else "at the chosen moment"
         payloads["moment"] = moment_figures(held, levels, at, when)
+        payloads |= category_bar(held, levels, at, when)
         frames = {
             "held_stacks": stacks_frame(held, at, when),
             "held_blocks": blocks_frame(held, first, last, _named(params)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.snapshot.categories import category_notes
 from tb_plugin.analyses.snapshot.definitions import HISTORY
 from tb_plugin.analyses.snapshot.held import Held, Levels
 from tb_plugin.analyses.snapshot.marks import HistorySteps
@@ -101,6 +102,7 @@ def data_notices(held: Held, levels: Levels) -> Notices:
             if count:
                 figure = METRICS.figure("odd_events", count, window=HISTORY)
                 notices.append(_notice("history_odd", text, "", figure))
+    notices += category_notes(held)
     return Notices("data_quality", "What these numbers stand on", "data", notices)
 
 

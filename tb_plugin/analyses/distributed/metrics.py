@@ -9,7 +9,6 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
-            "worker": ("Worker", "Process or rank of the run, as its file is named."),
             "node": ("Node", "Host that the process ran on."),
             "process": ("Process", "Rank where recorded, else the worker."),
             "timing": (
@@ -41,7 +40,6 @@ METRICS = SHARED.adding(
             "matched": ("Matched", "Calls that were found on at least one other worker as well."),
             "unmatched": ("Unmatched", "Calls that no other worker has; they are in no wait, transfer or bandwidth."),
             "arrived_last": ("Arrived last", "Matched collectives that waited for this worker."),
-            "workers": ("Workers", "Workers whose profile is behind the numbers."),
         },
     ),
     define(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.snapshot.definitions import DEFINITIONS, HISTORY
+from tb_plugin.analyses.snapshot.rank_metrics import RANKS
 
 MOMENT = "the chosen moment, else that of most allocated bytes"
 
@@ -60,6 +61,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(HISTORY, "text", {"event_action": ("Action", "What the event did, as recorded.")}),
+    *RANKS,
     define(MOMENT, "count", {"held_blocks": ("Blocks", "Blocks that are allocated.")}),
     define(
         HISTORY,

@@ -45,7 +45,7 @@ def stack_words(snapshot: Snapshot) -> StackWords:
     files, names = (strings.take(ids).to_pylist() for ids in (stacks.file, stacks.name))
     texts, ranks = [], np.zeros(len(files), np.int8)
     for i, (file, line, name) in enumerate(zip(files, stacks.line.tolist(), names, strict=True)):
-        is_python = (file or "") not in _NATIVE
+        is_python = is_python_file(file)
         texts.append(f"{file}({line}): {name or '?'}" if is_python else name or "?")
         # 2: the person's own, 1: Python's, 0: native.
         ranks[i] = is_python + (
@@ -57,6 +57,11 @@ def stack_words(snapshot: Snapshot) -> StackWords:
         whole.append(";".join(texts[frame] for frame in frames.tolist()) or None)
         lines.append(texts[frames[int(np.argmax(ranks[frames]))]] if len(frames) else None)
     return StackWords(pa.array([*whole, None], pa.large_string()), pa.array([*lines, None], pa.large_string()), texts)
+
+
+def is_python_file(file: str | None) -> bool:
+    """Returns whether a frame of a file is one that the interpreter ran."""
+    return (file or "") not in _NATIVE
 
 
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:

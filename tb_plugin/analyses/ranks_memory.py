@@ -1,0 +1,185 @@
+"""Ranks: how much each process of a run held, what it was for, and what all of them hold alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.memory_categories import ORDER, TITLES
+from tb_plugin.analyses.snapshot.categories import categories_of_blocks
+from tb_plugin.analyses.snapshot.held import Held, held_of, level, levels_of, ooms_of
+from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.analyses.snapshot.rank_metrics import STATES
+from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.snapshot.table import Snapshot
+
+Int64 = npt.NDArray[np.int64]
+
+ALIKE = 0.8
+"""So much of it is there on all ranks in the same sizes, or they hold different parts of a model."""
+_LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count")
+_CATEGORIES = tuple(f"rank_{name}_bytes" for name in ORDER)
+
+
+class RanksMemory:
+    """The view of the snapshots of all workers of a run and span."""
+
+    id = "ranks_memory"
+    title = "Ranks"
+    model = Snapshot
+    traits = Traits("Ranks", whole="A snapshot has no phases.", tables=("rank_memory",))
+    scope: Scope = "workers"
+    borrows = OWN_ONLY
+
+    def missing(self, snapshot: Snapshot) -> Missing | None:
+        """Returns None: every snapshot has a peak."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns nothing to tell parts apart: each is about the device of the rank with most events."""
+        return ()
+
+    def part(self, snapshot: Snapshot, params: Params) -> Part:
+        """Returns the levels of one rank, and the sizes of its states at the peak."""
+        held = held_of(snapshot, Params())
+        levels, found = levels_of(held), categories_of_blocks(held)
+        rows = held.allocated(levels.peak())
+        size, code = held.block("size")[rows], found.of[rows]
+        values = (levels.allocated.max(), levels.reserved.max(), levels.allocated[-1], len(ooms_of(held)))
+        row: dict[str, list[int | str | None]] = {"device": [held.name]}
+        row |= {key: [int(value)] for key, value in zip(_LEVELS, values, strict=True)}
+        for i, key in enumerate(_CATEGORIES):
+            row[key] = [int(size[code == i].sum()) if found.known else None]
+        data = pa.table(
+            {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
+        )
+        # A snapshot that has no device at all says nothing.
+        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), "state_sizes": _sizes(held)}
+        return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page of all ranks together, or one page of its table."""
+        tables = [(each.worker, each.frames["rank_memory"].data) for each in parts]
+        data = pa.concat_tables([own.add_column(0, "worker", pa.repeat(worker, len(own))) for worker, own in tables])
+        payloads: dict[str, Payload] = {}
+        if params.table is None:
+            payloads["headline"] = _headline(data)
+            payloads["advice"] = Notices("advice", "Findings", "training", [*_repeated(parts)])
+            payloads["rank_categories"] = _bars(data)
+            if notes := _notes(data, params.get("failed")):
+                payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
+        coverage = CoverageInfo(complete=all(each.coverage.complete for each in parts))
+        frames = {"rank_memory": _frame(data)}
+        return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
+
+
+def _frame(data: pa.Table) -> Frame:
+    keys = data.column_names
+    empty = tuple(key for key in _CATEGORIES if not any(data[key].to_pylist()))
+    return Frame("rank_memory", "Ranks", METRICS.columns(*keys, hidden=empty), data, (keys[0],), keys[0])
+
+
+def _sizes(held: Held) -> Frame:
+    """How many blocks of each size a rank has of each state when it holds most of all three.
+
+    The peaks of replicas may lie anywhere in a step, with more or fewer gradients: activations have no say in this moment.
+    """
+    every = categories_of_blocks(held).of.astype(np.int64)
+    states = np.flatnonzero(np.isin(every, [ORDER.index(name) for name in STATES]))
+    begin, freed, size = (held.block(name)[states] for name in ("begin", "freed", "size"))
+    at = int(np.argmax(level(held.count, begin, freed, size))) - 1
+    there = (begin <= at) & (freed > at)
+    code, size = every[states][there], size[there]
+    groups = group(code, size)
+    first = groups.first if len(code) else code
+    data = pa.table(
+        {
+            "memory_category": pa.array(ORDER, pa.string()).take(pa.array(code[first])),
+            "block_size_bytes": pa.array(size[first]),
+            "held_blocks": pa.array(groups.count()),
+        }
+    )
+    key = ("memory_category", "block_size_bytes")
+    return Frame("state_sizes", "Sizes of states", METRICS.columns(*data.column_names), data, key, key[0])
+
+
+def _headline(data: pa.Table) -> Figures:
+    names, most, reserved, _, ooms = (data[key].to_pylist() for key in ("worker", *_LEVELS))
+    figures = [METRICS.figure("workers", len(data))]
+    if names:
+        for title, place in (("Largest peak", int(np.argmax(most))), ("Smallest peak", int(np.argmin(most)))):
+            figures.append(METRICS.figure("most_allocated_bytes", most[place], title, f"of {names[place]}"))
+        figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Most reserved"))
+        figures.append(METRICS.figure("oom_count", sum(ooms)))
+    return Figures("headline", "All ranks", "", figures, "headline")
+
+
+def _bars(data: pa.Table) -> Series:
+    """A bar a rank: what its peak consists of, as far as anything is known."""
+    lines = [Line(METRICS.metric(key), name, data[key].to_pylist()) for key, name in zip(_CATEGORIES, ORDER, strict=True)
+             if any(data[key].to_pylist())]  # fmt: skip
+    title = "What the peaks consist of"
+    return Series(
+        "rank_categories", title, "", METRICS.metric("worker"), data["worker"].to_pylist(), lines, "stacked_bars"
+    )
+
+
+def _notes(data: pa.Table, failed: str) -> list[Notice]:
+    notices = []
+    if failed:
+        text = f"Not loaded and left out: {failed}."
+        notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed."))
+    if len(data) == 1:
+        text = "Only one worker is here: nothing can be compared."
+        notices.append(Notice("one_worker", "info", text, "Put the snapshots of all ranks into one run folder."))
+    return notices
+
+
+def _repeated(parts: Sequence[Part]) -> list[Notice]:
+    """What all ranks hold alike of parameters, gradients and optimizer state, if it is most of them."""
+    if len(parts) < 2:
+        return []
+    held = [_counts(part) for part in parts]
+    total = max(sum(size * count for (_, size), count in counts.items()) for counts in held)
+    alike = dict.fromkeys(STATES, 0)
+    for (name, size), count in held[0].items():
+        alike[name] += size * min(count, *(other.get((name, size), 0) for other in held[1:]))
+    same = sum(alike.values())
+    if not same or same < ALIKE * total:
+        return []
+    ranks = len(parts)
+    named = [name for name in STATES if alike[name]]
+    what = ", ".join(f"{TITLES[name].lower()} {{repeated_{name}_bytes}}" for name in named)
+    return [
+        Notice(
+            "redundant_states",
+            "low",
+            f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {what}. Divided among them, "
+            "each would hold {sharding_bytes} less.",
+            "Shard them where the ranks are replicas of one model: the optimizer's state alone, with the gradients, or all "
+            "three with fully sharded data parallelism. It costs communication.",
+            [
+                METRICS.figure("repeated_ratio", same / total),
+                METRICS.figure("workers", ranks),
+                METRICS.figure("repeated_bytes", same),
+                *(METRICS.figure(f"repeated_{name}_bytes", alike[name]) for name in named),
+                METRICS.figure("sharding_bytes", same * (ranks - 1) // ranks),
+            ],
+            "repeated_ratio",
+            ALIKE,
+        )
+    ]
+
+
+def _counts(part: Part) -> dict[tuple[str, int], int]:
+    """Number of blocks by category and size."""
+    columns = (
+        part.frames["state_sizes"].data[key].to_pylist()
+        for key in ("memory_category", "block_size_bytes", "held_blocks")
+    )
+    return {(name, size): count for name, size, count in zip(*columns, strict=True)}
