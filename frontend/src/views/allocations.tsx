@@ -11,6 +11,7 @@ import { followLink } from '../state/links'
 import { setPrefs, usePrefs } from '../state/prefs'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card, useCopied } from '../widgets/basics'
+import { BreakdownBar } from '../widgets/breakdown'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
@@ -70,6 +71,7 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
             {block !== null && Number.isSafeInteger(block) && (
               <BlockPanel base={base} block={block} onClose={() => setRoute({ block: '' })} />
             )}
+            <Categories view={view} />
             <Notes view={view} />
             <BesideCard
               catalog={catalog}
@@ -121,6 +123,18 @@ const Findings = memo(({ view }: { view: View }) => {
     <Card title={found.title}>
       <NoticeList notices={found.notices} onLink={followLink} none="" />
     </Card>
+  )
+})
+
+/** What is allocated at the moment, by what it is for. */
+const Categories = memo(({ view }: { view: View }) => {
+  const bar = pick(view, 'held_categories', 'breakdown')
+  return (
+    bar && (
+      <Card title={bar.title}>
+        <BreakdownBar payload={bar} onLink={followLink} />
+      </Card>
+    )
   )
 })
 
