@@ -33,17 +33,18 @@ def history(script: list[list[tuple[int, int]]], annotated: bool = True) -> Snap
     for number, step in enumerate(script):
         if annotated:
             marks.append({"name": f"ProfilerStep#{number}", "stage": "START", "device": 0,
-                          "time_us": 1_000_000 + len(events)})  # fmt: skip
+                          "time_us": 1_000_001 + 2 * len(events)})  # fmt: skip
         for line, life in step:
             clock += 1
             for place, size in due.pop(clock, []):
-                events.append(event("free_completed", place, size, len(events) + 1))
+                events.append(event("free_completed", place, size, 2 * len(events) + 2))
             address += 1 << 20
             size = 1024 * line
-            events.append(event("alloc", address, size, len(events) + 1, frames=frames(f"train.py:{line}:step")))
+            events.append(event("alloc", address, size, 2 * len(events) + 2, frames=frames(f"train.py:{line}:step")))
             if life:
                 due[clock + life].append((address, size))
-    marks.append({"name": "ProfilerStep#9", "stage": "END", "device": 0, "time_us": 1_000_000 + len(events)})
+    last, end = f"ProfilerStep#{len(script) - 1}", 1_000_001 + 2 * len(events)
+    marks.append({"name": last, "stage": "END", "device": 0, "time_us": end})
     return snapshot(events, external_annotations=marks if annotated else [])
 
 
@@ -182,6 +183,18 @@ def test_a_line_that_allocates_several_sizes_a_step_tells_of_steps_all_the_same(
     without = [{**each, "frames": []} for each in events]
     assert steps_of(device(snapshot(without))).moments.tolist() == found.moments.tolist()
     assert len(steps_of(device(snapshot(events[:9])))) == 0, "two steps are no pattern"
+
+
+def test_what_happens_at_a_begin_belongs_to_the_step() -> None:
+    """Annotations that adjoin have one time, and so may events have: in whole microseconds."""
+    events = [event("alloc", 512 * i, 512, i) for i in range(8)]
+    times = [0, 2, 2, 5, 5, 8]
+    marks = [
+        {"name": f"ProfilerStep#{i // 2}", "stage": ("START", "END")[i % 2], "device": 0, "time_us": 1_000_000 + at}
+        for i, at in enumerate(times)
+    ]
+    steps = steps_of(device(snapshot(events, external_annotations=marks)))
+    assert (steps.moments.tolist(), steps.labels) == ([-1, 1, 4, 7], ("0", "1", "2"))
 
 
 def test_questions_that_make_no_sense() -> None:

@@ -57,11 +57,11 @@ OWN = (
             ),
             "pool_free_bytes": (
                 "Free in its pool",
-                "Free bytes in segments of the stream and pool of the request: no other free memory can serve it.",
+                "Free bytes in segments of the stream, pool and size class of the request: no others can serve it.",
             ),
             "pool_gap_bytes": (
                 "Its largest gap",
-                "Bytes of the largest free range of the stream and pool of the request.",
+                "Bytes of the largest free range of the stream, pool and size class of the request.",
             ),
         },
     ),

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.segments.metrics import SHOWN
+from tb_plugin.analyses.snapshot.free import SMALL_BLOCK
 from tb_plugin.analyses.snapshot.held import Held, ooms_of
 from tb_plugin.analyses.snapshot.moment import Moment, Obstacles, moment_at, obstacles_to
 from tb_plugin.analyses.snapshot.words import address_texts, stack_words, texts_of
@@ -35,7 +36,7 @@ class RunningOut:
     moment: Moment
     """The state that it met."""
     serves: Bool
-    """Which rows of segments its stream and pool may use."""
+    """Which rows of segments its stream, pool and size may use."""
     obstacles: Obstacles
 
     @property
@@ -62,6 +63,8 @@ def ran_out(held: Held, event: int) -> RunningOut:
     moment = moment_at(held, event)
     serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
     asked = int(events.size[at])
+    # Small requests are served from small segments, and no others are.
+    serves &= moment.rows.is_large == (asked > SMALL_BLOCK)
     return RunningOut(event, asked, max(int(events.address[at]), 0), int(events.stack[at]), moment, serves,
                       obstacles_to(moment, asked, serves))  # fmt: skip
 

@@ -76,10 +76,12 @@ def _annotated(held: Held) -> Steps | None:
     if not len(begins):
         return None
     labels = [(text or "").partition("#")[2] for text in names.take(begins).to_pylist()]
-    moments = [held.at_time(int(time)) for time in marks.time_ns[begins]]
-    ends = rows[(marks.is_start[rows] == 0) & (marks.time_ns[rows] >= marks.time_ns[begins[-1]])]
+    # What happens at the begin of a step belongs to it. Of steps that adjoin the one's end has the time of the other's begin.
+    moments = [held.before(int(time)) for time in marks.time_ns[begins]]
+    is_end = (marks.is_start[rows] == 0) & (marks.name[rows] == marks.name[begins[-1]])
+    ends = rows[is_end & (marks.time_ns[rows] >= marks.time_ns[begins[-1]])]
     if len(ends):
-        moments.append(held.at_time(int(marks.time_ns[ends[0]])))
+        moments.append(held.before(int(marks.time_ns[ends[0]])))
     # Steps before the history, and steps in which nothing happened, are none of it.
     kept = [i for i in range(len(moments) - 1) if moments[i + 1] > moments[i]]
     if device in snapshot.overflowed:

@@ -91,7 +91,7 @@ def fragmentation(held: Held) -> Iterator[Notice]:
         figures,
         "unused_ratio",
         UNUSED_SHARE,
-        Link("allocations", {"device": held.name, "at": str(event)}, "Show what was allocated then"),
+        Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
         references_of(recorder, "snapshot_fragmentation"),
     )
 

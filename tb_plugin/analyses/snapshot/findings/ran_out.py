@@ -63,6 +63,6 @@ def ran_out(held: Held) -> Iterator[Notice]:
             text,
             recorder.todo("snapshot_out_of_memory.pieces" if fragmented else "snapshot_out_of_memory"),
             figures,
-            evidence=Link("allocations", {"device": held.name, "at": str(event)}, "Show what was allocated then"),
+            evidence=Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
             references=references_of(recorder, "snapshot_out_of_memory"),
         )
