@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.base import Number
+from tb_plugin.analyses.snapshot.definitions import HISTORY
 from tb_plugin.analyses.snapshot.held import Held, Levels, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS, MOMENT
 from tb_plugin.payloads import Figure, Figures, Metric
@@ -37,7 +38,7 @@ def summary_of(held: Held, levels: Levels) -> Figures:
         METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when(peak)),
         METRICS.figure("most_reserved_bytes", reserved, note=when(at_reserved - 1)),
         METRICS.figure("allocated_at_end_bytes", int(levels.allocated[-1])),
-        METRICS.figure("free_bytes", int(levels.reserved[-1] - levels.active[-1]), "Free at the snapshot"),
+        METRICS.figure("free_bytes", int(levels.reserved[-1] - levels.active[-1]), "Free at the snapshot", window=HISTORY),
         METRICS.figure("history_events", held.count),
         METRICS.figure("oom_count", len(ooms_of(held))),
     ]
