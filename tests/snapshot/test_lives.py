@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.snapshot.held import devices_of, levels_of
+from tb_plugin.models.snapshot import SnapshotModel
 from tb_plugin.snapshot import arrow
 from tb_plugin.snapshot.assemble import assemble
 from tb_plugin.snapshot.table import HOST, NEVER, Snapshot
