@@ -62,7 +62,7 @@ class Allocations:
         payloads["advice"] = advice_of(*([held] if params.get("device") else devices_of(snapshot)))
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
-        when = "at the peak" if asked is None else "at the chosen moment"
+        when = "at the chosen moment" if asked is not None else "at the peak" if held.count else "at the snapshot"
         payloads["moment"] = moment_figures(held, levels, at, when)
         payloads |= category_bar(held, levels, at, when)
         frames = {

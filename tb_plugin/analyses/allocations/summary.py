@@ -34,13 +34,17 @@ def summary_of(held: Held, levels: Levels) -> Figures:
     def when(event: int) -> str:
         return "" if not held.count else "before the first event" if event == MISSING else f"at event {event:,}"
 
+    # Without a history nobody knows of peaks: the end is all there is.
+    known = held.count > 0
     figures = [
-        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when(peak)),
-        METRICS.figure("most_reserved_bytes", reserved, note=when(at_reserved - 1)),
+        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]) if known else None, note=when(peak)),
+        METRICS.figure("most_reserved_bytes", reserved if known else None, note=when(at_reserved - 1)),
         METRICS.figure("allocated_at_end_bytes", int(levels.allocated[-1])),
-        METRICS.figure("free_bytes", int(levels.reserved[-1] - levels.active[-1]), "Free at the snapshot", window=HISTORY),
+        METRICS.figure(
+            "free_bytes", int(levels.reserved[-1] - levels.active[-1]), "Free at the snapshot", window=HISTORY
+        ),
         METRICS.figure("history_events", held.count),
-        METRICS.figure("oom_count", len(ooms_of(held))),
+        METRICS.figure("oom_count", len(ooms_of(held)) if known else None),
     ]
     return Figures("summary", held.name, "", figures, "headline")
 
