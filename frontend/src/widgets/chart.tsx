@@ -36,7 +36,9 @@ export function Chart(props: {
       const inside = instance.containPixel({ gridIndex: 0 }, point) || event.offsetY > node.clientHeight - 44
       if (!inside || typeof at !== 'number') return
       const value = instance.convertFromPixel({ yAxisIndex: 0 }, event.offsetY)
-      handler.current(String(at), typeof value === 'number' ? partAt(seriesNow.current, at, value) : null)
+      // The axis is in a unit of its own.
+      const { factor } = chartScale(seriesNow.current)
+      handler.current(String(at), typeof value === 'number' ? partAt(seriesNow.current, at, value * factor) : null)
     })
   })
 
