@@ -6,7 +6,7 @@ from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.snapshot.definitions import HISTORY
 from tb_plugin.analyses.snapshot.held import Held, Levels, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS, MOMENT
-from tb_plugin.payloads import Figure, Figures, Metric
+from tb_plugin.payloads import Figure, Figures, Metric, Unit
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.schema import MISSING
 
@@ -69,6 +69,6 @@ def settings_of(snapshot: Snapshot) -> Figures:
     for key, value in snapshot.settings.items():
         text = ", ".join(f"{name}: {each}" for name, each in value.items()) if isinstance(value, dict) else value
         about = "Setting of the allocator, as recorded."
-        unit = "bool" if isinstance(value, bool) else "text" if isinstance(text, str) else "number"
-        figures.append(Figure(Metric(f"setting.{key}", key, unit, about), text if text != "" else None))  # type: ignore[arg-type]
+        unit: Unit = "bool" if isinstance(value, bool) else "text" if isinstance(text, str) else "number"
+        figures.append(Figure(Metric(f"setting.{key}", key, unit, about), text if text != "" else None))
     return Figures("settings", "Allocator settings", "", figures)

@@ -60,10 +60,6 @@ class Held:
         """Returns the last event until a time, -1 = none."""
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
-    def before(self, time_ns: int) -> int:
-        """Returns the last event before a time, -1 = none."""
-        return int(np.searchsorted(self.time_ns, time_ns, side="left")) - 1
-
     def live(self, event: int) -> Int64:
         """Returns rows (of its blocks) that are there after an event."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("end") > event))

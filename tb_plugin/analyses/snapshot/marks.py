@@ -1,19 +1,23 @@
-"""Profiler steps of a snapshot's history: what its annotations tell of them."""
+"""Profiler steps of a snapshot's history as its annotations tell of them: the one place that reads ``ProfilerStep#N``."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
-from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.held import Held, devices_of
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
-PREFIX = "ProfilerStep#"
+STEP_NAME = r"^ProfilerStep#\d+$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +31,8 @@ class HistorySteps:
     """The first event from its begin on."""
     end: Int64
     """The event behind the last one."""
+    is_ended: Bool
+    """Its end is recorded; else it lasts until the next one, or the last event."""
 
     def at(self, event: int) -> str | None:
         """Returns the step of an event, None outside of all."""
@@ -35,28 +41,35 @@ class HistorySteps:
 
 
 def marks_of(held: Held) -> HistorySteps:
-    """Returns the steps, none where events have no times. One without an end lasts until the next one, or the last event."""
-    if not held.snapshot.has_times:
-        none = np.empty(0, np.int64)
-        return HistorySteps((), none, none, none, none)
-    labels, begin, end = _times(held.snapshot)
-    last = int(held.time_ns[-1]) + 1 if held.count else 0
-    following = np.append(begin[1:], last)[: len(begin)]
-    end = np.where(end < begin, np.maximum(following, begin), end)
-    first, behind = np.searchsorted(held.time_ns, begin), np.searchsorted(held.time_ns, end)
-    return HistorySteps(labels, begin, end, first, behind)
+    """Returns the steps, none where events have no times: those annotated on the device, where there are none on any."""
+    return _marks(held.snapshot, held.place)
 
 
 @remembered
-def _times(snapshot: Snapshot) -> tuple[tuple[str, ...], Int64, Int64]:
-    """Label, begin and end of each step; the end before the begin where none is recorded."""
+def _marks(snapshot: Snapshot, place: int) -> HistorySteps:
+    none = np.empty(0, np.int64)
+    devices = devices_of(snapshot)
     notes = snapshot.annotations
-    ids, place = np.unique(notes.name, return_inverse=True)
-    names = [str(name or "") for name in snapshot.strings.take(ids).to_pylist()]
-    starts = notes.is_start == 1
-    begin, end = np.full(len(ids), np.iinfo(np.int64).max), np.full(len(ids), np.iinfo(np.int64).min)
-    np.minimum.at(begin, place[starts], notes.time_ns[starts])
-    np.maximum.at(end, place[~starts], notes.time_ns[~starts])
-    known = [i for i, name in enumerate(names) if name.startswith(PREFIX) and begin[i] < np.iinfo(np.int64).max]
-    order = sorted(known, key=lambda i: int(begin[i]))
-    return tuple(names[i].removeprefix(PREFIX) for i in order), begin[order], end[order]
+    if not snapshot.has_times or not devices or not len(notes.name):
+        return HistorySteps((), none, none, none, none, none > 0)
+    held = devices[place]
+    names = snapshot.strings.take(notes.name)
+    named = pc.fill_null(pc.match_substring_regex(names, STEP_NAME), False).to_numpy(zero_copy_only=False)
+    mine = named & (notes.device == snapshot.device_ids[place])
+    rows = np.flatnonzero(mine if mine.any() else named)
+    rows = rows[np.argsort(notes.time_ns[rows], kind="stable")]
+    begins = rows[notes.is_start[rows] == 1]
+    ends: dict[int, list[int]] = defaultdict(list)
+    for row in rows[notes.is_start[rows] == 0].tolist():
+        ends[int(notes.name[row])].append(int(notes.time_ns[row]))
+    begin = notes.time_ns[begins]
+    last = int(held.time_ns[-1]) + 1 if held.count else 0
+    following = np.append(begin[1:], last)[: len(begin)]
+    end, is_ended = np.maximum(following, begin), np.zeros(len(begin), np.bool_)
+    for i, (name, time) in enumerate(zip(notes.name[begins].tolist(), begin.tolist(), strict=True)):
+        found = bisect_left(ends[name], time)
+        if found < len(ends[name]):
+            end[i], is_ended[i] = ends[name][found], True
+    label = tuple((text or "").partition("#")[2] for text in names.take(begins).to_pylist())
+    first, behind = np.searchsorted(held.time_ns, begin), np.searchsorted(held.time_ns, end)
+    return HistorySteps(label, begin, end, first, behind, is_ended)

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.grouping import Groups, group
 from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of
+from tb_plugin.analyses.snapshot.marks import marks_of
 from tb_plugin.snapshot.table import Action, Snapshot
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
 
-STEP_NAME = r"^ProfilerStep#\d+$"
 FEWEST_STEPS = 4
 """Fewer repetitions are no pattern: a first step differs from the others, and three intervals are left."""
 REGULAR = 0.1
@@ -62,34 +61,21 @@ def _steps(snapshot: Snapshot, place: int) -> Steps:
 
 def _annotated(held: Held) -> Steps | None:
     """Steps from the begin of one annotation to that of the next; the last one to its own end, where it has one."""
-    snapshot = held.snapshot
-    marks = snapshot.annotations
-    if not snapshot.has_times or not len(marks.name):
+    marks = marks_of(held)
+    if not len(marks.label):
         return None
-    names = snapshot.strings.take(marks.name)
-    named = pc.fill_null(pc.match_substring_regex(names, STEP_NAME), False).to_numpy(zero_copy_only=False)
-    device = snapshot.device_ids[held.place]
-    mine = named & (marks.device == device)
-    rows = np.flatnonzero(mine if mine.any() else named)
-    rows = rows[np.argsort(marks.time_ns[rows], kind="stable")]
-    begins = rows[marks.is_start[rows] == 1]
-    if not len(begins):
-        return None
-    labels = [(text or "").partition("#")[2] for text in names.take(begins).to_pylist()]
-    # What happens at the begin of a step belongs to it. Of steps that adjoin the one's end has the time of the other's begin.
-    moments = [held.before(int(time)) for time in marks.time_ns[begins]]
-    is_end = (marks.is_start[rows] == 0) & (marks.name[rows] == marks.name[begins[-1]])
-    ends = rows[is_end & (marks.time_ns[rows] >= marks.time_ns[begins[-1]])]
-    if len(ends):
-        moments.append(held.before(int(marks.time_ns[ends[0]])))
+    # What happens at the begin of a step belongs to it.
+    moments = (marks.first - 1).tolist()
+    if marks.is_ended[-1]:
+        moments.append(int(marks.end[-1]) - 1)
     # Steps before the history, and steps in which nothing happened, are none of it.
     kept = [i for i in range(len(moments) - 1) if moments[i + 1] > moments[i]]
-    if device in snapshot.overflowed:
+    if held.snapshot.device_ids[held.place] in held.snapshot.overflowed:
         kept = [i for i in kept if moments[i] >= 0]
     if len(kept) < 2:
         return None
     found = np.array([*(moments[i] for i in kept), moments[kept[-1] + 1]], np.int64)
-    return Steps(found, tuple(labels[i] for i in kept), ANNOTATED)
+    return Steps(found, tuple(marks.label[i] for i in kept), ANNOTATED)
 
 
 def _repeated(held: Held) -> Steps | None:
