@@ -8,16 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.snapshot.held import Held, devices_of
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.steps import STEP_NAME
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-
-STEP_NAME = r"^ProfilerStep#\d+$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +52,7 @@ def _marks(snapshot: Snapshot, place: int) -> HistorySteps:
         return HistorySteps((), none, none, none, none, none > 0)
     held = devices[place]
     names = snapshot.strings.take(notes.name)
-    named = pc.fill_null(pc.match_substring_regex(names, STEP_NAME), False).to_numpy(zero_copy_only=False)
+    named = snapshot.strings.where(lambda text: STEP_NAME.fullmatch(text) is not None)[notes.name]
     mine = named & (notes.device == snapshot.device_ids[place])
     rows = np.flatnonzero(mine if mine.any() else named)
     rows = rows[np.argsort(notes.time_ns[rows], kind="stable")]

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.memory_categories import Lives, When
 from tb_plugin.analyses.names import OPTIMIZER
 from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.marks import marks_of
 from tb_plugin.analyses.snapshot.words import is_python_file, stack_words
 from tb_plugin.snapshot.table import NEVER, Action, Snapshot, Stacks
 from tb_plugin.trace.intervals import Ranges, contains, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.steps import STEP_NAME
 
 Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
@@ -160,13 +160,9 @@ def _calls(snapshot: Snapshot, method: str) -> Ranges:
 
 
 def _step_edges(held: Held) -> Int64:
-    """The events before which an annotated step begins, in order."""
-    snapshot, marks = held.snapshot, held.snapshot.annotations
-    if not (snapshot.has_times and len(marks.name)):
-        return np.empty(0, np.int64)
-    said = snapshot.strings.where(lambda text: STEP_NAME.match(text) is not None)
-    rows = np.flatnonzero(said[marks.name])
-    return np.unique(np.searchsorted(held.time_ns, marks.time_ns[rows], side="left"))
+    """The events before which an annotated step begins or ends, in order."""
+    marks = marks_of(held)
+    return np.unique(np.concatenate((marks.first, marks.end[marks.is_ended])))
 
 
 def _alone(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:

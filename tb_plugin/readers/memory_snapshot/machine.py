@@ -7,7 +7,6 @@ read and are never held; runs of events of a common shape are decoded by ``scan`
 
 from __future__ import annotations
 
-import codecs
 import pickletools
 import struct
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.memory_snapshot.memo import Memo
+from tb_plugin.readers.memory_snapshot.plain import fill, name_of, number_of, text_of, unescaped
 
 Kind = Literal["events", "segments", "host_events", "host_segments"]
 BATCH = 1024
@@ -103,7 +103,7 @@ class Machine:
                 handler(self)
             except (IndexError, ValueError, struct.error, TypeError, OverflowError, UnicodeError) as error:
                 self.at = begin
-                raise Damaged(f"{_name_of(code)}: {error}") from error
+                raise Damaged(f"{name_of(code)}: {error}") from error
 
     def unwound(self) -> Any:
         """Returns what was built so far of a pickle that broke off, with everything that was open put into its place."""
@@ -117,7 +117,7 @@ class Machine:
             if isinstance(target, list):
                 target.extend(items)
             elif isinstance(target, dict):
-                _fill(target, items[: len(items) // 2 * 2])
+                fill(target, items[: len(items) // 2 * 2])
         items = self._items
         while len(items) > 1:  # containers that are filled one by one
             last = items.pop()
@@ -170,7 +170,7 @@ class Machine:
         return found
 
     def _unknown(self, code: int) -> Exception:
-        name = _name_of(code)
+        name = name_of(code)
         where = f"byte {self.offset - 1:,}"
         if name not in _CODE:
             self.at -= 1
@@ -275,17 +275,17 @@ class Machine:
 
     def _dict(self) -> None:
         made: dict[Any, Any] = {}
-        _fill(made, self._marked())
+        fill(made, self._marked())
         self._push(made)
 
     def _set_item(self) -> None:
         value, key = self._popped(), self._popped()
-        _fill(self._items[-1], [key, value])
+        fill(self._items[-1], [key, value])
         self._hurry()
 
     def _set_items(self) -> None:
         items = self._marked()
-        _fill(self._items[-1], items)
+        fill(self._items[-1], items)
         self._hurry()
 
     def _append(self) -> None:
@@ -343,43 +343,6 @@ def _role(key: object, lists: list[list[Any]]) -> Role | None:
     return None
 
 
-def _fill(target: Any, items: list[Any]) -> None:
-    """Puts pairs into a dict, but for keys that are no texts: nothing looks for them, and their hashes can be chosen."""
-    if type(target) is not dict:
-        raise TypeError("no dict to fill")
-    if len(items) % 2:
-        raise ValueError("a key without a value")
-    for key, value in zip(items[::2], items[1::2], strict=True):
-        if type(key) is str:
-            target[key] = value
-
-
-_OPCODES = {ord(opcode.code): opcode for opcode in pickletools.opcodes}
-
-
-def _name_of(code: int) -> str:
-    opcode = _OPCODES.get(code)
-    return f"byte {code:#04x}" if opcode is None else opcode.name
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
-
-
-def _number(raw: bytes) -> Any:
-    if raw in (b"00", b"01"):
-        return raw == b"01"
-    return int(raw.removesuffix(b"L"))
-
-
-def _unescaped(raw: bytes) -> str:
-    """A text as Python 2 wrote it, in quotes."""
-    inner = raw.strip()
-    if len(inner) < 2 or inner[:1] != inner[-1:] or inner[:1] not in b"'\"":
-        raise ValueError("a text without quotes")
-    return _text(codecs.escape_decode(inner[1:-1])[0])
-
-
 Handler = Callable[[Machine], None]
 _ACTIONS: dict[str, Handler] = {
     "PROTO": Machine._protocol,
@@ -396,17 +359,17 @@ _ACTIONS: dict[str, Handler] = {
     "BININT2": lambda m: m._push(m._unsigned(2)),
     "LONG1": lambda m: m._push(int.from_bytes(m._bytes(m._unsigned(1)), "little", signed=True)),
     "LONG4": lambda m: m._push(int.from_bytes(m._bytes(min(m._unsigned(4), MAX_TEXT + 1)), "little", signed=True)),
-    "INT": lambda m: m._push(_number(m._line(MAX_NUMBER_TEXT))),
-    "LONG": lambda m: m._push(_number(m._line(MAX_NUMBER_TEXT))),
+    "INT": lambda m: m._push(number_of(m._line(MAX_NUMBER_TEXT))),
+    "LONG": lambda m: m._push(number_of(m._line(MAX_NUMBER_TEXT))),
     "FLOAT": lambda m: m._push(float(m._line(MAX_NUMBER_TEXT))),
     "BINFLOAT": lambda m: m._push(struct.unpack(">d", m._bytes(8))[0]),
     "UNICODE": lambda m: m._push(m._line(MAX_TEXT).decode("raw-unicode-escape")),
-    "SHORT_BINUNICODE": lambda m: m._push(_text(m._bytes(m._unsigned(1)))),
-    "BINUNICODE": lambda m: m._push(_text(m._bytes(m._unsigned(4)))),
-    "BINUNICODE8": lambda m: m._push(_text(m._bytes(m._unsigned(8)))),
-    "STRING": lambda m: m._push(_unescaped(m._line(MAX_TEXT))),
-    "BINSTRING": lambda m: m._push(_text(m._bytes(m._unsigned(4)))),
-    "SHORT_BINSTRING": lambda m: m._push(_text(m._bytes(m._unsigned(1)))),
+    "SHORT_BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
+    "BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
+    "BINUNICODE8": lambda m: m._push(text_of(m._bytes(m._unsigned(8)))),
+    "STRING": lambda m: m._push(unescaped(m._line(MAX_TEXT))),
+    "BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
+    "SHORT_BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "EMPTY_DICT": Machine._empty_dict,
     "DICT": Machine._dict,
     "SETITEM": Machine._set_item,

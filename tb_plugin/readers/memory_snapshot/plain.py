@@ -1,0 +1,47 @@
+"""What opcodes are called and hold: names, pairs, numbers and texts."""
+
+from __future__ import annotations
+
+import codecs
+import pickletools
+from typing import Any
+
+
+def fill(target: Any, items: list[Any]) -> None:
+    """Puts pairs into a dict, but for keys that are no texts: nothing looks for them, and their hashes can be chosen."""
+    if type(target) is not dict:
+        raise TypeError("no dict to fill")
+    if len(items) % 2:
+        raise ValueError("a key without a value")
+    for key, value in zip(items[::2], items[1::2], strict=True):
+        if type(key) is str:
+            target[key] = value
+
+
+_OPCODES = {ord(opcode.code): opcode for opcode in pickletools.opcodes}
+
+
+def name_of(code: int) -> str:
+    """Returns the name of an opcode, of an unknown one the byte."""
+    opcode = _OPCODES.get(code)
+    return f"byte {code:#04x}" if opcode is None else opcode.name
+
+
+def text_of(raw: bytes) -> str:
+    """Returns bytes as a text; what is no UTF-8 is replaced."""
+    return raw.decode("utf-8", "replace")
+
+
+def number_of(raw: bytes) -> int | bool:
+    """Returns a number that is written as text, or a flag. Raises ValueError."""
+    if raw in (b"00", b"01"):
+        return raw == b"01"
+    return int(raw.removesuffix(b"L"))
+
+
+def unescaped(raw: bytes) -> str:
+    """Returns a text that Python 2 wrote in quotes. Raises ValueError."""
+    inner = raw.strip()
+    if len(inner) < 2 or inner[:1] != inner[-1:] or inner[:1] not in b"'\"":
+        raise ValueError("a text without quotes")
+    return text_of(codecs.escape_decode(inner[1:-1])[0])
