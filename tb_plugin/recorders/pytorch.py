@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.trace.recorder import Advice, Recorder, StageFrames, ThreadRole
+from tb_plugin.trace.recorder import Advice, HostNames, Recorder, StageFrames, ThreadRole
 
 _DOCS = "https://docs.pytorch.org/docs/stable"
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
@@ -200,4 +200,17 @@ STAGES = StageFrames(
 )
 """What frames say about the stage of a training."""
 
-PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES)
+_TRITON = (
+    r"triton[/\\](?:compiler[/\\]compiler|runtime[/\\](?:autotuner|jit))\.py\(\d+\): (?:compile|_bench|benchmark|_do_compile)$"
+)
+HOST = HostNames(
+    # What Dynamo times says so, in brackets; older releases write the bare names.
+    compiling=r"\(dynamo_timed\)$|^entire_(?:frame|backward)_compile$|^inductor_compile$|^CachingAutotuner\."
+    r"|torch[/\\]_dynamo[/\\]convert_frame\.py\(\d+\): _compile$"
+    r"|torch[/\\]_inductor[/\\]compile_fx\.py\(\d+\): compile_fx\w*$"
+    r"|torch[/\\]_inductor[/\\]runtime[/\\]triton_heuristics\.py\(\d+\): (?:precompile|benchmark_all_configs|autotune_\w+)$"
+    rf"|{_TRITON}",
+    collecting=r"^Python GC$|^<built-in (?:function|method) collect( of module .*)?>$",
+)
+
+PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES, HOST)

@@ -51,6 +51,19 @@ class StageFrames:
 
 
 @dataclass(frozen=True)
+class HostNames:
+    """What the host does that holds a device up, known by the names of operators, annotations and Python calls.
+
+    Patterns are regular expressions of RE2, searched; "" matches nothing.
+    """
+
+    compiling: str = ""
+    """Code for the device is made."""
+    collecting: str = ""
+    """The interpreter collects garbage."""
+
+
+@dataclass(frozen=True)
 class Recorder:
     """One tool's words. Analyses name a finding; what a person does about it depends on the tool."""
 
@@ -65,6 +78,7 @@ class Recorder:
     """The framework's own Python packages: a line in them is nobody's to change."""
     stages: StageFrames = StageFrames()
     """Which frames of a stack tell the stage of a training."""
+    host: HostNames = HostNames()
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

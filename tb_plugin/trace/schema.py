@@ -66,6 +66,10 @@ class CallRole(IntEnum):
     """Gives such pages back."""
     GRAPH = 5
     """Launches a captured graph."""
+    PIN = 6
+    """Gets pinned memory of the host from the driver, or gives it back."""
+    SETUP = 7
+    """Sets up the driver, a context, a stream or a library of kernels."""
 
 
 class KernelClass(IntEnum):

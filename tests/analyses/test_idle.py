@@ -1,0 +1,240 @@
+"""Causes of idle time: each by a trace of a few events, their sum on all samples, and a plain recount of random traces."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.analyses.idle.account import idle_account
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.overview.device_time import device_time
+from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.table import TraceTable
+from tests.builders import TraceBuilder, kernel, memcpy, trace
+from tests.depth import examples
+
+
+def pair(launch: float = 70) -> TraceBuilder:
+    """Work until 30 us and from 90 us on, launched at ``launch`` for 2 us: a gap of 60 us."""
+    builder = trace().step(1, 0, 100).op("first", 0, 5).launches(kernel("k", 20, 10)).op("last", launch, 5)
+    return builder.launches(kernel("l", 10, 90), dur=2).device(0)
+
+
+def gap(builder: TraceBuilder, start: int = 30, end: int = 90) -> dict[str, float]:
+    """Microseconds by cause between 30 and 90 us of device 0."""
+    table = builder.table()
+    account = idle_account(table, 0)
+    found: Counter[str] = Counter()
+    for low, high, cause in zip(account.start_ns, account.end_ns, account.cause, strict=True):
+        low, high = max(int(low), 1000 * start), min(int(high), 1000 * end)
+        if low < high:
+            found[Cause(cause).name.lower()] += (high - low) / 1000
+    return dict(found)
+
+
+def test_the_host_was_elsewhere() -> None:
+    builder = pair().op("aten::slow", 35, 10).op("inner", 36, 2)
+    assert gap(builder) == {"python": 30, "dispatch": 10, "launch": 2, "launch_latency": 10, "unexplained": 8}, (
+        "the first launch took 10 us to begin, which is the median"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "build"),
+    [
+        ("input", lambda b: b.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 30, 40)),
+        ("synchronisation", lambda b: b.call(30, 40, name="cudaStreamSynchronize")),
+        ("driver_memory", lambda b: b.call(30, 40, name="cudaMalloc")),
+        ("driver_memory", lambda b: b.call(30, 40, name="cudaHostAlloc")),
+        ("initialisation", lambda b: b.call(30, 40, name="cuModuleLoadDataEx", category="cuda_driver")),
+        ("compilation", lambda b: b.op("compile_fx_inner (dynamo_timed)", 30, 40)),
+        ("garbage_collection", lambda b: b.python("Python GC", 30, 40, tid=9)),
+        ("profiler", lambda b: b.event("overhead", "Activity Buffer Request", 30, 40, -1, 0)),
+        ("graph", lambda b: b.call(30, 40, name="cudaGraphLaunch")),
+        ("dispatch", lambda b: b.call(30, 40, name="cudaEventRecord")),
+        ("python", lambda b: b.annotation("forward", 30, 40)),
+        ("python", lambda b: b.op("aten::mm", 30, 40, tid=2)),
+    ],
+)
+def test_one_thing_is_open(cause: str, build: Any) -> None:
+    assert gap(build(pair()), end=70) == {cause: 40}
+
+
+def test_what_is_open_at_once_counts_by_priority() -> None:
+    builder = pair().annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 30, 40)
+    builder.op("aten::to", 35, 30).call(40, 20, name="cudaStreamSynchronize").call(45, 5, name="cudaMalloc")
+    assert gap(builder, end=70) == {"input": 20, "synchronisation": 15, "driver_memory": 5}
+
+
+def test_a_thread_with_nothing_open_leaves_the_word_to_the_others() -> None:
+    builder = pair().op("backward", 0, 30, tid=2).launches(kernel("b", 1, 5, stream=8))
+    builder.op("grad", 40, 10, tid=2).op("own", 45, 10)
+    assert gap(builder, end=70) == {"python": 25, "dispatch": 15}
+
+
+def test_a_launch_that_is_not_recorded() -> None:
+    builder = trace().op("first", 0, 5).launches(kernel("k", 20, 10)).on_device(kernel("l", 10, 90)).device(0)
+    assert gap(builder) == {"not_recorded": 60}
+
+
+def test_work_that_was_launched_before() -> None:
+    builder = trace().op("first", 0, 5).launches(kernel("k", 20, 10), kernel("k", 9, 31), kernel("k", 9, 41), at=1)
+    builder.launches(kernel("l", 40, 51), at=2).launches(kernel("l", 2, 94), at=3)
+    assert gap(builder, 30, 94) == {"kernel_latency": 4, "unexplained": 2}, "latencies of 1, 1, 1 and 3 us"
+
+
+def test_a_stream_waits_for_another() -> None:
+    builder = pair(launch=40)
+    builder.event("cuda_sync", "Stream Wait Event", 42, 33, 0, 7, stream=7, device=0)
+    assert gap(builder) == {"python": 10, "launch": 2, "dependency": 33, "kernel_latency": 15}
+
+
+def test_a_graph_is_launched() -> None:
+    builder = trace().op("first", 0, 5).launches(kernel("k", 20, 10))
+    builder.annotation("replay", 40, 30).launches(kernel("l", 5, 60), kernel("m", 5, 66), dur=8, name="cudaGraphLaunch")
+    assert gap(builder, end=71) == {"python": 10, "graph": 20, "kernel_latency": 1}
+
+
+def test_before_the_first_and_after_the_last_work() -> None:
+    builder = pair().op("aten::end", 104, 6)
+    account = idle_account(builder.table(), 0)
+    assert (account.start_ns[0], account.end_ns[-1]) == (0, 110_000)
+    assert gap(builder, 0, 10) == {"dispatch": 5, "launch_latency": 5} or gap(builder, 0, 10)
+    assert gap(builder, 100, 110) == {"python": 4, "dispatch": 6}
+
+
+# -- a plain recount, from docs/metrics.md
+
+NAMED = {
+    Cause.INITIALISATION: {"cuModuleLoadDataEx"},
+    Cause.DRIVER_MEMORY: {"cudaFree"},
+    Cause.SYNCHRONISATION: {"cudaStreamSynchronize"},
+    Cause.INPUT: {"enumerate(DataLoader)#_Iter.__next__"},
+    Cause.GARBAGE_COLLECTION: {"Python GC"},
+    Cause.COMPILATION: {"x (dynamo_timed)"},
+}
+
+
+def middle(values: list[int]) -> int:
+    return sorted(values)[(len(values) - 1) // 2] if values else 0
+
+
+def recount(table: TraceTable) -> dict[int, Cause]:
+    """The cause of each idle microsecond of device 0."""
+    rows = range(len(table))
+    name = [table.strings[int(i)] for i in table.name]
+    start, end = table.start_ns.tolist(), table.end_ns.tolist()
+    kind, track, launch = table.kind.tolist(), table.track.tolist(), table.launch.tolist()
+    work = [i for i in rows if kind[i] in DEVICE_WORK and table.device[i] == 0]
+    latency: dict[int, tuple[int, bool, bool]] = {}
+    for i in work:
+        if launch[i] < 0:
+            continue
+        earlier = [end[j] for j in work if track[j] == track[i] and start[j] < start[i]]
+        blocked = min(max(earlier, default=-(10**18)), start[i])
+        queued = blocked >= end[launch[i]]
+        free = min(max(blocked, end[launch[i]]), start[i])
+        latency[i] = (start[i] - free, queued, "Graph" in name[launch[i]])
+    threads = Counter(track[launch[i]] for i in work if launch[i] >= 0)
+    order = sorted(threads, key=lambda t: (-threads[t], t))
+
+    def limit(i: int) -> int:
+        of, queued, graph = latency[i]
+        alike = [
+            value
+            for j, (value, *how) in latency.items()
+            if (how == [queued, graph] or (queued and how[0]))
+            and (value > 0 or not queued)
+            and (kind[j] == EventKind.KERNEL) == (kind[i] == EventKind.KERNEL)
+        ]
+        return middle(alike) + 8 * middle([abs(value - middle(alike)) for value in alike])
+
+    def doing(now: int, thread: int) -> Cause | None:
+        of = [i for i in rows if start[i] <= now < end[i] and (track[i] == thread or name[i] == "Python GC")]
+        for cause in (
+            Cause.GARBAGE_COLLECTION, Cause.COMPILATION, Cause.INITIALISATION, Cause.DRIVER_MEMORY,
+            Cause.SYNCHRONISATION, Cause.INPUT,
+        ):  # fmt: skip
+            if any(name[i] in NAMED[cause] for i in of):
+                return cause
+        if any(name[i] == "cudaGraphLaunch" for i in of):
+            return Cause.GRAPH
+        if any(kind[i] == EventKind.RUNTIME and i in launch for i in of):
+            return Cause.LAUNCH
+        return Cause.DISPATCH if any(kind[i] in (EventKind.OPERATOR, EventKind.RUNTIME) for i in of) else None
+
+    first = min([table.coverage.start_ns, *table.steps.start_ns.tolist()])
+    last = max([table.coverage.end_ns, *table.steps.end_ns.tolist()])
+    found: dict[int, Cause] = {}
+    for now in range(first, last, 1000):
+        if any(start[i] <= now < end[i] for i in work):
+            continue
+        begin = max([end[i] for i in work if end[i] <= now], default=first)
+        after = sorted((start[i], start[launch[i]], i) for i in work if start[i] > now)
+        following = after[0][2] if after else None
+        call = launch[following] if following is not None else -1
+        if following is not None and call < 0:
+            found[now] = Cause.NOT_RECORDED
+        elif following is None or now < end[call]:
+            mine = track[call] if following is not None else order[0] if order else None
+            asked = [mine, *(thread for thread in order if thread != mine)] if order else []
+            found[now] = next((c for c in (doing(now, thread) for thread in asked) if c is not None), Cause.PYTHON)
+        else:
+            of, queued, graph = latency[following]
+            queued |= end[call] <= begin
+            kind_of = Cause.KERNEL_LATENCY if queued else Cause.GRAPH if graph else Cause.LAUNCH_LATENCY
+            since = max(begin, end[call])
+            found[now] = kind_of if now - since < limit(following) else Cause.UNEXPLAINED
+    return found
+
+
+@st.composite
+def any_trace(draw: st.DrawFn) -> TraceBuilder:
+    time = st.integers(0, 60)
+    builder = trace().device(0)
+    names = [("op", n) for n in ("aten::mm", "x (dynamo_timed)")] + [
+        ("call", n) for n in ("cuModuleLoadDataEx", "cudaFree", "cudaStreamSynchronize", "cudaEventRecord", "cudaGraphLaunch")
+    ]
+    for how, name in draw(st.lists(st.sampled_from([*names, ("note", "enumerate(DataLoader)#_Iter.__next__")]), max_size=6)):
+        at, dur, tid = draw(time), draw(st.integers(0, 15)), draw(st.integers(1, 2))
+        if how == "op":
+            builder.op(name, at, dur, tid=tid)
+        elif how == "call":
+            builder.call(at, dur, tid=tid, name=name)
+        else:
+            builder.annotation(name, at, dur, tid=tid)
+    if draw(st.booleans()):
+        builder.python("Python GC", draw(time), 5, tid=9)
+    for _ in range(draw(st.integers(1, 6))):
+        tid, at, dur = draw(st.integers(1, 2)), draw(time), draw(st.integers(0, 4))
+        work = kernel("k", draw(st.integers(1, 9)), at + draw(st.integers(0, 12)), stream=draw(st.integers(7, 8)))
+        if draw(st.booleans()):
+            work = memcpy(draw(st.integers(1, 9)), at + draw(st.integers(5, 30)), "Memcpy DtoD (Device -> Device)")
+        if draw(st.integers(0, 5)):
+            graph = draw(st.integers(0, 4)) == 0
+            builder.op("aten::op", at, dur, tid=tid)
+            builder.launches(work, dur=dur, name="cudaGraphLaunch" if graph else "cudaLaunchKernel")
+        else:
+            builder.on_device(work)
+    return builder
+
+
+@given(any_trace(), st.integers(0, 2**32))
+@examples(60, deep=3000)
+def test_a_plain_recount(builder: TraceBuilder, seed: int) -> None:
+    table = builder.table()
+    account = idle_account(table, 0)
+    found: dict[int, Cause] = {}
+    for low, high, cause in zip(account.start_ns.tolist(), account.end_ns.tolist(), account.cause.tolist(), strict=True):
+        found |= dict.fromkeys(range(low, high, 1000), Cause(cause))
+    assert found == recount(table)
+    random.Random(seed).shuffle(builder.events)
+    again = idle_account(builder.table(), 0)
+    assert again.start_ns.tolist() == account.start_ns.tolist(), "the order of events means nothing"
+    assert again.cause.tolist() == account.cause.tolist()
