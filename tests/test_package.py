@@ -52,6 +52,9 @@ SHARED = {
         "runtime_calls",
         "wording",
         "snapshot",
+        "idle",
+        "host",
+        "launch_phases",
     },
     "devices": {"base", "kernel_classes"},
 }

@@ -12,6 +12,7 @@ from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
 from tb_plugin.analyses.growth import GrowthAnalysis
+from tb_plugin.analyses.idle_time import IdleTime
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.launches import Launches
 from tb_plugin.analyses.memory import Memory
@@ -40,6 +41,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Stacks(),
     PhasesAnalysis(),
     Launches(),
+    IdleTime(),
     Memory(),
     Categories(),
     Allocations(),

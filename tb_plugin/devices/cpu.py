@@ -108,10 +108,14 @@ CALLS = {
     CallRole.MAP: (r"^[a-z]+Mem(?:Create|Map)(?:_v\d+)?$",),
     CallRole.UNMAP: (r"^[a-z]+Mem(?:Unmap|Release)(?:_v\d+)?$",),
     CallRole.GRAPH: (r"^[a-z]+GraphLaunch(?:_\w+)?$",),
-    CallRole.PIN: (r"^[a-z]+(?:HostAlloc|MallocHost|FreeHost|MemHostAlloc|MemAllocHost|MemFreeHost)(?:_v\d+)?$",
-                   r"^[a-z]+(?:Mem)?Host(?:Un)?[rR]egister(?:_v\d+)?$"),
-    CallRole.SETUP: (r"^[a-z]+(?:Init|SetDevice|CtxCreate|DevicePrimaryCtxRetain|StreamCreate\w*)(?:_v\d+)?$",
-                     r"^[a-z]+(?:Module|Library)(?:Load\w*|GetFunction|GetKernel|Unload)$"),
+    CallRole.PIN: (
+        r"^[a-z]+(?:HostAlloc|MallocHost|FreeHost|MemHostAlloc|MemAllocHost|MemFreeHost)(?:_v\d+)?$",
+        r"^[a-z]+(?:Mem)?Host(?:Un)?[rR]egister(?:_v\d+)?$",
+    ),
+    CallRole.SETUP: (
+        r"^[a-z]+(?:Init|SetDevice|CtxCreate|DevicePrimaryCtxRetain|StreamCreate\w*)(?:_v\d+)?$",
+        r"^[a-z]+(?:Module|Library)(?:Load\w*|GetFunction|GetKernel|Unload)$",
+    ),
 }
 
 CPU = DeviceFamily(

@@ -201,7 +201,7 @@ STAGES = StageFrames(
 """What frames say about the stage of a training."""
 
 _TRITON = (
-    r"triton[/\\](?:compiler[/\\]compiler|runtime[/\\](?:autotuner|jit))\.py\(\d+\): (?:compile|_bench|benchmark|_do_compile)$"
+    r"triton[/\\](?:compiler[/\\]compiler|runtime[/\\](?:autotuner|jit))\.py\(\d+\): (?:compile|_bench|_do_compile)$"
 )
 HOST = HostNames(
     # What Dynamo times says so, in brackets; older releases write the bare names.

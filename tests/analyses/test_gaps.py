@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses import host
 from tb_plugin.analyses.timeline import gaps as module
-from tb_plugin.analyses.timeline import host
 from tb_plugin.analyses.timeline.gaps import HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN
 from tb_plugin.analyses.waits import WAITS
 from tb_plugin.errors import BadRequest

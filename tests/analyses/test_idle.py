@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.overview.device_time import device_time
-from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, trace
@@ -145,7 +143,7 @@ def recount(table: TraceTable) -> dict[int, Cause]:
     order = sorted(threads, key=lambda t: (-threads[t], t))
 
     def limit(i: int) -> int:
-        of, queued, graph = latency[i]
+        _, queued, graph = latency[i]
         alike = [
             value
             for j, (value, *how) in latency.items()
@@ -186,7 +184,7 @@ def recount(table: TraceTable) -> dict[int, Cause]:
             asked = [mine, *(thread for thread in order if thread != mine)] if order else []
             found[now] = next((c for c in (doing(now, thread) for thread in asked) if c is not None), Cause.PYTHON)
         else:
-            of, queued, graph = latency[following]
+            _, queued, graph = latency[following]
             queued |= end[call] <= begin
             kind_of = Cause.KERNEL_LATENCY if queued else Cause.GRAPH if graph else Cause.LAUNCH_LATENCY
             since = max(begin, end[call])
@@ -199,9 +197,12 @@ def any_trace(draw: st.DrawFn) -> TraceBuilder:
     time = st.integers(0, 60)
     builder = trace().device(0)
     names = [("op", n) for n in ("aten::mm", "x (dynamo_timed)")] + [
-        ("call", n) for n in ("cuModuleLoadDataEx", "cudaFree", "cudaStreamSynchronize", "cudaEventRecord", "cudaGraphLaunch")
+        ("call", n)
+        for n in ("cuModuleLoadDataEx", "cudaFree", "cudaStreamSynchronize", "cudaEventRecord", "cudaGraphLaunch")
     ]
-    for how, name in draw(st.lists(st.sampled_from([*names, ("note", "enumerate(DataLoader)#_Iter.__next__")]), max_size=6)):
+    for how, name in draw(
+        st.lists(st.sampled_from([*names, ("note", "enumerate(DataLoader)#_Iter.__next__")]), max_size=6)
+    ):
         at, dur, tid = draw(time), draw(st.integers(0, 15)), draw(st.integers(1, 2))
         if how == "op":
             builder.op(name, at, dur, tid=tid)
@@ -231,7 +232,9 @@ def test_a_plain_recount(builder: TraceBuilder, seed: int) -> None:
     table = builder.table()
     account = idle_account(table, 0)
     found: dict[int, Cause] = {}
-    for low, high, cause in zip(account.start_ns.tolist(), account.end_ns.tolist(), account.cause.tolist(), strict=True):
+    for low, high, cause in zip(
+        account.start_ns.tolist(), account.end_ns.tolist(), account.cause.tolist(), strict=True
+    ):
         found |= dict.fromkeys(range(low, high, 1000), Cause(cause))
     assert found == recount(table)
     random.Random(seed).shuffle(builder.events)

@@ -54,6 +54,22 @@ const CATEGORIES: Record<string, string> = {
   slice8: HUES.steel,
   slice9: HUES.brown,
   rest: HUES.pale,
+  idle_input: HUES.red,
+  idle_synchronisation: HUES.rust,
+  idle_driver_memory: HUES.olive,
+  idle_compilation: HUES.magenta,
+  idle_initialisation: HUES.brown,
+  idle_python: HUES.sand,
+  idle_dispatch: HUES.teal,
+  idle_launch: HUES.green,
+  idle_launch_latency: HUES.steel,
+  idle_kernel_latency: HUES.blue,
+  idle_graph: HUES.orange,
+  idle_dependency: HUES.purple,
+  idle_profiler: HUES.stone,
+  idle_garbage_collection: HUES.grey,
+  idle_not_recorded: HUES.grey,
+  idle_unexplained: HUES.pale,
 }
 const SPARE = [HUES.steel, HUES.brown, HUES.magenta, HUES.green, HUES.olive, HUES.purple]
 

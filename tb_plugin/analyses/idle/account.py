@@ -23,7 +23,6 @@ from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
-Int8 = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class Account:
     gaps: Gaps
     start_ns: Int64
     end_ns: Int64
-    cause: Int8
+    cause: Int64
     gap: Int64
     """The gap that each piece lies in."""
     ranges: Mapping[Cause, Ranges]
@@ -53,13 +52,23 @@ class Account:
         return {cause: measure_within(self.ranges[cause], start, end) for cause in Cause}
 
 
+def worked(trace: TraceTable, device: int) -> tuple[int, int]:
+    """Returns when a device that works begins its first and ends its last work."""
+    busy = device_busy(trace)[device]
+    return int(busy.start[0]), int(busy.end[-1])
+
+
 @remembered
 def idle_account(trace: TraceTable, device: int) -> Account:
     """Returns the account of a device (position in ``trace.devices``) over all that was opened."""
     gaps = _gaps(trace, device)
     launches = launch_phases(trace)
     at = np.searchsorted(launches.row, np.maximum(gaps.next, 0))
-    at = np.where((gaps.next != MISSING) & (launches.call[at] != MISSING), at, MISSING) if len(launches.row) else at * 0 - 1
+    at = (
+        np.where((gaps.next != MISSING) & (launches.call[at] != MISSING), at, MISSING)
+        if len(launches.row)
+        else at * 0 - 1
+    )
     call = np.where(at == MISSING, MISSING, launches.call[at]) if len(launches.row) else at
     # Without a next work the threads are asked until the end; with one whose launch is not recorded, nobody knows whom.
     tail = gaps.next == MISSING
@@ -69,7 +78,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
     after = _after_launch(gaps, until, at, launches, _limits(trace, device, launches), tail)
     start, end, cause = (np.concatenate(parts) for parts in zip(host, after, strict=True))
     order = np.argsort(start, kind="stable")
-    start, end, cause = start[order], end[order], cause[order].astype(np.int8)
+    start, end, cause = start[order], end[order], cause[order]
     gap = np.searchsorted(gaps.start_ns, start, side="right") - 1
     ranges = {each: union(start[cause == each], end[cause == each]) for each in Cause}
     return Account(gaps, start, end, cause, gap, ranges)
@@ -97,7 +106,11 @@ def _limits(trace: TraceTable, device: int, launches: Launches) -> Int64:
     is_kernel = trace.kind[launches.row] == EventKind.KERNEL
     limit = np.zeros(len(launches.row), np.int64)
     for kind in (is_kernel, ~is_kernel):
-        for alike in (launches.is_queued, ~launches.is_queued & launches.is_graph, ~launches.is_queued & ~launches.is_graph):
+        for alike in (
+            launches.is_queued,
+            ~launches.is_queued & launches.is_graph,
+            ~launches.is_queued & ~launches.is_graph,
+        ):
             # Where queued work follows without a gap there is no latency to learn from.
             known = of_device & kind & alike & ((launches.latency_ns > 0) | ~launches.is_queued)
             limit[kind & alike] = usual(launches.latency_ns[known])

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.busy import covered_work

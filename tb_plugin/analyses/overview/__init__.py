@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.driver_calls import driver_calls, step_time
+from tb_plugin.analyses.idle.account import idle_account, worked
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.metrics import idle_slices, word_of
 from tb_plugin.analyses.kernel_classes import class_slices
 from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
 from tb_plugin.analyses.overview.advice import Situation, recommendations
@@ -105,6 +109,11 @@ class Overview:
             "recommendations": Notices("recommendations", "Recommendations", "training", advice),
             **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
             **{
+                f"device_idle_{d.id}": _idle(trace, i, times[d.id])
+                for i, d in enumerate(trace.devices)
+                if d.id in times and times[d.id].idle_ns
+            },
+            **{
                 f"device_classes_{d.id}": _classes(trace, i, times[d.id])
                 for i, d in enumerate(trace.devices)
                 if d.id in times and times[d.id].compute_ns
@@ -120,7 +129,7 @@ class Overview:
         }
         return Part(
             coverage=selection.coverage,
-            facts=_facts(trace, breakdown, times, ratios),
+            facts=_facts(trace, breakdown, times, ratios) | _idle_facts(trace, steps, times),
             frames={"steps": _frame(breakdown)},
             payloads=payloads,
             layout=tuple(payloads),
@@ -236,6 +245,43 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
         parts=parts,
         style="bar",
     )
+
+
+def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
+    name, what = trace.devices[device].id, "trace" if trace.coverage.whole is None else "window"
+    causes = idle_causes(trace, device)
+    return Breakdown(
+        name=f"device_idle_{name}",
+        title="Idle time by cause",
+        subtitle=f"device {name}, whole {what}; the parts sum to the idle time above",
+        unit="ns",
+        total=time.idle_ns,
+        parts=idle_slices(causes, METRICS["idle_ns"].window, "idle"),
+        style="bar",
+    )
+
+
+def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
+    """Returns the idle time of a device between its first and last work, by cause, nanoseconds."""
+    start, end = worked(trace, device)
+    return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}
+
+
+def _window(start: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    return np.array([start], np.int64), np.array([end], np.int64)
+
+
+def _idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
+    """Idle time by cause: of each device, and of a step (a mean over the steps and over the devices)."""
+    facts: dict[str, Number] = {}
+    of_steps = dict.fromkeys(Cause, 0)
+    for i, device in enumerate(trace.devices):
+        if device.id in devices:
+            facts |= {f"device.{device.id}.idle.{word_of(c)}_ns": time for c, time in idle_causes(trace, i).items()}
+            for cause, time in idle_account(trace, i).by_cause(steps.start_ns, steps.end_ns).items():
+                of_steps[cause] += int(time.sum())
+    count = len(devices) * len(steps.label)
+    return facts | {f"overview.idle.{word_of(c)}_mean_ns": time / count for c, time in of_steps.items() if count}
 
 
 def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:

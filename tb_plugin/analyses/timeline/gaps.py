@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, whole_number
 from tb_plugin.analyses.busy import covered_work, device_busy
+from tb_plugin.analyses.host import host_of
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.analyses.timeline.host import host_of
 from tb_plugin.analyses.timeline.lanes import lanes_of
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
 from tb_plugin.trace.intervals import Ranges, measure_within

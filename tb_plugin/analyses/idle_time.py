@@ -1,0 +1,256 @@
+"""Idle time: why devices have nothing to do, by cause and by step, with the longest pieces of each cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.host import host_of
+from tb_plugin.analyses.idle.account import Account, idle_account
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.metrics import METRICS, TITLES, word_of
+from tb_plugin.analyses.selection import chosen_steps, select_rows
+from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Sort, Table, View
+from tb_plugin.trace.intervals import Ranges, union
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+LISTED = 200
+"""So many pieces of each cause are listed: the longest."""
+_NEXT = Metric(
+    "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
+)
+_COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "operator", "idle_line", "next_work")
+
+
+class IdleTime:
+    """The view of idle time."""
+
+    id = "idle"
+    title = "Idle time"
+    model = TraceTable
+    traits = Traits("Time", whole="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs device work."""
+        if device_busy(trace):
+            return None
+        return Missing("The trace holds no work of a device.", trace.recorder.todo("view.kernels"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the causes of all devices in the chosen steps. Raises BadRequest for unknown steps."""
+        idle = _chosen(trace, params.steps)
+        frames = {frame.name: frame for frame in (_causes(idle), _steps(trace, idle), _pieces(trace, idle))}
+        payloads: dict[str, Payload] = {
+            "summary": _summary(idle),
+            **({"steps": _series(idle)} if trace.steps.recorded else {}),
+        }
+        layout = (*payloads, "idle_causes", "idle_pieces")
+        return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, layout)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The accounts of the devices in the chosen steps."""
+
+    label: tuple[str, ...]
+    start_ns: Int64
+    end_ns: Int64
+    devices: Mapping[int, Account]
+    by_step: Mapping[int, Mapping[Cause, Int64]]
+    """By device and cause: nanoseconds in each step."""
+    causes: tuple[Cause, ...]
+    """Those that have any time there, most first."""
+
+    def total(self, cause: Cause) -> int:
+        """Returns the idle time of a cause in all steps, over all devices."""
+        return sum(int(of[cause].sum()) for of in self.by_step.values())
+
+    @property
+    def idle_ns(self) -> int:
+        """Returns all idle time."""
+        return sum(map(self.total, Cause))
+
+    @property
+    def windows(self) -> Ranges:
+        """Returns when the chosen steps are."""
+        return union(self.start_ns, self.end_ns)
+
+
+def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
+    at = chosen_steps(trace, steps)
+    start, end = trace.steps.start_ns[at], trace.steps.end_ns[at]
+    devices = {device: idle_account(trace, device) for device in device_busy(trace)}
+    by_step = {device: account.by_cause(start, end) for device, account in devices.items()}
+    label = tuple(trace.steps.label[i] for i in at)
+    found = _Chosen(label, start, end, devices, by_step, ())
+    causes = sorted((cause for cause in Cause if found.total(cause)), key=lambda cause: (-found.total(cause), cause))
+    return _Chosen(label, start, end, devices, by_step, tuple(causes))
+
+
+def _summary(idle: _Chosen) -> Figures:
+    steps = int((idle.end_ns - idle.start_ns).sum()) * len(idle.devices)
+    total = idle.idle_ns
+    figures = [
+        METRICS.figure(
+            "idle_ns", total, "Idle in the steps", "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices"
+        ),
+        METRICS.figure("idle_ratio", total / steps if steps else None),
+        *(METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause)) for cause in idle.causes[:2]),
+        METRICS.figure("idle_unexplained_ratio", idle.total(Cause.UNEXPLAINED) / total if total else None),
+    ]
+    return Figures("summary", "Idle time", "", figures, "headline")
+
+
+def _series(idle: _Chosen) -> Series:
+    lines = [
+        Line(METRICS.metric(f"idle_{word_of(cause)}_ns"), f"idle_{word_of(cause)}",
+             sum((of[cause] for of in idle.by_step.values()), np.zeros(len(idle.label), np.int64)).tolist())
+        for cause in idle.causes
+    ]  # fmt: skip
+    what = "" if len(idle.devices) == 1 else "all devices added up"
+    return Series(
+        "steps", "Idle time of the steps", what, METRICS.metric("step"), list(idle.label), lines, "stacked_bars"
+    )
+
+
+def _causes(idle: _Chosen) -> Frame:
+    """A row for each cause."""
+    windows, count = idle.windows, max(len(idle.label), 1)
+    pieces, longest = dict.fromkeys(Cause, 0), dict.fromkeys(Cause, 0)
+    for account in idle.devices.values():
+        length = account.end_ns - account.start_ns
+        touches = _touches(windows, account)
+        for cause in idle.causes:
+            mine = touches & (account.cause == cause)
+            pieces[cause] += int(mine.sum())
+            longest[cause] = max(longest[cause], int(length[mine].max(initial=0)))
+    data = {
+        "cause": [TITLES[cause][0] for cause in idle.causes],
+        "idle_ns": [idle.total(cause) for cause in idle.causes],
+        "idle_mean_ns": [idle.total(cause) / count for cause in idle.causes],
+        "idle_pieces": [pieces[cause] for cause in idle.causes],
+        "idle_longest_ns": [longest[cause] for cause in idle.causes],
+        "cause_means": [TITLES[cause][1] for cause in idle.causes],
+    }
+    types = (pa.string(), pa.int64(), pa.float64(), pa.int64(), pa.int64(), pa.string())
+    table = pa.table({key: pa.array(values, kind) for (key, values), kind in zip(data.items(), types, strict=True)})
+    columns = METRICS.columns(*data, share=("idle_ns",))
+    return Frame("idle_causes", "Causes", columns, table, ("cause",), "cause", Sort("idle_ns", True))
+
+
+def _touches(windows: Ranges, account: Account) -> npt.NDArray[np.bool_]:
+    place = np.searchsorted(windows.end, account.start_ns, side="right")
+    found: npt.NDArray[np.bool_] = np.append(windows.start, np.iinfo(np.int64).max)[place] < account.end_ns
+    return found
+
+
+def _steps(trace: TraceTable, idle: _Chosen) -> Frame:
+    """A row for each step and device."""
+    keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
+    names = {device: trace.devices[device].id if device != MISSING else "" for device in idle.devices}
+    data = {
+        "step": pa.array([label for label in idle.label for _ in idle.devices], pa.string()),
+        "device": pa.array([names[device] for _ in idle.label for device in idle.devices], pa.string()),
+        "idle_ns": pa.array(_interleaved([sum(of.values(), np.int64(0)) for of in idle.by_step.values()])),
+        **{
+            key: pa.array(_interleaved([of[cause] for of in idle.by_step.values()]))
+            for key, cause in zip(keys, idle.causes, strict=True)
+        },
+    }
+    return Frame(
+        "idle_steps", "Idle time of the steps", METRICS.columns(*data), pa.table(data), ("step", "device"), "step"
+    )
+
+
+def _interleaved(columns: Sequence[Int64 | np.int64]) -> Int64:
+    return (
+        np.stack([np.atleast_1d(column) for column in columns], axis=1).ravel().astype(np.int64)
+        if columns
+        else np.empty(0, np.int64)
+    )
+
+
+def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
+    """The longest pieces of each cause, the longest first."""
+    windows = idle.windows
+    rows = [_listed(trace, device, account, windows) for device, account in idle.devices.items()]
+    device, start, end, cause, following = (
+        np.concatenate([part[i] for part in rows]) if rows else np.empty(0, np.int64) for i in range(5)
+    )
+    order = np.lexsort((device, start, start - end))
+    device, start, end, cause, following = (column[order] for column in (device, start, end, cause, following))
+    name, operator, line = _host(trace, start, end, following)
+    step = np.searchsorted(idle.start_ns, start, side="right") - 1
+    inside = (step >= 0) & (start < np.append(idle.end_ns, 0)[step])
+    labels, ids = (
+        pa.array([*idle.label, None], pa.string()),
+        pa.array([*(each.id for each in trace.devices), None], pa.string()),
+    )
+    data = {
+        "cause": pa.array([TITLES[Cause(each)][0] for each in cause.tolist()], pa.string()),
+        "dur_ns": pa.array(end - start),
+        "start_ns": pa.array(start),
+        "step": labels.take(pa.array(np.where(inside, step, len(labels) - 1))),
+        "device": ids.take(pa.array(np.where(device == MISSING, len(ids) - 1, device))),
+        "idle_host": name,
+        "operator": operator,
+        "idle_line": line,
+        "next_work": trace.strings.take(np.append(trace.name, MISSING)[following]),
+        "event": pa.array(following, mask=following == MISSING),
+    }
+    columns = [*METRICS.columns(*_COLUMNS), Column(_NEXT, hidden=True)]
+    return Frame(
+        "idle_pieces", "Longest pieces", columns, pa.table(data), ("device", "start_ns"), "cause", Sort("dur_ns", True)
+    )
+
+
+def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -> tuple[Int64, ...]:
+    length = account.end_ns - account.start_ns
+    touches = _touches(windows, account)
+    chosen = []
+    for cause in Cause:
+        mine = np.flatnonzero(touches & (account.cause == cause))
+        chosen.append(mine[np.lexsort((account.start_ns[mine], -length[mine]))[:LISTED]])
+    at = np.concatenate(chosen)
+    return (
+        np.full(len(at), device), account.start_ns[at], account.end_ns[at], account.cause[at].astype(np.int64),
+        account.gaps.next[account.gap[at]],
+    )  # fmt: skip
+
+
+def _host(trace: TraceTable, start: Int64, end: Int64, following: Int64) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """What the thread that launched the next work did longest in each piece, the operator around it, its line of Python."""
+    call = np.append(trace.launch, MISSING)[following]
+    thread = np.append(trace.track, MISSING)[call]
+    host, lines = host_of(trace), code_lines(trace)
+    name = np.full(len(start), MISSING, np.int64)
+    row = np.full(len(start), MISSING, np.int64)
+    for each in np.unique(thread[thread != MISSING]).tolist():
+        mine = np.flatnonzero(thread == each)
+        name[mine], _ = host.most(each, start[mine], end[mine])
+        row[mine] = host.longest(each, start[mine], end[mine], name[mine])
+    around = np.append(trace.operator, MISSING)[row]
+    operator = np.append(trace.name, MISSING)[around].astype(np.int64)
+    line = lines.of[np.where(row == MISSING, len(trace), row)].astype(np.int64)
+    texts = lines.texts.take(pa.array(line, mask=line == MISSING))
+    return trace.strings.take(name), trace.strings.take(operator), texts
