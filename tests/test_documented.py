@@ -33,6 +33,7 @@ PLACES = {
     "<device>": r"[a-z0-9:]+",
     "<category>": "[a-z]+",
     "<class>": "[a-z]+",
+    "<cause>": "[a-z_]+",
     "<metric>": "[a-z_]+",
 }
 SEVERAL = [analysis for analysis in ANALYSES if analysis.scope != "profile"]

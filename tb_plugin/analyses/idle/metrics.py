@@ -67,7 +67,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ns",
-        {f"idle_{word_of(cause)}_ns": (title, f"Devices had nothing to do: {what}") for cause, (title, what) in TITLES.items()},
+        {f"idle_{word_of(cause)}_ns": (title, f"Devices idled: {what}") for cause, (title, what) in TITLES.items()},
     ),
     define(
         CHOSEN_STEPS,
