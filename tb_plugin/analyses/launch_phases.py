@@ -47,11 +47,12 @@ def launch_phases(trace: TraceTable) -> Launches:
     A graph's work beyond the first of a launch follows what the device itself makes of the graph: it counts as queued.
     """
     rows = covered_work(trace)
-    track, start, end = trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]
+    track, start = trace.track[rows], trace.start_ns[rows]
+    end = start + trace.dur_ns[rows]
     before = _ended_before(track, start, end)
     awaited = _awaited(trace, rows, start)
     call = trace.launch[rows].astype(np.int64)
-    returned = trace.end_ns[call] if len(trace) else before
+    returned = trace.start_ns[call] + trace.dur_ns[call] if len(trace) else before
     is_graph = trace.calls_that(CallRole.GRAPH)[call] & (call != MISSING)
     blocked = np.minimum(np.maximum(before, awaited), start)
     is_queued = blocked >= returned

@@ -15,7 +15,7 @@ Bool = npt.NDArray[np.bool_]
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
 """Names of calls in which the host waits for a device; copies that are not asynchronous among them."""
 _TO_PAGEABLE = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
-"""Names of copies to host memory that the device cannot write to by itself."""
+"""Names of copies to host memory that the device cannot write to by itself; matched from their begin."""
 
 
 def waits_for_device(trace: TraceTable) -> Bool:
@@ -27,6 +27,6 @@ def waits_for_device(trace: TraceTable) -> Bool:
     waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     call = trace.launch[copies]
-    to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.search(text) is not None)[trace.name[copies]]
+    to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[trace.name[copies]]
     waits[call[to_pageable | (trace.end_ns[copies] <= trace.end_ns[call])]] = True
     return waits

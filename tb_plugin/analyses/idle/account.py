@@ -72,7 +72,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
     call = np.where(at == MISSING, MISSING, launches.call[at]) if len(launches.row) else at
     # Without a next work the threads are asked until the end; with one whose launch is not recorded, nobody knows whom.
     tail = gaps.next == MISSING
-    returned = np.where(tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, trace.end_ns[call]))
+    returned = np.where(tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, _ends(trace, call)))
     until = np.clip(returned, gaps.start_ns, gaps.end_ns)
     host = _host_pieces(trace, device, gaps, until, call)
     after = _after_launch(gaps, until, at, launches, _limits(trace, device, launches), tail)
@@ -82,6 +82,11 @@ def idle_account(trace: TraceTable, device: int) -> Account:
     gap = np.searchsorted(gaps.start_ns, start, side="right") - 1
     ranges = {each: union(start[cause == each], end[cause == each]) for each in Cause}
     return Account(gaps, start, end, cause, gap, ranges)
+
+
+def _ends(trace: TraceTable, rows: Int64) -> Int64:
+    """Ends of some rows: a sum over all of them would take longer than anything else here."""
+    return trace.start_ns[rows] + trace.dur_ns[rows] if len(trace) else rows
 
 
 def _gaps(trace: TraceTable, device: int) -> Gaps:
@@ -164,7 +169,8 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
         mine = asked & (of == thread)
         when = union(gaps.start_ns[mine], until[mine])
         order = [thread, *(other for other in threads if other != thread)]
-        sets = [(cause, intersect(occupied(trace, each)[cause], when)) for each in order for cause in HOST]
+        every = ((cause, occupied(trace, each)[cause]) for each in order for cause in HOST)
+        sets = [(cause, intersect(ranges, when)) for cause, ranges in every if len(ranges)]
         causes = [cause for cause, _ in sets]
         left = [*(ranges for _, ranges in sets), when]  # nothing is open: the thread is in Python
         for cause, ranges in zip([*causes, Cause.PYTHON], first_in(*left), strict=True):

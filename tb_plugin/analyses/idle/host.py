@@ -43,7 +43,7 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
     found = {}
     for cause, (chosen, of_all) in rows.items():
         mine = chosen if of_all else chosen[trace.track[chosen] == thread]
-        found[cause] = union(trace.start_ns[mine], trace.end_ns[mine])
+        found[cause] = union(trace.start_ns[mine], trace.start_ns[mine] + trace.dur_ns[mine])
     return found
 
 
