@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import structs
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.busy import device_busy
@@ -15,9 +16,23 @@ from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.host import host_of
 from tb_plugin.analyses.idle.account import Account, idle_account
 from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.idle.metrics import METRICS, TITLES, word_of
+from tb_plugin.analyses.idle.metrics import METRICS, TITLES, idle_slices, word_of
+from tb_plugin.analyses.metrics import CHOSEN_STEPS
 from tb_plugin.analyses.selection import chosen_steps, select_rows
-from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Sort, Table, View
+from tb_plugin.payloads import (
+    Breakdown,
+    Column,
+    Figures,
+    Line,
+    Metric,
+    Notice,
+    Notices,
+    Payload,
+    Series,
+    Sort,
+    Table,
+    View,
+)
 from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -58,9 +73,11 @@ class IdleTime:
         frames = {frame.name: frame for frame in (_causes(idle), _steps(trace, idle), _pieces(trace, idle))}
         payloads: dict[str, Payload] = {
             "summary": _summary(idle),
+            **({"answer": Notices("answer", "Idle time", "answer", [_answer(idle)])} if idle.causes else {}),
             **({"steps": _series(idle)} if trace.steps.recorded else {}),
+            **({"average_idle": _average(idle)} if idle.causes else {}),
         }
-        layout = (*payloads, "idle_causes", "idle_pieces")
+        layout = (*payloads, "idle_pieces")
         return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -91,6 +108,12 @@ class _Chosen:
         return sum(map(self.total, Cause))
 
     @property
+    def ratio(self) -> float | None:
+        """Returns the idle time over that of the steps, over all devices."""
+        length = int((self.end_ns - self.start_ns).sum()) * len(self.devices)
+        return self.idle_ns / length if length else None
+
+    @property
     def windows(self) -> Ranges:
         """Returns when the chosen steps are."""
         return union(self.start_ns, self.end_ns)
@@ -108,17 +131,45 @@ def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
 
 
 def _summary(idle: _Chosen) -> Figures:
-    steps = int((idle.end_ns - idle.start_ns).sum()) * len(idle.devices)
     total = idle.idle_ns
     figures = [
         METRICS.figure(
             "idle_ns", total, "Idle in the steps", "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices"
         ),
-        METRICS.figure("idle_ratio", total / steps if steps else None),
+        METRICS.figure("idle_ratio", idle.ratio),
         *(METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause)) for cause in idle.causes[:2]),
         METRICS.figure("idle_unexplained_ratio", idle.total(Cause.UNEXPLAINED) / total if total else None),
     ]
     return Figures("summary", "Idle time", "", figures, "headline")
+
+
+def _answer(idle: _Chosen) -> Notice:
+    """The largest causes in words: those that are at least a tenth of the idle time, two at most."""
+    keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
+    told = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
+    whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in told]
+    who = "The device has" if len(idle.devices) == 1 else "The devices have"
+    return Notice(
+        rule="idle_time",
+        severity="info",
+        text=f"{who} nothing to do for {{idle_ns}}, {{idle_ratio}} of the time: {', and '.join(whiles)}.",
+        todo="",
+        figures=[
+            METRICS.figure("idle_ns", idle.idle_ns),
+            METRICS.figure("idle_ratio", idle.ratio),
+            *(METRICS.figure(keys[i], idle.total(idle.causes[i])) for i in told),
+        ],
+    )
+
+
+def _average(idle: _Chosen) -> Breakdown:
+    """The causes of a step's idle time, a mean over the steps."""
+    count = max(len(idle.label), 1)
+    parts = idle_slices({cause: idle.total(cause) for cause in idle.causes}, CHOSEN_STEPS, "idle")
+    shares = [structs.replace(part, value=part.value / count) for part in parts]
+    what = "" if len(idle.devices) == 1 else "all devices added up"
+    title = "Idle time of a step" if len(idle.label) > 1 else "Idle time by cause"
+    return Breakdown("average_idle", title, what, "ns", idle.idle_ns / count, shares, "table")
 
 
 def _series(idle: _Chosen) -> Series:

@@ -7,6 +7,7 @@ import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { Fallback } from './fallback'
 import { Growth } from './growth'
+import { Idle } from './idle'
 import { Kernels } from './kernels'
 import { Launches } from './launches'
 import { Memory } from './memory'
@@ -29,6 +30,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   stacks: Stacks,
   segments: Segments,
   launches: Launches,
+  idle: Idle,
   phases: Phases,
   memory: Memory,
   allocations: Allocations,

@@ -59,6 +59,7 @@ const NAV: Record<string, string> = {
   modules: 'M12 4l9 4.5-9 4.5-9-4.5zM3 13l9 4.5 9-4.5',
   stacks: 'M3 4h18v4H3zM3 10h11v4H3zM16 10h5v4h-5zM3 16h6v4H3z',
   launches: 'M3 7h7v10H3zM10 12h8M15 8.5l4 3.5-4 3.5M21 6v12',
+  idle: 'M7 3h10M7 21h10M8 3v4l4 5-4 5v4M16 3v4l-4 5 4 5v4',
   phases: 'M3 5h18v4H3zM5 11h7v4H5zM14 11h5v4h-5zM7 17h3v3H7z',
   memory: 'M4 18V9l4 4 4-7 4 6 4-4v10z',
   ranks_memory: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
