@@ -15,6 +15,7 @@ from tb_plugin.analyses.growth import GrowthAnalysis
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.launches import Launches
 from tb_plugin.analyses.memory import Memory
+from tb_plugin.analyses.memory.allocated_in import AllocatedIn
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
@@ -54,6 +55,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Events(),
     ActiveMemory(),
     AllocatorEvents(),
+    AllocatedIn(),
     Range(),
     Find(),
     FlowsAnalysis(),
