@@ -14,6 +14,7 @@ import { Bones, Card, useCopied } from '../widgets/basics'
 import { BreakdownBar } from '../widgets/breakdown'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
+import { RangeFilter } from '../widgets/rangeFilter'
 import { EditorSetting, StackFrames } from '../widgets/stack'
 import { rowText } from '../widgets/table'
 import { BesideCard } from './parts/beside'
@@ -69,7 +70,13 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
             {at !== '' && <Moment view={view} />}
             <HistoryCard view={view} base={base} />
             {block !== null && Number.isSafeInteger(block) && (
-              <BlockPanel base={base} block={block} onClose={() => setRoute({ block: '' })} />
+              <BlockPanel
+                catalog={catalog}
+                profile={profile}
+                base={base}
+                block={block}
+                onClose={() => setRoute({ block: '' })}
+              />
             )}
             <Categories view={view} />
             <Notes view={view} />
@@ -101,13 +108,7 @@ const Top = memo(({ view }: { view: View }) => {
             </Say>
           ))}
           <div className={css.numbers}>
-            {devices && (
-              <DevicePicker
-                devices={devices}
-                chosen={summary.title}
-                cleared={{ from: '', to: '', from_ns: '', to_ns: '', at: '', block: '', where: '', row: '' }}
-              />
-            )}
+            {devices && <DevicePicker devices={devices} chosen={summary.title} cleared={ELSEWHERE} />}
             <Headline figures={summary.figures} alarms={new Map()} />
           </div>
         </HeadlineCard>
@@ -182,15 +183,21 @@ const Notes = memo(({ view }: { view: View }) => {
 
 const BLOCKS = 'held_blocks'
 const WINDOW = ['from', 'to', 'from_ns', 'to_ns'] as const
+/** Limits of when a block was allocated. */
+const ALLOCATED = ['min_begin_ns', 'max_begin_ns'] as const
+const OF_BLOCKS = [...WINDOW, ...ALLOCATED]
+const NO_ALLOCATED = Object.fromEntries(ALLOCATED.map((key) => [key, '']))
+/** What means nothing on another device. */
+const ELSEWHERE = Object.fromEntries([...OF_BLOCKS, 'at', 'block', 'where', 'row'].map((key) => [key, '']))
 
 function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
   const route = useRoute()
   const { at = '' } = route
   // The other tables are about a moment, not about what is in sight.
-  const window = route.group === BLOCKS ? WINDOW.map((key) => route[key] ?? '').join(' ') : ''
+  const window = route.group === BLOCKS ? OF_BLOCKS.map((key) => route[key] ?? '').join(' ') : ''
   const query = useMemo<Query>(() => {
     const values = window.split(' ')
-    return { ...base, at, ...Object.fromEntries(WINDOW.map((key, i) => [key, values[i] ?? ''])) }
+    return { ...base, at, ...Object.fromEntries(OF_BLOCKS.map((key, i) => [key, values[i] ?? ''])) }
   }, [base, at, window])
   const groups = useMemo<Group[]>(
     () => [
@@ -211,7 +218,23 @@ function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
       groups={groups}
       below
       placeholder="Search lines, text or /regex/"
+      filters={(table) => route.group === BLOCKS && <AllocatedFilter table={table} />}
+      cleared={NO_ALLOCATED}
       detail={(row, table) => <Detail row={row} table={table} />}
+    />
+  )
+}
+
+function AllocatedFilter({ table }: { table: Table | null }) {
+  const route = useRoute()
+  const [low, high] = ALLOCATED.map((key) => route[key] ?? '')
+  return (
+    <RangeFilter
+      label="Allocated at"
+      unit="ns"
+      range={{ low, high }}
+      extremes={table?.extremes.begin_ns}
+      onChange={(next) => setRoute({ min_begin_ns: next.low, max_begin_ns: next.high, row: '' }, true)}
     />
   )
 }

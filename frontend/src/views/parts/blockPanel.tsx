@@ -1,6 +1,7 @@
 // Everything known about the block that is kept, and its whole stack.
 import { ActionIcon, Button } from '@mantine/core'
 import type { Query } from '../../api/client'
+import type { Catalog, Profile } from '../../api/payloads'
 import { useView } from '../../state/data'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute } from '../../state/route'
@@ -9,6 +10,7 @@ import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { EditorSetting, StackFrames } from '../../widgets/stack'
+import { AllocatedIn } from './allocatedIn'
 import { pick } from './pick'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
@@ -16,7 +18,14 @@ import frameCss from './frame.module.css'
 
 const STACK = 'allocation_stack'
 
-export function BlockPanel({ base, block, onClose }: { base: Query; block: number; onClose: () => void }) {
+export function BlockPanel(props: {
+  catalog: Catalog
+  profile: Profile
+  base: Query
+  block: number
+  onClose: () => void
+}) {
+  const { catalog, profile, base, block, onClose } = props
   const prefs = usePrefs()
   const resource = useView('active_memory', { ...base, block })
   const payload = resource.data && pick(resource.data, 'block', 'figures')
@@ -44,6 +53,7 @@ export function BlockPanel({ base, block, onClose }: { base: Query; block: numbe
     >
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!payload && !resource.problem && <Bones height={120} />}
+      {payload && <AllocatedIn catalog={catalog} profile={profile} block={payload} />}
       {payload && (
         <div data-testid="block" className={resource.busy ? `${css.grid} ${frameCss.stale}` : css.grid}>
           <FigureList figures={known} whole />
