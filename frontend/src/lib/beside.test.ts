@@ -63,7 +63,7 @@ describe('two clocks', () => {
   })
   it('a stretch of a trace is whole microseconds of a snapshot', () => {
     const snapshot = { start_unix_ns: '1795194000000000000', length_ns: 100_000 }
-    expect(allocatedIn(2950, 4100, one, snapshot)).toEqual([3000, 4200])
-    expect(allocatedIn(2850, 4100, one, snapshot)).toEqual([2000, 4200])
+    expect(allocatedIn(2950, 4100, one, snapshot)).toEqual([3000, 4000])
+    expect(allocatedIn(2850, 4100, one, snapshot)).toEqual([2000, 4000])
   })
 })

@@ -1,6 +1,6 @@
 // Memory of a snapshot: what its peak consists of, its history as curves and bands, and the tables of a moment and a part.
 import { Button } from '@mantine/core'
-import { memo, useMemo } from 'react'
+import { memo, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../api/client'
 import type { Profile, Table, View } from '../api/payloads'
 import { translated } from '../lib/beside'
@@ -89,7 +89,11 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
           </div>
         )}
       </ViewFrame>
-      <Tables base={base} hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)} />
+      <Tables
+        base={base}
+        isReady={resource.data !== null}
+        hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)}
+      />
     </div>
   )
 }
@@ -190,8 +194,15 @@ const NO_ALLOCATED = Object.fromEntries(ALLOCATED.map((key) => [key, '']))
 /** What means nothing on another device. */
 const ELSEWHERE = Object.fromEntries([...OF_BLOCKS, 'at', 'block', 'where', 'row'].map((key) => [key, '']))
 
-function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
+function Tables({ base, isReady, hasOoms }: { base: Query; isReady: boolean; hasOoms: boolean }) {
   const route = useRoute()
+  const top = useRef<HTMLSpanElement>(null)
+  // Who comes from an event of a trace asks for its blocks, which stand below everything else.
+  const isAsked = useRef(ALLOCATED.some((key) => route[key] !== undefined))
+  useEffect(() => {
+    if (isReady && isAsked.current) top.current?.scrollIntoView()
+    if (isReady) isAsked.current = false
+  }, [isReady])
   const { at = '' } = route
   // The other tables are about a moment, not about what is in sight.
   const window = route.group === BLOCKS ? OF_BLOCKS.map((key) => route[key] ?? '').join(' ') : ''
@@ -212,16 +223,19 @@ function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
     [at, hasOoms],
   )
   return (
-    <TableSection
-      view="allocations"
-      base={query}
-      groups={groups}
-      below
-      placeholder="Search lines, text or /regex/"
-      filters={(table) => route.group === BLOCKS && <AllocatedFilter table={table} />}
-      cleared={NO_ALLOCATED}
-      detail={(row, table) => <Detail row={row} table={table} />}
-    />
+    <>
+      <span ref={top} />
+      <TableSection
+        view="allocations"
+        base={query}
+        groups={groups}
+        below
+        placeholder="Search lines, text or /regex/"
+        filters={(table) => route.group === BLOCKS && <AllocatedFilter table={table} />}
+        cleared={NO_ALLOCATED}
+        detail={(row, table) => <Detail row={row} table={table} />}
+      />
+    </>
   )
 }
 

@@ -111,17 +111,25 @@ const matched = (by: string, apart: number) =>
     ? 'matched by time alone: the trace does not hold this allocation'
     : `matched by address and time${apart > 0 ? `, ${format(apart, 'ns')} apart` : ''}`
 
-const CONTEXT = ['outermost_operator', 'module', 'allocation_frame', 'allocation_phase', 'thread']
+/** What stands around an operator, and the words before it. */
+const CONTEXT = {
+  outermost_operator: 'in',
+  module: 'module',
+  allocation_frame: 'line',
+  allocation_phase: 'phase',
+  allocation_step: 'step',
+  thread: 'thread',
+}
 
 /** The operator, and what stands around it. */
 function Operator({ row }: { row: Row }) {
-  const around = CONTEXT.map((key) => row[key]).filter((text) => text && text !== row.name)
+  const around = Object.entries(CONTEXT).filter(([key]) => row[key] && row[key] !== row.name)
   return (
     <span className={css.operator}>
       <b className={textCss.mono}>{String(row.name)}</b>
-      {around.map((text) => (
-        <span key={String(text)} className={css.context} title={String(text)}>
-          {String(text)}
+      {around.map(([key, word]) => (
+        <span key={key} className={css.context} title={String(row[key])}>
+          <span className={textCss.mute}>{word}</span> {String(row[key])}
         </span>
       ))}
     </span>
