@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.grouping import group
-from tb_plugin.analyses.memory_categories import ORDER, TITLES
+from tb_plugin.analyses.memory_categories import ORDER
+from tb_plugin.analyses.replicas import FRAME, counts_of, redundant, repeated, states_frame
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
-from tb_plugin.analyses.snapshot.held import Held, held_of, level, levels_of, ooms_of
+from tb_plugin.analyses.snapshot.held import Held, held_of, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
-from tb_plugin.analyses.snapshot.rank_metrics import STATES
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.snapshot.table import Snapshot
 
-Int64 = npt.NDArray[np.int64]
-
-ALIKE = 0.8
-"""So much of it is there on all ranks in the same sizes, or they hold different parts of a model."""
 _LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count")
 _CATEGORIES = tuple(f"rank_{name}_bytes" for name in ORDER)
 
@@ -59,7 +53,7 @@ class RanksMemory:
             {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
         )
         # A snapshot that has no device at all says nothing.
-        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), "state_sizes": _sizes(held)}
+        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), FRAME: _states(held)}
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -84,28 +78,10 @@ def _frame(data: pa.Table) -> Frame:
     return Frame("rank_memory", "Ranks", METRICS.columns(*keys, hidden=empty), data, (keys[0],), keys[0])
 
 
-def _sizes(held: Held) -> Frame:
-    """How many blocks of each size a rank has of each state when it holds most of all three.
-
-    The peaks of replicas may lie anywhere in a step, with more or fewer gradients: activations have no say in this moment.
-    """
-    every = categories_of_blocks(held).of.astype(np.int64)
-    states = np.flatnonzero(np.isin(every, [ORDER.index(name) for name in STATES]))
-    begin, freed, size = (held.block(name)[states] for name in ("begin", "freed", "size"))
-    at = int(np.argmax(level(held.count, begin, freed, size))) - 1
-    there = (begin <= at) & (freed > at)
-    code, size = every[states][there], size[there]
-    groups = group(code, size)
-    first = groups.first if len(code) else code
-    data = pa.table(
-        {
-            "memory_category": pa.array(ORDER, pa.string()).take(pa.array(code[first])),
-            "block_size_bytes": pa.array(size[first]),
-            "held_blocks": pa.array(groups.count()),
-        }
-    )
-    key = ("memory_category", "block_size_bytes")
-    return Frame("state_sizes", "Sizes of states", METRICS.columns(*data.column_names), data, key, key[0])
+def _states(held: Held) -> Frame:
+    """What the rank holds of parameters, gradients and optimizer state."""
+    begin, freed, size = (held.block(name) for name in ("begin", "freed", "size"))
+    return states_frame(categories_of_blocks(held).of, begin, freed, size)
 
 
 def _headline(data: pa.Table) -> Figures:
@@ -142,44 +118,8 @@ def _notes(data: pa.Table, failed: str) -> list[Notice]:
 
 def _repeated(parts: Sequence[Part]) -> list[Notice]:
     """What all ranks hold alike of parameters, gradients and optimizer state, if it is most of them."""
-    if len(parts) < 2:
+    found = repeated([counts_of(part) for part in parts])
+    if found is None:
         return []
-    held = [_counts(part) for part in parts]
-    total = max(sum(size * count for (_, size), count in counts.items()) for counts in held)
-    alike = dict.fromkeys(STATES, 0)
-    for (name, size), count in held[0].items():
-        alike[name] += size * min(count, *(other.get((name, size), 0) for other in held[1:]))
-    same = sum(alike.values())
-    if not same or same < ALIKE * total:
-        return []
-    ranks = len(parts)
-    named = [name for name in STATES if alike[name]]
-    what = ", ".join(f"{TITLES[name].lower()} {{repeated_{name}_bytes}}" for name in named)
-    return [
-        Notice(
-            "redundant_states",
-            "low",
-            f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {what}. Divided among them, "
-            "each would hold {sharding_bytes} less.",
-            "Shard them where the ranks are replicas of one model: the optimizer's state alone, with the gradients, or all "
-            "three with fully sharded data parallelism. It costs communication.",
-            [
-                METRICS.figure("repeated_ratio", same / total),
-                METRICS.figure("workers", ranks),
-                METRICS.figure("repeated_bytes", same),
-                *(METRICS.figure(f"repeated_{name}_bytes", alike[name]) for name in named),
-                METRICS.figure("sharding_bytes", same * (ranks - 1) // ranks),
-            ],
-            "repeated_ratio",
-            ALIKE,
-        )
-    ]
-
-
-def _counts(part: Part) -> dict[tuple[str, int], int]:
-    """Number of blocks by category and size."""
-    columns = (
-        part.frames["state_sizes"].data[key].to_pylist()
-        for key in ("memory_category", "block_size_bytes", "held_blocks")
-    )
-    return {(name, size): count for name, size, count in zip(*columns, strict=True)}
+    text = f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {found.said}."
+    return [redundant(found, text)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.ranks_memory import RanksMemory
-from tb_plugin.analyses.snapshot.rank_metrics import STATES
+from tb_plugin.analyses.replicas import STATES
 from tb_plugin.payloads import Notice, Notices, Series, Table, View
 from tb_plugin.snapshot.assemble import assemble
 from tests.snapshots import event, read, snapshot

@@ -1,0 +1,73 @@
+"""What ranks repeat: process groups whose ranks hold the same and sum up their gradients, as copies of one model do.
+
+Equal sizes alone do not tell copies from shards, which are of one size as well. What keeps copies alike is that they
+all-reduce as many bytes in a step as their gradients have; shards scatter theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import Part
+from tb_plugin.analyses.replicas import METRICS, Repeated, counts_of, redundant, repeated
+from tb_plugin.payloads import Notice
+
+AS_MANY = (0.9, 1.1)
+"""Bytes all-reduced in a step over those of the gradients: allocators round, and a loss or a norm is summed up besides."""
+
+
+@dataclass(frozen=True)
+class _Replicas:
+    ranks: str
+    """As the calls state them; empty: they do not."""
+    repeated: Repeated
+    all_reduced: int
+
+
+def redundancy(parts: Sequence[Part]) -> list[Notice]:
+    """Returns the notice about the group of ranks that repeats most; none where nothing is known of what ranks hold."""
+    reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
+    sizes: dict[tuple[str | None, str | None], int | None] = {}
+    for part in parts:
+        for row in _all_reduced(part):
+            key = (row["group"], row["group_ranks"])
+            sizes[key] = row["group_size_max"] or part.facts.get("distributed.world_size")
+            reduced.setdefault(key, []).append((part, row["comm_bytes_sum"] // part.frames["steps"].data.num_rows))
+    found = []
+    for key, members in reduced.items():
+        alike = repeated([counts_of(part) for part, _ in members])
+        if alike is None or sizes[key] != len(members):
+            continue
+        low, high = (share * alike.alike["gradient"] for share in AS_MANY)
+        if low and all(low <= amount <= high for _, amount in members):
+            found.append(_Replicas(key[1] or "", alike, max(amount for _, amount in members)))
+    return [_notice(found)] if found else []
+
+
+def _all_reduced(part: Part) -> list[dict[str, object]]:
+    """The bytes that a rank all-reduces in steps, by process group."""
+    if not part.frames["steps"].data.num_rows or not counts_of(part):
+        return []
+    calls = part.frames["collectives"].data
+    chosen = pc.and_(pc.equal(calls["collective"], "all_reduce"), pc.is_valid(calls["step"]))
+    sums = calls.filter(chosen).group_by(["group", "group_ranks"])
+    rows: list[dict[str, object]] = sums.aggregate([("comm_bytes", "sum"), ("group_size", "max")]).to_pylist()
+    return [row for row in rows if row["comm_bytes_sum"]]
+
+
+def _notice(found: Sequence[_Replicas]) -> Notice:
+    most = max(found, key=lambda one: one.repeated.bytes)
+    who = f"Ranks {most.ranks}" if most.ranks else "All {workers} ranks"
+    text = (
+        f"{who} hold {{repeated_bytes}} that were allocated in the trace in blocks of the same sizes: {most.repeated.said}. "
+        "They all-reduce {all_reduced_bytes} a step, as copies of one model do with their gradients."
+    )
+    figures = [METRICS.figure("all_reduced_bytes", most.all_reduced)]
+    if others := len(found) - 1:
+        text += " So do the ranks of {replica_groups} more groups." if others > 1 else " So do those of another group."
+        figures.append(METRICS.figure("replica_groups", others))
+    return redundant(most.repeated, text, figures)
