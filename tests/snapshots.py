@@ -31,7 +31,7 @@ def snapshot(events: list[Json], segments: list[Json] | None = None, **more: Any
 
 
 def recorded_beside(table: TraceTable, device_type: int = 1) -> bytes:
-    """The snapshot that the process of a trace would have written: the same allocations, in whole microseconds of the wall."""
+    """The snapshot that the process of a trace would have written: the same allocations, in whole microseconds."""
     memory, start = table.memory, (table.base_time_ns or 0) + table.origin_ns
     mine = (memory.device_type == device_type) & (memory.address > 0)
     columns = (memory.time_ns[mine] + start, memory.bytes[mine], memory.address[mine])

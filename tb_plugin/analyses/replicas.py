@@ -37,7 +37,10 @@ METRICS = SHARED.adding(
         "count",
         {
             "state_blocks": ("Blocks", "Blocks of this state and size that the rank holds."),
-            "replica_groups": ("Groups", "Groups of ranks that hold the same as each other, beside the one that is named."),
+            "replica_groups": (
+                "Groups",
+                "Groups of ranks that hold the same as each other, beside the one that is named.",
+            ),
         },
     ),
     define(

@@ -1,4 +1,4 @@
-"""What ranks of a job repeat, by the states of their traces and by what they all-reduce: copies, and neither shards nor stages."""
+"""What ranks of a job repeat, by the states of their traces and what they all-reduce: copies, no shards and no stages."""
 
 from __future__ import annotations
 

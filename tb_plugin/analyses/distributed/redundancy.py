@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
@@ -31,7 +31,7 @@ class _Replicas:
 def redundancy(parts: Sequence[Part]) -> list[Notice]:
     """Returns the notice about the group of ranks that repeats most; none where nothing is known of what ranks hold."""
     reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
-    sizes: dict[tuple[str | None, str | None], int | None] = {}
+    sizes: dict[tuple[str | None, str | None], object] = {}
     for part in parts:
         for row in _all_reduced(part):
             key = (row["group"], row["group_ranks"])
@@ -48,14 +48,14 @@ def redundancy(parts: Sequence[Part]) -> list[Notice]:
     return [_notice(found)] if found else []
 
 
-def _all_reduced(part: Part) -> list[dict[str, object]]:
+def _all_reduced(part: Part) -> list[dict[str, Any]]:
     """The bytes that a rank all-reduces in steps, by process group."""
     if not part.frames["steps"].data.num_rows or not counts_of(part):
         return []
     calls = part.frames["collectives"].data
     chosen = pc.and_(pc.equal(calls["collective"], "all_reduce"), pc.is_valid(calls["step"]))
     sums = calls.filter(chosen).group_by(["group", "group_ranks"])
-    rows: list[dict[str, object]] = sums.aggregate([("comm_bytes", "sum"), ("group_size", "max")]).to_pylist()
+    rows: list[dict[str, Any]] = sums.aggregate([("comm_bytes", "sum"), ("group_size", "max")]).to_pylist()
     return [row for row in rows if row["comm_bytes_sum"]]
 
 

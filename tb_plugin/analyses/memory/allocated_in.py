@@ -31,8 +31,9 @@ Int32 = npt.NDArray[np.int32]
 
 MOMENT_NS = 1_000
 """The times of allocators are whole microseconds: the allocation lies somewhere in this one."""
-APART_NS = 100_000
-"""Two recorders translate the clock of the machine each in its own way. An allocator seldom gives an address twice in less."""
+REACHES_NS = (0, 10_000, 100_000)
+"""Two recorders translate the clock of the machine each in its own way. Allocators give an address away again within
+microseconds: a nearer reach that has an allocation of it is believed; where it has several, any may be meant."""
 BY_ADDRESS, BY_TIME = "address and time", "time"
 
 
@@ -53,10 +54,10 @@ class AllocatedIn(Detail):
         matched_by: str | None = None
         apart: int | None = None
         frame = _frame(trace, np.empty(0, np.int32), np.empty(0, np.int64))
-        if at is not None and 0 <= at + MOMENT_NS and at <= trace.coverage.end_ns:
+        if at is not None and at + MOMENT_NS >= 0 and at <= trace.coverage.end_ns:
             found = _by_address(trace, at, address, max(size or 0, 1))
             if len(found):
-                matched_by, apart = BY_ADDRESS, _apart(trace.memory.time_ns[found[:1]], at).tolist()[0]
+                matched_by, apart = BY_ADDRESS, int(_apart(trace.memory.time_ns[found], at).min())
                 frame = _frame(trace, tracks_of(trace)[found], trace.memory.time_ns[found])
             else:
                 matched_by, frame = BY_TIME, _by_time(trace, at)
@@ -80,18 +81,18 @@ def _address(params: Params) -> int | None:
 
 
 def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
-    """The allocations of that address whose times are nearest, of those that are near at all: positions among the events.
+    """The allocations of that address that may be meant: positions among the events.
 
     Allocators round what is asked for: a block may be larger in the trace.
     """
     memory = trace.memory
     if not address:
         return np.empty(0, np.int64)
-    first, last = np.searchsorted(memory.time_ns, (at - APART_NS, at + MOMENT_NS + APART_NS))
+    first, last = np.searchsorted(memory.time_ns, (at - REACHES_NS[-1], at + MOMENT_NS + REACHES_NS[-1]))
     near = np.arange(first, last)
     near = near[(memory.address[near] == address) & (memory.bytes[near] >= size)]
     apart = _apart(memory.time_ns[near], at)
-    return near[apart == apart.min(initial=APART_NS)]
+    return next((found for reach in REACHES_NS if len(found := near[apart <= reach])), near[:0])
 
 
 def _apart(time: Int64, at: int) -> Int64:
@@ -106,7 +107,7 @@ def _by_time(trace: TraceTable, at: int) -> Frame:
 
 
 def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> Frame:
-    """The operators open at moments of threads, each once. Of moments with a length, only those in which one is open all through."""
+    """The operators open at moments of threads, each once; of moments with a length only those that are open all through."""
     owners = owners_at(trace, track, time)
     if length_ns:
         ends = trace.end_ns[owners.operators]

@@ -157,7 +157,7 @@ METRICS = SHARED.adding(
         {
             "clock_apart_ns": (
                 "Clocks apart",
-                "From the microsecond of the allocation to the time that the trace states; 0 where it lies in it.",
+                "From the microsecond of the allocation to the nearest time that the trace states; 0 where it lies in it.",
             ),
         },
     ),

@@ -17,7 +17,7 @@ from tb_plugin.trace.table import TraceTable
 
 
 class MemoryStates(Detail):
-    """The states of the training on the device of a rank with most allocator events, the host only where there is no other."""
+    """The states of the training on the accelerator of a rank with most allocator events; without any on the host."""
 
     id = "memory_states"
     title = "Memory states"
