@@ -70,7 +70,7 @@ class Distributed:
         data = together(tuple(parts), params.steps)
         tables = frames(data)
         rows = worker_rows(data)
-        told = [*findings(data, rows, params.get("failed")), *redundancy(parts)]
+        told = findings(data, rows, redundancy(parts), params.get("failed"))
         payloads = _payloads(data, rows, told)
         whole = Part(
             coverage=_coverage(parts, params),

@@ -61,13 +61,13 @@ def _all_reduced(part: Part) -> list[dict[str, Any]]:
 
 def _notice(found: Sequence[_Replicas]) -> Notice:
     most = max(found, key=lambda one: one.repeated.bytes)
-    who = f"Ranks {most.ranks}" if most.ranks else "All {workers} ranks"
+    who = f"Each of the ranks {most.ranks}" if most.ranks else "Each of {workers} ranks"
     text = (
-        f"{who} hold {{repeated_bytes}} that were allocated in the trace in blocks of the same sizes: {most.repeated.said}. "
-        "They all-reduce {all_reduced_bytes} a step, as copies of one model do with their gradients."
+        f"{who} holds {most.repeated.said} in blocks of the same sizes, and all-reduces {{all_reduced_bytes}} a step, as "
+        "copies of one model do with their gradients; what was allocated before the trace is not counted."
     )
     figures = [METRICS.figure("all_reduced_bytes", most.all_reduced)]
     if others := len(found) - 1:
-        text += " So do the ranks of {replica_groups} more groups." if others > 1 else " So do those of another group."
+        text += " It is so in {replica_groups} more groups." if others > 1 else " It is so in another group as well."
         figures.append(METRICS.figure("replica_groups", others))
     return redundant(most.repeated, text, figures)

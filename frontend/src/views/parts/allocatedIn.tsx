@@ -79,7 +79,7 @@ function Found({ view, beside, at }: { view: View; beside: Beside; at: number })
     <>
       <h3>
         {said(rows.length, by === 'time')}
-        <small>{matched(String(by), Number(apart))}</small>
+        <small>{matched(by === 'time', Number(apart))}</small>
       </h3>
       <ul className={css.list}>
         {rows.map((row) => (
@@ -100,15 +100,15 @@ function Found({ view, beside, at }: { view: View; beside: Beside; at: number })
 
 function said(operators: number, isByTime: boolean): string {
   if (operators === 0) return 'No operator of the trace was open when it was allocated'
-  if (operators === 1) return 'Allocated in'
+  if (operators === 1) return isByTime ? 'Open when it was allocated' : 'Allocated in'
   return isByTime
     ? `Operators of ${operators} threads were open: one of them allocated it`
     : `${operators} operators got this address at that time: one of them allocated it`
 }
 
-const matched = (by: string, apart: number) =>
-  by === 'time'
-    ? 'matched by time alone: the trace does not hold this allocation'
+const matched = (isByTime: boolean, apart: number) =>
+  isByTime
+    ? 'by time alone: the trace does not hold this allocation'
     : `matched by address and time${apart > 0 ? `, ${format(apart, 'ns')} apart` : ''}`
 
 /** What stands around an operator, and the words before it. */
