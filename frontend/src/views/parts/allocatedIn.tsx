@@ -102,8 +102,8 @@ function said(operators: number, isByTime: boolean): string {
   if (operators === 0) return 'No operator of the trace was open when it was allocated'
   if (operators === 1) return isByTime ? 'Open when it was allocated' : 'Allocated in'
   return isByTime
-    ? `Operators of ${operators} threads were open: one of them allocated it`
-    : `${operators} operators got this address at that time: one of them allocated it`
+    ? `Operators of ${operators} threads were open: it may be any of them`
+    : `${operators} operators got this address at about that time: it may be any of them`
 }
 
 const matched = (isByTime: boolean, apart: number) =>

@@ -32,7 +32,7 @@ export function BlocksOf({ catalog, profile, at }: { catalog: Catalog; profile: 
           title={`Reads ${addressText(address)}, and compares when both were recorded`}
           onClick={() => setWanted(key)}
         >
-          Look for a snapshot{name}
+          Read the snapshot{name}
         </Button>
       )
     }
