@@ -2,7 +2,7 @@
 // copies pictures of tiles: they are painted once for a vertical scale (bandsLayout.ts). Its hands are bandsHands.ts.
 import type { Bands } from '../api/payloads'
 import { clamp } from '../lib/scale'
-import { type BandColor, BandColors } from './bandsColors'
+import { areasOf, type BandColor, BandColors } from './bandsColors'
 import { type Drawn, drawBands } from './bandsDraw'
 import { type BandEvents, BandHands } from './bandsHands'
 import { besideOf, blockAt, columnsOf, type Heights, placeOf } from './bandsLayout'
@@ -66,7 +66,7 @@ export class BandsEngine {
       width: 0,
       height: 0,
       theme,
-      colors: new BandColors('stack', theme),
+      colors: new BandColors('stack', theme, head),
       selected: null,
       hovered: null,
       cursor: null,
@@ -85,7 +85,7 @@ export class BandsEngine {
 
   setLook(theme: Theme, by: BandColor): void {
     this.scene.theme = theme
-    this.scene.colors = new BandColors(by, theme)
+    this.scene.colors = new BandColors(by, theme, this.model.head)
     this.redraw()
   }
 
@@ -292,23 +292,12 @@ export class BandsEngine {
       const start = tile.tile * tileWidth(tile.level)
       const low = Math.max(0, (Math.max(part.start, view.start) - start) / tile.width)
       const high = (Math.min(part.end, view.end) - start) / tile.width
-      // By stack or category of the tile first: there are fewer of them than blocks.
-      const group = colors.groupOf(tile)
-      const areas: number[] = []
-      const samples: number[] = []
-      for (let i = 0; i < tile.block.length; i++) {
-        const columns = Math.min(tile.end[i], high) - Math.max(tile.first[i], low)
-        if (columns <= 0) continue
-        areas[group[i]] = (areas[group[i]] ?? 0) + columns * tile.width * tile.size_bytes[i]
-        samples[group[i]] = i
-      }
-      areas.forEach((area, i) => {
-        const label = colors.labelOf(tile, samples[i])
+      for (const { label, area, block } of areasOf(colors, tile, low, high)) {
         const entry = found.get(label) ?? { color: '', area: 0, largest: 0 }
         entry.area += area
-        if (area > entry.largest) Object.assign(entry, { largest: area, color: colors.cssOf(tile, samples[i]) })
+        if (area > entry.largest) Object.assign(entry, { largest: area, color: colors.cssOf(tile, block) })
         found.set(label, entry)
-      })
+      }
     }
     const entries = [...found].sort(([, one], [, other]) => other.area - one.area)
     return entries.slice(0, most).map(([label, { color }]) => ({ label, color }))

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Bands } from '../api/payloads'
-import { BandColors, hashOf, pixelOf } from './bandsColors'
+import { areasOf, type BandColor, BandColors, pixelOf } from './bandsColors'
 import { besideOf, blockAt, groundOf, paintTile, placeOf } from './bandsLayout'
 import { boundHeights, byteTicks, levelFor, tilesIn, wholeHeights } from './bandsScene'
-import { LIGHT } from './surface'
+import { DARK, LIGHT } from './surface'
 
 /** Three columns: block 10 (2 bytes) in all, 11 (3 bytes) in the first two, 14 (1 byte) in the last; 1 byte of rest in the middle. */
 const TILE: Bands = {
@@ -115,16 +115,31 @@ describe('heights', () => {
 })
 
 describe('colours', () => {
-  it('are the same for one line everywhere, and differ by stack within it', () => {
-    const [one, other] = [new BandColors('stack', LIGHT), new BandColors('line', LIGHT)]
-    expect(other.cssOf(TILE, 0)).toBe(other.cssOf(TILE, 2))
-    expect(other.cssOf(TILE, 0)).toBe(new BandColors('line', LIGHT).cssOf({ ...TILE, stack_number: [9, 9] }, 0))
-    expect(one.cssOf(TILE, 0)).not.toBe(one.cssOf({ ...TILE, stack_number: [5, 7] }, 0))
-    expect([one.labelOf(TILE, 1), new BandColors('category', LIGHT).labelOf(TILE, 1)]).toEqual([
-      'b.py(2): g',
-      '(no category recorded)',
-    ])
-    expect(hashOf('a')).not.toBe(hashOf('b'))
+  const colors = (by: BandColor, head = TILE) => new BandColors(by, LIGHT, head)
+  it('are one for a line, and shades of it for its stacks', () => {
+    const tile = { ...TILE, lines: ['a.py(1): f', 'a.py(1): f'] }
+    const [byStack, byLine] = [colors('stack', tile), colors('line', tile)]
+    expect(byLine.cssOf(tile, 0)).toBe(byLine.cssOf(tile, 1))
+    expect(byStack.cssOf(tile, 0)).not.toBe(byStack.cssOf(tile, 1))
+    expect(areasOf(byLine, tile, 0, 3).map(({ label }) => label)).toEqual(['a.py(1): f', 'a.py(1): f'])
+    expect(areasOf(colors('category'), TILE, 0, 3)).toEqual([{ label: '(no category recorded)', area: 13, block: 2 }])
+  })
+  it('differ for as many lines as there are hues, wherever they come', () => {
+    const lines = Array.from({ length: 12 }, (_, i) => `f.py(${i}): f`)
+    const many = { ...TILE, block: lines.map((_, i) => i), first: lines.map(() => 0), end: lines.map(() => 3) }
+    const tile = { ...many, size_bytes: lines.map((_, i) => i + 1), stack: lines.map((_, i) => i), lines }
+    const found = colors('line', { ...tile, stack_number: tile.stack })
+    expect(new Set(lines.map((_, i) => found.cssOf(tile, i))).size).toBe(12)
+    // The largest one of the history has the first hue, though another is asked for first.
+    expect(found.cssOf(tile, 11)).toBe(colors('line').cssOf(TILE, 0))
+  })
+  it('tell neighbours of one colour apart, in both themes', () => {
+    for (const theme of [LIGHT, DARK]) {
+      const paints = new BandColors('line', theme, TILE).paintsOf(TILE)
+      expect(new Set([0, 2].flatMap((i) => [paints.fill(i), paints.edge(i)])).size).toBe(2) // rows 10 and 14
+      const odd = new BandColors('line', theme, TILE).paintsOf({ ...TILE, block: [10, 11, 15] })
+      expect(new Set([0, 2].flatMap((i) => [odd.fill(i), odd.edge(i)])).size).toBe(4)
+    }
     expect(pixelOf('#102030')).toBe(0xff302010)
   })
 })

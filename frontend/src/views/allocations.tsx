@@ -17,7 +17,6 @@ import { NoticeList, Sentence } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
 import { rowText } from '../widgets/table'
 import { BesideCard } from './parts/beside'
-import { BlockPanel } from './parts/blockPanel'
 import { DevicePicker } from './parts/devicePicker'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
@@ -34,6 +33,8 @@ import rowDetailCss from './parts/rowDetail.module.css'
 const STACK = 'allocation_stack'
 /** Steps, and times at which memory ran out, that are marked at most. */
 const MOST_MARKS = 1000
+/** In the URL: findings with what to do about them. */
+const WHOLE = 'whole'
 
 /** Room around a moment when the timeline opens at it, in ns. */
 const AROUND_NS = 100_000
@@ -58,7 +59,6 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
   const base = useMemo<Query>(() => ({ run, worker, span, device }), [run, worker, span, device])
   const query = useMemo<Query>(() => ({ ...base, at, limit: MOST_MARKS }), [base, at])
   const resource = useView('allocations', query)
-  const block = route.block === undefined ? null : Number(route.block)
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={520} />}>
@@ -66,11 +66,7 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
           <div className={layoutCss.column}>
             <Top view={view} />
             <Findings view={view} />
-            {at !== '' && <Moment view={view} />}
             <HistoryCard view={view} base={base} />
-            {block !== null && Number.isSafeInteger(block) && (
-              <BlockPanel base={base} block={block} onClose={() => setRoute({ block: '' })} />
-            )}
             <Categories view={view} />
             <Notes view={view} />
             <BesideCard
@@ -116,12 +112,27 @@ const Top = memo(({ view }: { view: View }) => {
   )
 })
 
+/** One line each, so that the bands are in sight, until somebody wants to know more. */
 const Findings = memo(({ view }: { view: View }) => {
+  const { findings = '' } = useRoute()
   const found = pick(view, 'advice', 'notices')
   if (!found || found.notices.length === 0) return null
+  const isWhole = findings === WHOLE
   return (
-    <Card title={found.title}>
-      <NoticeList notices={found.notices} onLink={followLink} none="" />
+    <Card
+      title={found.title}
+      actions={
+        <Button
+          size="compact-xs"
+          variant="default"
+          aria-expanded={isWhole}
+          onClick={() => setRoute({ findings: isWhole ? '' : WHOLE })}
+        >
+          {isWhole ? 'In one line each' : 'What to do'}
+        </Button>
+      }
+    >
+      <NoticeList notices={found.notices} onLink={followLink} none="" isFolded={!isWhole} />
     </Card>
   )
 })
@@ -137,26 +148,6 @@ const Categories = memo(({ view }: { view: View }) => {
     )
   )
 })
-
-/** What was held at the moment that is looked at. */
-function Moment({ view }: { view: View }) {
-  const moment = pick(view, 'moment', 'figures')
-  return (
-    moment && (
-      <Card
-        title={moment.title}
-        className={css.head}
-        actions={
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ at: '', row: '' }, true)}>
-            Back to the peak
-          </Button>
-        }
-      >
-        <Headline figures={moment.figures.filter(({ value }) => value !== null)} alarms={new Map()} />
-      </Card>
-    )
-  )
-}
 
 const Notes = memo(({ view }: { view: View }) => {
   const notes = pick(view, 'data_quality', 'notices')

@@ -1,5 +1,5 @@
 // The active-memory timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
-import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { type BandColor, lineOf } from '../canvas/bandsColors'
 import { BandsEngine, type BandsModel } from '../canvas/bandsEngine'
 import type { BandEvents } from '../canvas/bandsHands'
@@ -9,6 +9,8 @@ import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Range } from '../canvas/timelineModel'
 import { format } from '../lib/format'
 import { Swatch, useTheme } from './basics'
+import { FloatTip } from './floatTip'
+import { useEngine, type Windowed } from './useEngine'
 import css from './bands.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
@@ -25,16 +27,12 @@ export interface BandsHandle {
   legend(most: number): LegendEntry[]
 }
 
-export interface BandsProps {
+export interface BandsProps extends Windowed {
   model: BandsModel
-  view: Range
-  /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
-  told: RefObject<Range | null>
   colors: BandColor
   marks: BandMarks
   /** Row of the block that is kept. */
   selected: number | null
-  height: number
   onView: (view: Range, move: Move) => void
   onPick: (row: number | null) => void
   onMoment: (event: number) => void
@@ -45,12 +43,13 @@ export interface BandsProps {
 interface Hover {
   spot: BandSpot
   color: string
+  /** Where the pointer is in the window. */
   x: number
   y: number
 }
 
 export function BandsCanvas(props: BandsProps) {
-  const { model, view, told, colors, marks, selected, height, handle } = props
+  const { model, colors, marks, selected, handle } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const engine = useRef<BandsEngine | null>(null)
@@ -58,9 +57,7 @@ export function BandsCanvas(props: BandsProps) {
   const latest = useRef(props)
   latest.current = props
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the engine lives as long as its canvas and its model
-  useEffect(() => {
-    if (!canvas.current) return
+  useEngine(engine, canvas, model, props, (on) => {
     const events: BandEvents = {
       onView: (next, move) => latest.current.onView(next, move),
       onPick: (row) => latest.current.onPick(row),
@@ -69,23 +66,18 @@ export function BandsCanvas(props: BandsProps) {
       onHover: (spot, x, y) => {
         const { block = null, tile } = spot ?? {}
         const color = tile && typeof block === 'number' ? made.scene.colors.cssOf(tile, block) : theme.idle
-        setHover(spot && { spot, color, x, y })
+        const box = on.getBoundingClientRect()
+        setHover(spot && { spot, color, x: box.left + x, y: box.top + y })
       },
     }
-    const made = new BandsEngine(canvas.current, model, theme, latest.current.view, events)
-    engine.current = made
-    return () => made.destroy()
-  }, [model])
+    const made = new BandsEngine(on, model, theme, latest.current.view, events)
+    return made
+  })
   // Each depends on the model as well: a new one has a new engine.
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => engine.current?.setLook(theme, colors), [theme, colors, model])
   useEffect(() => engine.current?.setMarks(marks), [marks, model])
   useEffect(() => engine.current?.setSelected(selected), [selected, model])
-  useEffect(() => {
-    const own = told.current
-    told.current = null
-    if (own?.start !== view.start || own.end !== view.end) engine.current?.setView(view)
-  }, [view.start, view.end, model])
   // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
   useImperativeHandle(
     handle,
@@ -101,20 +93,14 @@ export function BandsCanvas(props: BandsProps) {
     [],
   )
   return (
-    <div data-testid="bands" className={css.bands} style={{ height }}>
+    <div data-testid="bands" className={css.bands}>
       <canvas
         ref={canvas}
         tabIndex={0}
         role="application"
         aria-label="Active memory timeline. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, M looks at the moment under the pointer. With a block kept the arrow keys walk: up and down to the one above and below, left and right to the one allocated before and after it. The table Blocks lists the same blocks."
       />
-      {hover && (
-        <HoverTip
-          hover={hover}
-          width={canvas.current?.clientWidth ?? 800}
-          height={canvas.current?.clientHeight ?? 300}
-        />
-      )}
+      {hover && <HoverTip {...hover} />}
     </div>
   )
 }
@@ -143,16 +129,10 @@ function linesOf({ tile, column, block }: BandSpot): [string, string][] {
   return lines
 }
 
-function HoverTip({ hover, width, height }: { hover: Hover; width: number; height: number }) {
-  const { spot, color } = hover
+function HoverTip({ spot, color, x, y }: Hover) {
   const { block, tile } = spot
-  const style = {
-    left: hover.x > width / 2 ? undefined : hover.x + 14,
-    right: hover.x > width / 2 ? width - hover.x + 14 : undefined,
-    ...(hover.y > height / 2 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
-  }
   return (
-    <div data-testid="tip" className={`${tipCss.tip} ${tipCss.float}`} style={style}>
+    <FloatTip x={x} y={y}>
       {block !== null && (
         <div className={`${tipCss.head} ${textCss.mono}`}>
           <Swatch color={color} />
@@ -168,6 +148,6 @@ function HoverTip({ hover, width, height }: { hover: Hover; width: number; heigh
       {typeof block === 'number' && (
         <div className={tipCss.foot}>click keeps it · Shift-click: look at this moment</div>
       )}
-    </div>
+    </FloatTip>
   )
 }

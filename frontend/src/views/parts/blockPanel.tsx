@@ -4,17 +4,19 @@ import type { Query } from '../../api/client'
 import { useView } from '../../state/data'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Bones } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { pick } from './pick'
 import textCss from '../../widgets/text.module.css'
-import css from './eventPanel.module.css'
+import css from './blockPanel.module.css'
 import frameCss from './frame.module.css'
 
 const STACK = 'allocation_stack'
+/** Figures that say what it is; the others stand below the stack. */
+const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
 
 export function BlockPanel({ base, block, onClose }: { base: Query; block: number; onClose: () => void }) {
   const prefs = usePrefs()
@@ -26,11 +28,9 @@ export function BlockPanel({ base, block, onClose }: { base: Query; block: numbe
   const inTable = () =>
     setRoute({ group: 'held_blocks', where: `block_row:${block}`, row: '', search: '', sort: '', desc: '' }, true)
   return (
-    <Card
-      label="Block"
-      title={`Block ${block.toLocaleString('en-US')}`}
-      subtitle={payload?.subtitle}
-      actions={
+    <section aria-label="Block">
+      <div className={css.head}>
+        <b>Block {block.toLocaleString('en-US')}</b>
         <span className={textCss.row}>
           <Button size="compact-xs" variant="default" onClick={inTable}>
             Show in Blocks table
@@ -40,22 +40,22 @@ export function BlockPanel({ base, block, onClose }: { base: Query; block: numbe
             <CloseIcon />
           </ActionIcon>
         </span>
-      }
-    >
+      </div>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!payload && !resource.problem && <Bones height={120} />}
       {payload && (
-        <div data-testid="block" className={resource.busy ? `${css.grid} ${frameCss.stale}` : css.grid}>
-          <FigureList figures={known} whole />
-          <div>
-            {typeof stack === 'string' && stack !== '' ? (
+        <div data-testid="block" className={resource.busy ? frameCss.stale : undefined}>
+          <FigureList figures={known.filter(({ metric }) => FIRST.includes(metric.key))} whole />
+          {typeof stack === 'string' && stack !== '' ? (
+            <div className={css.stack}>
               <StackFrames stack={stack} editor={prefs.editor} />
-            ) : (
-              <p className={textCss.none}>The snapshot holds no stack of it.</p>
-            )}
-          </div>
+            </div>
+          ) : (
+            <p className={textCss.none}>The snapshot holds no stack of it.</p>
+          )}
+          <FigureList figures={known.filter(({ metric }) => !FIRST.includes(metric.key))} whole />
         </div>
       )}
-    </Card>
+    </section>
   )
 }

@@ -1,42 +1,45 @@
-// The history of a device: curves above, every block as a band below, over the same part of it.
+// The history of a device: curves above, every block as a band below, over the same part of it; beside them what was clicked.
 import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
-import { memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
-import type { Series, View } from '../../api/payloads'
+import type { Bands, View } from '../../api/payloads'
 import type { BandColor } from '../../canvas/bandsColors'
 import type { BandsModel } from '../../canvas/bandsEngine'
-import type { BandMarks, BandsAxis } from '../../canvas/bandsScene'
-import type { LegendEntry } from '../../canvas/timelineLegend'
-import { categoryColor } from '../../lib/color'
-import { shortFrame } from '../../lib/frames'
-import { useView } from '../../state/data'
+import type { BandsAxis } from '../../canvas/bandsScene'
 import { setRoute, useRoute } from '../../state/route'
 import { BandsCanvas, type BandsHandle } from '../../widgets/bands'
-import { Bones, Card, Swatch, useTheme } from '../../widgets/basics'
-import { Curve } from '../../widgets/curve'
-import { type CurveMarks, cutSeries } from '../../widgets/curveOption'
+import { Bones, Card } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
-import { marksOf, OFF } from './historyMarks'
-import { pick } from './pick'
-import { KEYS, NO_WINDOW, useBands, useHistoryWindow } from './useHistory'
-import breakdownCss from '../../widgets/breakdown.module.css'
+import { BlockPanel } from './blockPanel'
+import { HistoryCurves } from './historyCurves'
+import { marksOf } from './historyMarks'
+import { BandsKey, MomentFigures } from './historySide'
+import { NO_WINDOW, useBands, useHistoryWindow } from './useHistory'
 import textCss from '../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
-const CURVE_HEIGHT = 168
-const BANDS_HEIGHT = 340
-/** Entries in the key of colours, as far as there is room. */
-const KEY = 8
 const DETAILS = [
   { value: '', label: 'Largest blocks' },
   { value: '13', label: 'More blocks' },
   { value: '15', label: 'Still more' },
   { value: 'all', label: 'All blocks' },
 ]
-const COLORS: { value: BandColor; label: string }[] = [
-  { value: 'stack', label: 'Stack' },
-  { value: 'line', label: 'Line' },
-  { value: 'category', label: 'Category' },
+
+interface ColorChoice {
+  value: BandColor
+  label: string
+  /** Why it says nothing here. */
+  missing: string
+}
+
+const colorsOf = (head: Bands): ColorChoice[] => [
+  { value: 'stack', label: 'Stack', missing: '' },
+  { value: 'line', label: 'Line', missing: '' },
+  {
+    value: 'category',
+    label: 'Category',
+    missing: head.categories.some(Boolean) ? '' : 'No category is known of any block: the notes below say why',
+  },
 ]
 
 export function HistoryCard({ view, base }: { view: View; base: Query }) {
@@ -46,7 +49,7 @@ export function HistoryCard({ view, base }: { view: View; base: Query }) {
   const query = useMemo<Query>(() => ({ ...base, axis, detail }), [base, axis, detail])
   const handle = useRef<BandsHandle>(null)
   const { model, problem, busy } = useBands(query, axis, () => handle.current?.redraw())
-  if (!model) return problem ? <ProblemPanel problem={problem} /> : <Bones height={CURVE_HEIGHT + BANDS_HEIGHT} />
+  if (!model) return problem ? <ProblemPanel problem={problem} /> : <Bones height={500} />
   return (
     <>
       {problem && <ProblemPanel problem={problem} />}
@@ -65,18 +68,22 @@ function Drawn(props: {
 }) {
   const { view, base, axis, model, busy, handle } = props
   const route = useRoute()
-  const choices = COLORS.filter(({ value }) => value !== 'category' || model.head.categories.some(Boolean))
+  const choices = colorsOf(model.head)
+  const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
   // What somebody derived says more than where it was asked for.
-  const usual = choices[choices.length - 1].value === 'category' ? 'category' : 'stack'
-  const colors = choices.find(({ value }) => value === route.color)?.value ?? usual
+  const usual = told.includes('category') ? 'category' : 'stack'
+  const colors = told.find((value) => value === route.color) ?? usual
   const window = useHistoryWindow(axis, model.head.extent)
   const marks = useMemo(() => marksOf(view, axis, route.at), [view, axis, route.at])
   const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
   const { start, end } = window.view
   const isWhole = start <= 0 && end >= model.head.extent
+  const asked = route.block === undefined ? Number.NaN : Number(route.block)
+  const block = Number.isSafeInteger(asked) ? asked : null
   return (
     <Card
       title="Active memory"
+      className={css.card}
       actions={
         <span className={css.actions}>
           <SegmentedControl
@@ -95,7 +102,17 @@ function Drawn(props: {
             aria-label="Colour by"
             value={colors}
             onChange={(next) => setRoute({ color: next === usual ? '' : next })}
-            data={choices}
+            data={choices.map(({ value, label, missing }) => ({
+              value,
+              disabled: missing !== '',
+              label: missing ? (
+                <Tooltip label={missing}>
+                  <span>{label}</span>
+                </Tooltip>
+              ) : (
+                label
+              ),
+            }))}
           />
           <NativeSelect
             size="xs"
@@ -108,24 +125,45 @@ function Drawn(props: {
         </span>
       }
     >
-      <Curves base={base} axis={axis} start={start} end={end} marks={marks} handle={handle} />
-      <div aria-busy={busy}>
-        <BandsCanvas
-          model={model}
-          view={window.view}
-          told={window.told}
-          colors={colors}
+      <div className={css.grid}>
+        <HistoryCurves
+          base={base}
+          axis={axis}
+          start={start}
+          end={end}
           marks={marks}
-          selected={route.block === undefined ? null : Number(route.block)}
-          height={BANDS_HEIGHT}
-          onView={window.onView}
-          onUndo={window.undo}
-          onPick={(row) => setRoute({ block: row === null ? '' : String(row) })}
-          onMoment={toMoment}
+          hasKey={block === null && marks.moment === null}
           handle={handle}
         />
+        <div className={css.bands} aria-busy={busy}>
+          <BandsCanvas
+            model={model}
+            view={window.view}
+            told={window.told}
+            colors={colors}
+            marks={marks}
+            selected={block}
+            onView={window.onView}
+            onUndo={window.undo}
+            onPick={(row) => setRoute({ block: row === null ? '' : String(row) })}
+            onMoment={toMoment}
+            handle={handle}
+          />
+        </div>
+        <div className={block === null && marks.moment === null ? css.side : `${css.side} ${css.tall}`}>
+          <div className={css.scroll}>
+            {block !== null && <BlockPanel base={base} block={block} onClose={() => setRoute({ block: '' })} />}
+            {marks.moment !== null && <MomentFigures view={view} />}
+            {block === null && (
+              <BandsKey
+                handle={handle}
+                asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail}`}
+                marks={marks}
+              />
+            )}
+          </div>
+        </div>
       </div>
-      <Key handle={handle} asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail}`} marks={marks} />
     </Card>
   )
 }
@@ -166,99 +204,5 @@ function Moves(props: {
         </Button>
       </Tooltip>
     </span>
-  )
-}
-
-/** Drawn anew when the window comes to rest, and not while tiles come. */
-const Curves = memo(function Curves(props: {
-  base: Query
-  axis: BandsAxis
-  start: number
-  end: number
-  marks: BandMarks
-  handle: React.RefObject<BandsHandle | null>
-}) {
-  const { base, axis, start, end, marks, handle } = props
-  const route = useRoute()
-  const [low, high] = KEYS[axis]
-  const [from = '', to = ''] = [route[low], route[high]]
-  const query = useMemo<Query>(() => ({ ...base, axis, [low]: from, [high]: to }), [base, axis, low, high, from, to])
-  const resource = useView('active_memory', query)
-  const off = OFF[axis]
-  const series = resource.data && pick(resource.data, 'curve', 'series')
-  const shown = useMemo(() => series && cutSeries(series, start - off, end - off), [series, start, end, off])
-  const drawn = useMemo<CurveMarks>(
-    () => ({
-      bands: marks.steps.map((step) => ({ label: '', start: step.start - off, end: step.end - off })),
-      peak: null,
-      moment: marks.moment === null ? null : marks.moment - off,
-      window: [start - off, end - off],
-    }),
-    [marks, off, start, end],
-  )
-  if (resource.problem && !shown) return <ProblemPanel problem={resource.problem} />
-  if (resource.data && !series && !resource.busy) return null
-  if (!shown) return <Bones height={CURVE_HEIGHT} />
-  const unitOf: Record<string, string> = { events: 'count', time: 'ns' }
-  // While the other axis is under way its points mean nothing here.
-  if (shown.x_metric.unit !== unitOf[axis]) return <Bones height={CURVE_HEIGHT} />
-  return (
-    <>
-      <Curve
-        series={shown}
-        marks={drawn}
-        height={CURVE_HEIGHT}
-        onWindow={(first, last) => setRoute({ ...NO_WINDOW, [low]: String(first), [high]: String(last) }, true)}
-        onReset={() => setRoute(NO_WINDOW, true)}
-        onMoment={(at) => {
-          const event = axis === 'events' ? at : (handle.current?.eventAt(at) ?? null)
-          if (event !== null) setRoute({ at: String(event), row: '' }, true)
-        }}
-      />
-      <LineKeys series={shown} />
-    </>
-  )
-})
-
-const LineKeys = ({ series }: { series: Series }) => (
-  <ul className={breakdownCss.key}>
-    {series.lines.map((line) => (
-      <li key={line.metric.key}>
-        <Swatch color={categoryColor(line.category)} />
-        {line.metric.title}
-      </li>
-    ))}
-  </ul>
-)
-
-/** What colours and marks mean, as far as they are in sight. */
-function Key(props: { handle: React.RefObject<BandsHandle | null>; asked: string | null; marks: BandMarks }) {
-  const { handle, asked, marks } = props
-  const theme = useTheme()
-  const [legend, setLegend] = useState<LegendEntry[]>([])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
-  useEffect(() => {
-    if (asked !== null) setLegend(handle.current?.legend(KEY) ?? [])
-  }, [asked, theme])
-  return (
-    <ul className={`${breakdownCss.key} ${css.key}`} data-testid="bands-key">
-      {legend.map(({ label, color }) => (
-        <li key={label} title={label}>
-          <Swatch color={color} />
-          {shortFrame(label, 44)}
-        </li>
-      ))}
-      <li>
-        <Swatch color={theme.idle} />
-        smaller blocks, summed
-      </li>
-      {marks.ooms.length > 0 && (
-        <li>
-          <Swatch color={theme.highEdge} />
-          out of memory
-        </li>
-      )}
-      <li className={textCss.mute}>Wheel zooms, drag moves, click keeps a block, Shift-click looks at a moment</li>
-    </ul>
   )
 }
