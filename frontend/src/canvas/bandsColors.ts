@@ -5,14 +5,16 @@ import { HUES } from '../lib/tokens'
 import type { Paints } from './bandsLayout'
 import type { Theme } from './surface'
 
-export type BandColor = 'stack' | 'line' | 'category'
+export type BandColor = 'stack' | 'line' | 'module' | 'category'
 
 const { grey, pale, stone, ...LIVELY } = HUES
 const PALETTE = Object.values(LIVELY)
 /** Stacks of one line, and lines beyond the palette, differ in it. */
 const SHADES = 3
-/** Of two blocks that were allocated one after the other, one is a little weaker: they often lie on each other. */
-const WEAKER = 0.86
+/** How strong blocks of one colour are: those that were allocated soon after each other, and so lie on each other, differ. */
+const STRENGTHS = [1, 0.93, 0.86, 0.79]
+/** Multiples of it, less what is whole, are evenly spread however many follow each other. */
+const GOLDEN = (Math.sqrt(5) - 1) / 2
 const EDGE = 0.4
 
 /** As an ImageData holds it, whose bytes are red, green, blue, alpha. */
@@ -23,17 +25,24 @@ export function pixelOf(hex: string): number {
 
 interface Look {
   fill: string
-  /** Of blocks with an even row, and of the others. */
-  pixels: readonly [number, number]
-  edges: readonly [number, number]
+  /** By strength. */
+  pixels: readonly number[]
+  edges: readonly number[]
 }
 
 const NO_STACK = '(no stack recorded)'
 const NO_CATEGORY = '(no category recorded)'
-const NOTHING = new Set([NO_STACK, NO_CATEGORY])
+const NO_MODULE = '(in no module)'
+const NOTHING = new Set([NO_STACK, NO_CATEGORY, NO_MODULE])
 
 /** The line that asked for a block, in words. */
 export const lineOf = (tile: Bands, block: number): string => tile.lines[tile.stack[block]] || NO_STACK
+
+/** Of what private pools ever took. */
+export const envelopeColor = (theme: Theme) => mix(stone, theme.panel, 0.45)
+
+/** Place in STRENGTHS of a block, by its row. */
+const strengthOf = (row: number) => Math.floor(((row * GOLDEN) % 1) * STRENGTHS.length)
 
 /** What of a tile has one colour, by block: its stack or its category. */
 const groupOf = (by: BandColor, tile: Bands): readonly number[] => (by === 'category' ? tile.category : tile.stack)
@@ -65,9 +74,10 @@ export function areasOf(colors: { by: BandColor }, tile: Bands, from: number, to
   return found
 }
 
-/** What stands for a block in the key: a line, or a category. */
+/** What stands for a block in the key: a line, a module, or a category. */
 function labelOf(by: BandColor, tile: Bands, block: number): string {
   if (by === 'category') return tile.categories[tile.category[block]] || NO_CATEGORY
+  if (by === 'module') return tile.modules[tile.stack[block]] || NO_MODULE
   return lineOf(tile, block)
 }
 
@@ -106,8 +116,9 @@ export class BandColors {
     return {
       ground: pixelOf(this.theme.panel),
       rest: pixelOf(this.theme.idle),
-      fill: (block) => lookOf(block).pixels[tile.block[block] & 1],
-      edge: (block) => lookOf(block).edges[tile.block[block] & 1],
+      envelope: pixelOf(envelopeColor(this.theme)),
+      fill: (block) => lookOf(block).pixels[strengthOf(tile.block[block])],
+      edge: (block) => lookOf(block).edges[strengthOf(tile.block[block])],
     }
   }
 
@@ -121,12 +132,8 @@ export class BandColors {
     if (!look) {
       const { ink, panel } = this.theme
       const fill = [hue, mix(hue, ink, 0.7), mix(hue, panel, 0.64)][shade]
-      const weaker = mix(fill, panel, WEAKER)
-      look = {
-        fill,
-        pixels: [pixelOf(fill), pixelOf(weaker)],
-        edges: [pixelOf(mix(fill, panel, EDGE)), pixelOf(mix(weaker, panel, EDGE))],
-      }
+      const fills = STRENGTHS.map((strength) => mix(fill, panel, strength))
+      look = { fill, pixels: fills.map(pixelOf), edges: fills.map((one) => pixelOf(mix(one, panel, EDGE))) }
       this.looks.set(key, look)
     }
     return look

@@ -5,6 +5,7 @@ import { multiples, rulerStep, tickLabel } from '../lib/scale'
 import { columnsOf, groundOf, placeOf } from './bandsLayout'
 import {
   type BandScene,
+  type BandsLayer,
   BOTTOM,
   byteTicks,
   LEFT,
@@ -144,6 +145,9 @@ function heightsOf(scene: BandScene): { ticks: number[]; step: number; scale: Sc
   return { ...byteTicks(scene.heights, scale.factor, plotHeight(scene) / 45), scale }
 }
 
+/** What the heights of a layer are. */
+const TITLES: Record<BandsLayer, string> = { '': 'Active', pools: 'Active and pools', segments: 'Reserved' }
+
 /** Making one costs more than using it, and an axis is labelled anew in every frame. */
 const NUMBER = new Intl.NumberFormat('en-US')
 const count = (value: number) => NUMBER.format(value)
@@ -161,7 +165,7 @@ function drawAxes(context: CanvasRenderingContext2D, scene: BandScene): void {
   context.translate(9, (TOP + bottom) / 2)
   context.rotate(-Math.PI / 2)
   context.textAlign = 'center'
-  context.fillText(`Active (${scale.symbol})`, 0, 0)
+  context.fillText(`${TITLES[scene.layer]} (${scale.symbol})`, 0, 0)
   context.restore()
   context.fillStyle = theme.line
   context.fillRect(LEFT, bottom, plotWidth(scene), 1)

@@ -11,6 +11,7 @@ import {
   type BandScene,
   type BandSpot,
   type BandsAxis,
+  type BandsLayer,
   boundHeights,
   LEFT,
   levelFor,
@@ -37,6 +38,7 @@ const PAINT_MS = 7
 /** What there is to be seen: the first tile that came says it. */
 export interface BandsModel {
   axis: BandsAxis
+  layer: BandsLayer
   head: Bands
   store: BandStore
 }
@@ -54,9 +56,10 @@ export class BandsEngine {
     this.canvas = canvas
     this.model = model
     this.events = events
-    const { axis, head } = model
+    const { axis, layer, head } = model
     this.scene = {
       axis,
+      layer,
       extent: head.extent,
       levels: head.levels,
       peak: head.peak_bytes,

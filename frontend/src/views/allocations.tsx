@@ -101,7 +101,17 @@ const Top = memo(({ view }: { view: View }) => {
               <DevicePicker
                 devices={devices}
                 chosen={summary.title}
-                cleared={{ from: '', to: '', from_ns: '', to_ns: '', at: '', block: '', where: '', row: '' }}
+                cleared={{
+                  from: '',
+                  to: '',
+                  from_ns: '',
+                  to_ns: '',
+                  at: '',
+                  block: '',
+                  segment: '',
+                  where: '',
+                  row: '',
+                }}
               />
             )}
             <Headline figures={summary.figures} alarms={new Map()} />

@@ -1,13 +1,14 @@
 // The active-memory timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
-import { type BandColor, lineOf } from '../canvas/bandsColors'
+import { type BandColor, envelopeColor, lineOf } from '../canvas/bandsColors'
 import { BandsEngine, type BandsModel } from '../canvas/bandsEngine'
 import type { BandEvents } from '../canvas/bandsHands'
-import type { BandMarks, BandSpot } from '../canvas/bandsScene'
+import type { BandMarks, BandSpot, BandsLayer } from '../canvas/bandsScene'
 import type { Move } from '../canvas/timelineHands'
 import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Range } from '../canvas/timelineModel'
 import { format } from '../lib/format'
+import { shortFrame } from '../lib/frames'
 import { Swatch, useTheme } from './basics'
 import { FloatTip } from './floatTip'
 import { useEngine, type Windowed } from './useEngine'
@@ -65,7 +66,12 @@ export function BandsCanvas(props: BandsProps) {
       onUndo: () => latest.current.onUndo(),
       onHover: (spot, x, y) => {
         const { block = null, tile } = spot ?? {}
-        const color = tile && typeof block === 'number' ? made.scene.colors.cssOf(tile, block) : theme.idle
+        const color =
+          tile && typeof block === 'number'
+            ? made.scene.colors.cssOf(tile, block)
+            : block === 'rest'
+              ? theme.idle
+              : envelopeColor(theme)
         const box = on.getBoundingClientRect()
         setHover(spot && { spot, color, x: box.left + x, y: box.top + y })
       },
@@ -100,14 +106,14 @@ export function BandsCanvas(props: BandsProps) {
         role="application"
         aria-label="Active memory timeline. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, M looks at the moment under the pointer. With a block kept the arrow keys walk: up and down to the one above and below, left and right to the one allocated before and after it. The table Blocks lists the same blocks."
       />
-      {hover && <HoverTip {...hover} />}
+      {hover && <HoverTip {...hover} layer={model.layer} />}
     </div>
   )
 }
 
 const count = (value: number) => value.toLocaleString('en-US')
 
-function linesOf({ tile, column, block }: BandSpot): [string, string][] {
+function linesOf({ tile, column, block }: BandSpot, layer: BandsLayer): [string, string][] {
   const event = tile.event[column]
   const lines: [string, string][] = []
   if (typeof block === 'number') {
@@ -120,26 +126,30 @@ function linesOf({ tile, column, block }: BandSpot): [string, string][] {
     if (life >= 0) lines.push(['Lifetime', format(life, 'ns')])
     const category = tile.categories[tile.category[block]]
     if (category) lines.push(['Category', category])
+    const module = tile.modules[tile.stack[block]]
+    if (module) lines.push(['Module', shortFrame(module, 40)])
   } else if (block === 'rest') {
     lines.push(['Together', format(tile.rest_bytes[column], 'bytes')])
+  } else if (block) {
+    lines.push(['At most until then', format(block.height_bytes[column], 'bytes')])
   }
-  lines.push(['All active', format(tile.active_bytes[column], 'bytes')])
+  lines.push([layer === 'segments' ? 'All reserved' : 'All active', format(tile.active_bytes[column], 'bytes')])
   lines.push(['After event', event < 0 ? 'before the first' : count(event)])
   if (tile.has_times) lines.push(['Time', format(tile.time_ns[column], 'ns')])
   return lines
 }
 
-function HoverTip({ spot, color, x, y }: Hover) {
+function HoverTip({ spot, color, x, y, layer }: Hover & { layer: BandsLayer }) {
   const { block, tile } = spot
   return (
     <FloatTip x={x} y={y}>
       {block !== null && (
         <div className={`${tipCss.head} ${textCss.mono}`}>
           <Swatch color={color} />
-          {block === 'rest' ? 'Smaller blocks, summed' : lineOf(tile, block)}
+          {block === 'rest' ? 'Smaller ones, summed' : typeof block === 'object' ? block.name : lineOf(tile, block)}
         </div>
       )}
-      {linesOf(spot).map(([title, value]) => (
+      {linesOf(spot, layer).map(([title, value]) => (
         <div className={tipCss.row} key={title}>
           <span className={tipCss.name}>{title}</span>
           <span className={textCss.num}>{value}</span>

@@ -35,6 +35,12 @@ METRICS = SHARED.adding(
                 "default, or a private pool (of a captured graph, or one that the program made) by its id.",
             ),
             "step_name": ("Step", "Number of the profiler step, from the annotations of the snapshot."),
+            "block_module": (
+                "Module",
+                "The innermost call of a module in the stack whose forward lies outside of the framework, else the "
+                "innermost call: file and function of the forward and, where that does not name its class, the line "
+                "that calls it; the instance where it is recorded.",
+            ),
             "memory_category": ("Category", "Category of the block, as recorded or derived."),
         },
     ),

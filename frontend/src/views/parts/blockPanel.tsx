@@ -18,25 +18,31 @@ const STACK = 'allocation_stack'
 /** Figures that say what it is; the others stand below the stack. */
 const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
 
-export function BlockPanel({ base, block, onClose }: { base: Query; block: number; onClose: () => void }) {
+export function BlockPanel(props: { base: Query; kind: 'block' | 'segment'; row: number; onClose: () => void }) {
+  const { base, kind, row, onClose } = props
+  const title = kind === 'block' ? 'Block' : 'Segment'
   const prefs = usePrefs()
-  const resource = useView('active_memory', { ...base, block })
-  const payload = resource.data && pick(resource.data, 'block', 'figures')
+  const resource = useView('active_memory', { ...base, [kind]: row })
+  const payload = resource.data && pick(resource.data, kind, 'figures')
   const stack = payload?.figures.find(({ metric }) => metric.key === STACK)?.value
   const known =
     payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null && value !== '') ?? []
   const inTable = () =>
-    setRoute({ group: 'held_blocks', where: `block_row:${block}`, row: '', search: '', sort: '', desc: '' }, true)
+    setRoute({ group: 'held_blocks', where: `block_row:${row}`, row: '', search: '', sort: '', desc: '' }, true)
   return (
-    <section aria-label="Block">
+    <section aria-label={title}>
       <div className={css.head}>
-        <b>Block {block.toLocaleString('en-US')}</b>
+        <b>
+          {title} {row.toLocaleString('en-US')}
+        </b>
         <span className={textCss.row}>
-          <Button size="compact-xs" variant="default" onClick={inTable}>
-            Show in Blocks table
-          </Button>
+          {kind === 'block' && (
+            <Button size="compact-xs" variant="default" onClick={inTable}>
+              Show in table
+            </Button>
+          )}
           <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
-          <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close block" onClick={onClose}>
+          <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Close ${kind}`} onClick={onClose}>
             <CloseIcon />
           </ActionIcon>
         </span>

@@ -5,7 +5,7 @@ import type { Query } from '../../api/client'
 import type { Bands, View } from '../../api/payloads'
 import type { BandColor } from '../../canvas/bandsColors'
 import type { BandsModel } from '../../canvas/bandsEngine'
-import type { BandsAxis } from '../../canvas/bandsScene'
+import type { BandsAxis, BandsLayer } from '../../canvas/bandsScene'
 import { setRoute, useRoute } from '../../state/route'
 import { BandsCanvas, type BandsHandle } from '../../widgets/bands'
 import { Bones, Card } from '../../widgets/basics'
@@ -18,11 +18,10 @@ import { NO_WINDOW, useBands, useHistoryWindow } from './useHistory'
 import textCss from '../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
-const DETAILS = [
-  { value: '', label: 'Largest blocks' },
-  { value: '13', label: 'More blocks' },
-  { value: '15', label: 'Still more' },
-  { value: 'all', label: 'All blocks' },
+const LAYERS: { value: BandsLayer; label: string }[] = [
+  { value: '', label: 'Blocks' },
+  { value: 'pools', label: 'Blocks and private pools' },
+  { value: 'segments', label: 'Segments' },
 ]
 
 interface ColorChoice {
@@ -36,9 +35,14 @@ const colorsOf = (head: Bands): ColorChoice[] => [
   { value: 'stack', label: 'Stack', missing: '' },
   { value: 'line', label: 'Line', missing: '' },
   {
+    value: 'module',
+    label: 'Module',
+    missing: head.modules.some(Boolean) ? '' : 'No stack of what is drawn has a call of a module',
+  },
+  {
     value: 'category',
     label: 'Category',
-    missing: head.categories.some(Boolean) ? '' : 'No category is known of any block: the notes below say why',
+    missing: head.categories.some(Boolean) ? '' : 'No category is known of what is drawn',
   },
 ]
 
@@ -46,9 +50,10 @@ export function HistoryCard({ view, base }: { view: View; base: Query }) {
   const route = useRoute()
   const axis: BandsAxis = route.axis === 'time' ? 'time' : 'events'
   const { detail = '' } = route
-  const query = useMemo<Query>(() => ({ ...base, axis, detail }), [base, axis, detail])
+  const layer = LAYERS.find(({ value }) => value === route.layer)?.value ?? ''
+  const query = useMemo<Query>(() => ({ ...base, axis, detail, layer }), [base, axis, detail, layer])
   const handle = useRef<BandsHandle>(null)
-  const { model, problem, busy } = useBands(query, axis, () => handle.current?.redraw())
+  const { model, problem, busy } = useBands(query, axis, layer, () => handle.current?.redraw())
   if (!model) return problem ? <ProblemPanel problem={problem} /> : <Bones height={500} />
   return (
     <>
@@ -78,7 +83,9 @@ function Drawn(props: {
   const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
   const { start, end } = window.view
   const isWhole = start <= 0 && end >= model.head.extent
-  const asked = route.block === undefined ? Number.NaN : Number(route.block)
+  // Rows of blocks and of segments are numbered each by itself.
+  const kind = model.layer === 'segments' ? 'segment' : 'block'
+  const asked = route[kind] === undefined ? Number.NaN : Number(route[kind])
   const block = Number.isSafeInteger(asked) ? asked : null
   return (
     <Card
@@ -97,6 +104,13 @@ function Drawn(props: {
               { value: 'time', label: 'Time' },
             ]}
           />
+          <NativeSelect
+            size="xs"
+            aria-label="Drawn"
+            value={model.layer}
+            onChange={(event) => setRoute({ layer: event.currentTarget.value })}
+            data={LAYERS.filter(({ value }) => value !== 'pools' || model.head.has_private_pools)}
+          />
           <SegmentedControl
             size="xs"
             aria-label="Colour by"
@@ -113,13 +127,6 @@ function Drawn(props: {
                 label
               ),
             }))}
-          />
-          <NativeSelect
-            size="xs"
-            aria-label="Blocks drawn singly"
-            value={DETAILS.some(({ value }) => value === route.detail) ? route.detail : ''}
-            onChange={(event) => setRoute({ detail: event.currentTarget.value })}
-            data={DETAILS}
           />
           <Moves handle={handle} isWhole={isWhole} onMoment={toMoment} />
         </span>
@@ -145,20 +152,23 @@ function Drawn(props: {
             selected={block}
             onView={window.onView}
             onUndo={window.undo}
-            onPick={(row) => setRoute({ block: row === null ? '' : String(row) })}
+            onPick={(row) => setRoute({ [kind]: row === null ? '' : String(row) })}
             onMoment={toMoment}
             handle={handle}
           />
         </div>
         <div className={block === null && marks.moment === null ? css.side : `${css.side} ${css.tall}`}>
           <div className={css.scroll}>
-            {block !== null && <BlockPanel base={base} block={block} onClose={() => setRoute({ block: '' })} />}
+            {block !== null && (
+              <BlockPanel base={base} kind={kind} row={block} onClose={() => setRoute({ [kind]: '' })} />
+            )}
             {marks.moment !== null && <MomentFigures view={view} />}
             {block === null && (
               <BandsKey
                 handle={handle}
-                asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail}`}
+                asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
                 marks={marks}
+                hasEnvelopes={model.head.envelopes.length > 0}
               />
             )}
           </div>
@@ -195,6 +205,7 @@ function Moves(props: {
         <Button
           size="compact-xs"
           variant="default"
+          className={css.wide}
           onClick={() => {
             const event = handle.current?.pointed() ?? null
             if (event !== null) onMoment(event)

@@ -1,11 +1,12 @@
 // Beside the bands: the block that is kept, or what colours mean, and the moment that is looked at.
-import { Button } from '@mantine/core'
+import { Button, NativeSelect } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { View } from '../../api/payloads'
+import { envelopeColor } from '../../canvas/bandsColors'
 import type { BandMarks } from '../../canvas/bandsScene'
 import type { LegendEntry } from '../../canvas/timelineLegend'
 import { shortFrame } from '../../lib/frames'
-import { setRoute } from '../../state/route'
+import { setRoute, useRoute } from '../../state/route'
 import type { BandsHandle } from '../../widgets/bands'
 import { Swatch, useTheme } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
@@ -16,6 +17,12 @@ import css from './historyCard.module.css'
 
 /** Entries in the key of colours, as far as there is room. */
 const KEY = 12
+const DETAILS = [
+  { value: '', label: 'Largest drawn singly' },
+  { value: '13', label: 'More drawn singly' },
+  { value: '15', label: 'Still more drawn singly' },
+  { value: 'all', label: 'All drawn singly' },
+]
 
 /** What was held at the moment that is looked at. */
 export function MomentFigures({ view }: { view: View }) {
@@ -41,8 +48,10 @@ export function BandsKey(props: {
   /** Changes with what is in sight; null while it is under way. */
   asked: string | null
   marks: BandMarks
+  hasEnvelopes: boolean
 }) {
-  const { handle, asked, marks } = props
+  const { handle, asked, marks, hasEnvelopes } = props
+  const { detail = '' } = useRoute()
   const theme = useTheme()
   const [legend, setLegend] = useState<LegendEntry[]>([])
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
@@ -50,24 +59,40 @@ export function BandsKey(props: {
     if (asked !== null) setLegend(handle.current?.legend(KEY) ?? [])
   }, [asked, theme])
   return (
-    <ul className={`${breakdownCss.key} ${breakdownCss.stacked} ${css.key}`} data-testid="bands-key">
-      {legend.map(({ label, color }) => (
-        <li key={label} title={label}>
-          <Swatch color={color} />
-          <span className={css.name}>{shortFrame(label, 44)}</span>
-        </li>
-      ))}
-      <li>
-        <Swatch color={theme.idle} />
-        smaller blocks, summed
-      </li>
-      {marks.ooms.length > 0 && (
+    <>
+      <NativeSelect
+        size="xs"
+        className={css.detail}
+        aria-label="Blocks drawn singly"
+        value={DETAILS.some(({ value }) => value === detail) ? detail : ''}
+        onChange={(event) => setRoute({ detail: event.currentTarget.value })}
+        data={DETAILS}
+      />
+      <ul className={`${breakdownCss.key} ${breakdownCss.stacked}`} data-testid="bands-key">
+        {legend.map(({ label, color }) => (
+          <li key={label} title={label}>
+            <Swatch color={color} />
+            <span className={css.name}>{shortFrame(label, 44)}</span>
+          </li>
+        ))}
         <li>
-          <Swatch color={theme.highEdge} />
-          out of memory
+          <Swatch color={theme.idle} />
+          smaller ones, summed
         </li>
-      )}
-      <li className={textCss.mute}>Wheel zooms, drag moves, click keeps a block, Shift-click looks at a moment</li>
-    </ul>
+        {hasEnvelopes && (
+          <li>
+            <Swatch color={envelopeColor(theme)} />
+            the most that private pools held
+          </li>
+        )}
+        {marks.ooms.length > 0 && (
+          <li>
+            <Swatch color={theme.highEdge} />
+            out of memory
+          </li>
+        )}
+        <li className={textCss.mute}>Wheel zooms, drag moves, click keeps a block, Shift-click looks at a moment</li>
+      </ul>
+    </>
   )
 }
