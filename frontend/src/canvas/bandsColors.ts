@@ -47,6 +47,16 @@ const strengthOf = (row: number) => Math.floor(((row * GOLDEN) % 1) * STRENGTHS.
 /** What of a tile has one colour, by block: its stack or its category. */
 const groupOf = (by: BandColor, tile: Bands): readonly number[] => (by === 'category' ? tile.category : tile.stack)
 
+/** A line of the key. */
+export interface BandEntry {
+  label: string
+  color: string
+  /** It says that nothing is known. */
+  isNothing: boolean
+}
+
+export const isNothing = (label: string) => NOTHING.has(label)
+
 /** What a colour stands for in words, how many bytes over how many units, and a block of it. */
 export interface Area {
   label: string

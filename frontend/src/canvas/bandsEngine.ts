@@ -2,7 +2,7 @@
 // copies pictures of tiles: they are painted once for a vertical scale (bandsLayout.ts). Its hands are bandsHands.ts.
 import type { Bands } from '../api/payloads'
 import { clamp } from '../lib/scale'
-import { areasOf, type BandColor, BandColors } from './bandsColors'
+import { areasOf, type BandColor, BandColors, type BandEntry, isNothing } from './bandsColors'
 import { type Drawn, drawBands } from './bandsDraw'
 import { type BandEvents, BandHands } from './bandsHands'
 import { besideOf, blockAt, columnsOf, type Heights, placeOf } from './bandsLayout'
@@ -27,7 +27,6 @@ import {
 import type { BandStore, Picture } from './bandsStore'
 import { fit as sharpen, type Theme } from './surface'
 import type { Move } from './timelineHands'
-import type { LegendEntry } from './timelineLegend'
 import type { Range } from './timelineModel'
 
 /** Units of the closest zoom. */
@@ -287,7 +286,7 @@ export class BandsEngine {
   }
 
   /** What the colours in sight stand for: those of most bytes over time first. */
-  legend(most: number): LegendEntry[] {
+  legend(most: number): BandEntry[] {
     const { view, colors } = this.scene
     if (!this.measure()) return []
     const found = new Map<string, { color: string; area: number; largest: number }>()
@@ -303,7 +302,7 @@ export class BandsEngine {
       }
     }
     const entries = [...found].sort(([, one], [, other]) => other.area - one.area)
-    return entries.slice(0, most).map(([label, { color }]) => ({ label, color }))
+    return entries.slice(0, most).map(([label, { color }]) => ({ label, color, isNothing: isNothing(label) }))
   }
 
   /** The event after which the state is that a place of the axis shows. */

@@ -1,6 +1,6 @@
 // Memory of a snapshot: what its peak consists of, its history as curves and bands, and the tables of a moment and a part.
 import { Button } from '@mantine/core'
-import { memo, useMemo } from 'react'
+import { memo, useCallback, useMemo, useRef } from 'react'
 import type { Query } from '../api/client'
 import type { Profile, Table, View } from '../api/payloads'
 import { translated } from '../lib/beside'
@@ -33,6 +33,7 @@ import rowDetailCss from './parts/rowDetail.module.css'
 const STACK = 'allocation_stack'
 /** Steps, and times at which memory ran out, that are marked at most. */
 const MOST_MARKS = 1000
+const BLOCKS = 'held_blocks'
 /** In the URL: findings with what to do about them. */
 const WHOLE = 'whole'
 
@@ -59,6 +60,11 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
   const base = useMemo<Query>(() => ({ run, worker, span, device }), [run, worker, span, device])
   const query = useMemo<Query>(() => ({ ...base, at, limit: MOST_MARKS }), [base, at])
   const resource = useView('allocations', query)
+  const tables = useRef<HTMLDivElement>(null)
+  const showBlocks = useCallback((where: string) => {
+    setRoute({ group: BLOCKS, where, row: '', search: '', sort: '', desc: '' }, true)
+    tables.current?.scrollIntoView({ block: 'start' })
+  }, [])
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={520} />}>
@@ -66,7 +72,7 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
           <div className={layoutCss.column}>
             <Top view={view} />
             <Findings view={view} />
-            <HistoryCard view={view} base={base} />
+            <HistoryCard view={view} base={base} onBlocks={showBlocks} />
             <Categories view={view} />
             <Notes view={view} />
             <BesideCard
@@ -78,7 +84,12 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
           </div>
         )}
       </ViewFrame>
-      <Tables base={base} hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)} />
+      <div ref={tables}>
+        <Tables
+          base={base}
+          hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)}
+        />
+      </div>
     </div>
   )
 }
@@ -181,7 +192,6 @@ const Notes = memo(({ view }: { view: View }) => {
   )
 })
 
-const BLOCKS = 'held_blocks'
 const WINDOW = ['from', 'to', 'from_ns', 'to_ns'] as const
 
 function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {

@@ -1,11 +1,10 @@
 // The active-memory timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
-import { type BandColor, envelopeColor, lineOf } from '../canvas/bandsColors'
+import { type BandColor, type BandEntry, envelopeColor, lineOf } from '../canvas/bandsColors'
 import { BandsEngine, type BandsModel } from '../canvas/bandsEngine'
 import type { BandEvents } from '../canvas/bandsHands'
 import type { BandMarks, BandSpot, BandsLayer } from '../canvas/bandsScene'
 import type { Move } from '../canvas/timelineHands'
-import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Range } from '../canvas/timelineModel'
 import { format } from '../lib/format'
 import { shortFrame } from '../lib/frames'
@@ -25,7 +24,7 @@ export interface BandsHandle {
   pointed(): number | null
   /** The event after which the state is that a place of the axis shows. */
   eventAt(unit: number): number | null
-  legend(most: number): LegendEntry[]
+  legend(most: number): BandEntry[]
 }
 
 export interface BandsProps extends Windowed {

@@ -57,7 +57,7 @@ def _payloads(held: Held, params: Params) -> dict[str, Payload]:
         if row is not None:
             if not 0 <= row < len(column("size")):
                 raise BadRequest(f"{held.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
-            return {"block": told(held, row)}
+            return {kind: told(held, row)}
     tile = whole_number(params, "tile")
     if tile is not None:
         layer = params.get("layer") or ""

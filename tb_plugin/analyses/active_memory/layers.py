@@ -101,10 +101,10 @@ def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64
     of = np.where(keys[0] == MISSING, MISSING, np.append(number, 0)[np.searchsorted(found, keys[0])])
     inside = np.flatnonzero(of != MISSING)
     begin, end, size = (held.block(name)[inside] for name in ("begin", "end", "size"))
-    height = levels_of(held).active - level(held.count, begin, end, size)
-    states = np.arange(len(height))
+    growth = np.zeros(held.count + 1, np.int64)
     for envelope in envelopes:
-        height = height + envelope.at(states)
+        growth[envelope.state] += np.diff(envelope.height, prepend=0)
+    height = levels_of(held).active - level(held.count, begin, end, size) + np.cumsum(growth)
     return tuple(envelopes), of, height
 
 

@@ -3,7 +3,6 @@ import { ActionIcon, Button } from '@mantine/core'
 import type { Query } from '../../api/client'
 import { useView } from '../../state/data'
 import { setPrefs, usePrefs } from '../../state/prefs'
-import { setRoute } from '../../state/route'
 import { Bones } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
@@ -18,8 +17,8 @@ const STACK = 'allocation_stack'
 /** Figures that say what it is; the others stand below the stack. */
 const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
 
-export function BlockPanel(props: { base: Query; kind: 'block' | 'segment'; row: number; onClose: () => void }) {
-  const { base, kind, row, onClose } = props
+export function BlockPanel(props: { base: Query; kind: 'block' | 'segment'; row: number; onBlocks: (where: string) => void; onClose: () => void }) {
+  const { base, kind, row, onBlocks, onClose } = props
   const title = kind === 'block' ? 'Block' : 'Segment'
   const prefs = usePrefs()
   const resource = useView('active_memory', { ...base, [kind]: row })
@@ -27,8 +26,6 @@ export function BlockPanel(props: { base: Query; kind: 'block' | 'segment'; row:
   const stack = payload?.figures.find(({ metric }) => metric.key === STACK)?.value
   const known =
     payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null && value !== '') ?? []
-  const inTable = () =>
-    setRoute({ group: 'held_blocks', where: `block_row:${row}`, row: '', search: '', sort: '', desc: '' }, true)
   return (
     <section aria-label={title}>
       <div className={css.head}>
@@ -37,7 +34,7 @@ export function BlockPanel(props: { base: Query; kind: 'block' | 'segment'; row:
         </b>
         <span className={textCss.row}>
           {kind === 'block' && (
-            <Button size="compact-xs" variant="default" onClick={inTable}>
+            <Button size="compact-xs" variant="default" onClick={() => onBlocks(`block_row:${row}`)}>
               Show in table
             </Button>
           )}

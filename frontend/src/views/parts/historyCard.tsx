@@ -20,9 +20,17 @@ import css from './historyCard.module.css'
 
 const LAYERS: { value: BandsLayer; label: string }[] = [
   { value: '', label: 'Blocks' },
-  { value: 'pools', label: 'Blocks and private pools' },
+  { value: 'pools', label: 'Private pools' },
   { value: 'segments', label: 'Segments' },
 ]
+
+/** What the table of blocks calls that which has a colour. */
+const COLUMNS: Record<BandColor, string> = {
+  stack: 'allocation_line',
+  line: 'allocation_line',
+  module: 'block_module',
+  category: 'memory_category',
+}
 
 interface ColorChoice {
   value: BandColor
@@ -46,7 +54,9 @@ const colorsOf = (head: Bands): ColorChoice[] => [
   },
 ]
 
-export function HistoryCard({ view, base }: { view: View; base: Query }) {
+/** `onBlocks` shows blocks in their table, by a filter of it. */
+export function HistoryCard(props: { view: View; base: Query; onBlocks: (where: string) => void }) {
+  const { view, base, onBlocks } = props
   const route = useRoute()
   const axis: BandsAxis = route.axis === 'time' ? 'time' : 'events'
   const { detail = '' } = route
@@ -58,7 +68,7 @@ export function HistoryCard({ view, base }: { view: View; base: Query }) {
   return (
     <>
       {problem && <ProblemPanel problem={problem} />}
-      <Drawn view={view} base={base} axis={axis} model={model} busy={busy} handle={handle} />
+      <Drawn view={view} base={base} axis={axis} model={model} busy={busy} handle={handle} onBlocks={onBlocks} />
     </>
   )
 }
@@ -70,8 +80,9 @@ function Drawn(props: {
   model: BandsModel
   busy: boolean
   handle: React.RefObject<BandsHandle | null>
+  onBlocks: (where: string) => void
 }) {
-  const { view, base, axis, model, busy, handle } = props
+  const { view, base, axis, model, busy, handle, onBlocks } = props
   const route = useRoute()
   const choices = colorsOf(model.head)
   const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
@@ -160,7 +171,13 @@ function Drawn(props: {
         <div className={block === null && marks.moment === null ? css.side : `${css.side} ${css.tall}`}>
           <div className={css.scroll}>
             {block !== null && (
-              <BlockPanel base={base} kind={kind} row={block} onClose={() => setRoute({ [kind]: '' })} />
+              <BlockPanel
+                base={base}
+                kind={kind}
+                row={block}
+                onBlocks={onBlocks}
+                onClose={() => setRoute({ [kind]: '' })}
+              />
             )}
             {marks.moment !== null && <MomentFigures view={view} />}
             {block === null && (
@@ -168,6 +185,8 @@ function Drawn(props: {
                 handle={handle}
                 asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
                 marks={marks}
+                // Segments are listed elsewhere.
+                onPick={kind === 'block' ? (label) => onBlocks(`${COLUMNS[colors]}:${label}`) : undefined}
                 hasEnvelopes={model.head.envelopes.length > 0}
               />
             )}

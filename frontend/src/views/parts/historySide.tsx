@@ -2,9 +2,9 @@
 import { Button, NativeSelect } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { View } from '../../api/payloads'
+import type { BandEntry } from '../../canvas/bandsColors'
 import { envelopeColor } from '../../canvas/bandsColors'
 import type { BandMarks } from '../../canvas/bandsScene'
-import type { LegendEntry } from '../../canvas/timelineLegend'
 import { shortFrame } from '../../lib/frames'
 import { setRoute, useRoute } from '../../state/route'
 import type { BandsHandle } from '../../widgets/bands'
@@ -48,12 +48,14 @@ export function BandsKey(props: {
   /** Changes with what is in sight; null while it is under way. */
   asked: string | null
   marks: BandMarks
+  /** Shows the blocks that a colour stands for. */
+  onPick?: (label: string) => void
   hasEnvelopes: boolean
 }) {
-  const { handle, asked, marks, hasEnvelopes } = props
+  const { handle, asked, marks, onPick, hasEnvelopes } = props
   const { detail = '' } = useRoute()
   const theme = useTheme()
-  const [legend, setLegend] = useState<LegendEntry[]>([])
+  const [legend, setLegend] = useState<readonly BandEntry[]>([])
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
   useEffect(() => {
     if (asked !== null) setLegend(handle.current?.legend(KEY) ?? [])
@@ -69,10 +71,16 @@ export function BandsKey(props: {
         data={DETAILS}
       />
       <ul className={`${breakdownCss.key} ${breakdownCss.stacked}`} data-testid="bands-key">
-        {legend.map(({ label, color }) => (
+        {legend.map(({ label, color, isNothing }) => (
           <li key={label} title={label}>
             <Swatch color={color} />
-            <span className={css.name}>{shortFrame(label, 44)}</span>
+            {onPick && !isNothing ? (
+              <button type="button" className={css.pick} onClick={() => onPick(label)}>
+                {shortFrame(label, 44)}
+              </button>
+            ) : (
+              <span className={css.name}>{shortFrame(label, 44)}</span>
+            )}
           </li>
         ))}
         <li>
