@@ -116,6 +116,7 @@ def test_what_is_clicked_and_pointed_at_is_in_sight(open_tab: Open) -> None:
     assert bottom - canvas["y"] > 150
     for x, y in ((right - RIGHT - 4, bottom - 4), (canvas["x"] + LEFT + 90, bottom - 4)):
         tab.page.mouse.move(x, y)
+        frame.locator("[data-testid=tip]", has_text="click keeps it").wait_for()
         tip = box_of(frame.locator("[data-testid=tip]"))
         assert tip["x"] >= 0 and tip["y"] >= 0 and tip["x"] + tip["width"] <= 1000 and tip["y"] + tip["height"] <= 700
     tab.page.mouse.click(right - RIGHT - 4, bottom - 4)
@@ -149,21 +150,18 @@ def test_modules_private_pools_and_segments(open_tab: Open, tmp_path: Path) -> N
     frame = tab.open(view="allocations", run="pooled", color="module")
     assert "model.py: forward, called at model.py(70)" in frame.inner_text("[data-testid=bands-key]")
     # In the middle of the last events the pool is 64 MiB high, half of it empty; the other block lies on top.
-    frame.get_by_label("Drawn").select_option("pools")
+    frame.get_by_label("What is drawn").select_option("pools")
     frame = tab.settle()
     assert tab.state()["layer"] == "pools"
     assert "the most that private pools held" in frame.inner_text("[data-testid=bands-key]")
-    tops = []
-    for mib in (16, 48, 66):
+    for mib, told in ((16, "graph.py(20)"), (48, "private 1.0 pool"), (66, "model.py(44)")):
         tab.page.mouse.move(*point(canvas_box(frame), 0.97, mib / 72 / 1.04))
-        tops.append(frame.locator("[data-testid=tip] > :first-child").inner_text())
-    for part, top in zip(("graph.py(20)", "private 1.0 pool", "model.py(44)"), tops, strict=True):
-        assert part in top
+        frame.locator("[data-testid=tip]", has_text=told).wait_for()
     frame.get_by_role("button", name="called at model.py(70)").click()
     frame = tab.settle()
     assert tab.state()["where"].startswith("block_module:")
     assert frame.locator("[role=table]").get_attribute("aria-rowcount") == "2"
-    frame.get_by_label("Drawn").select_option("segments")
+    frame.get_by_label("What is drawn").select_option("segments")
     frame = tab.settle()
     colors = frame.get_by_role("radiogroup", name="Colour by")
     assert colors.get_by_role("radio", name="Category").is_disabled()
@@ -172,5 +170,5 @@ def test_modules_private_pools_and_segments(open_tab: Open, tmp_path: Path) -> N
     tab.page.mouse.click(*point(canvas_box(frame), 0.97, 0.01))
     frame = tab.settle()
     assert "Segment 0" in frame.inner_text("section[aria-label=Segment]") and tab.state()["segment"] == "0"
-    assert "20 MiB" in frame.inner_text("[data-testid=block]")
+    assert "20.0 MiB" in frame.inner_text("[data-testid=block]")
     assert tab.axe() == [] and tab.overflow() == 0

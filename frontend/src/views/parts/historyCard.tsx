@@ -117,7 +117,7 @@ function Drawn(props: {
           />
           <NativeSelect
             size="xs"
-            aria-label="Drawn"
+            aria-label="What is drawn"
             value={model.layer}
             onChange={(event) => setRoute({ layer: event.currentTarget.value })}
             data={LAYERS.filter(({ value }) => value !== 'pools' || model.head.has_private_pools)}
