@@ -109,7 +109,8 @@ def test_the_curve_of_a_part() -> None:
 
 @pytest.mark.parametrize("asked", [
     {"block": 3}, {"block": -1}, {"tile": 1}, {"tile": -1}, {"tile": 0, "level": 1}, {"tile": 0, "level": -1},
-    {"tile": 0, "detail": 99}, {"tile": 0, "detail": "some"}, {"tile": 0, "layer": "pool"}, {"segment": 9}, {"device": "cuda:7"}, {"from_ns": 9000, "to_ns": 1},
+    {"tile": 0, "detail": 99}, {"tile": 0, "detail": "some"}, {"tile": 0, "layer": "pool"}, {"segment": 9},
+    {"device": "cuda:7"}, {"from_ns": 9000, "to_ns": 1},
 ])  # fmt: skip
 def test_what_is_not_there_is_refused(asked: Json) -> None:
     with pytest.raises(BadRequest):
@@ -267,7 +268,7 @@ def test_envelopes_are_a_replay(steps: list[tuple[bool, int, int]], stated: bool
     events: list[Json] = []
     segments: list[Json] = []
     live: list[tuple[int, int, tuple[int, int]]] = []
-    active, reserved, top = ({pool: 0 for pool in POOLS} for _ in range(3))
+    active, reserved, top = (dict.fromkeys(POOLS, 0) for _ in range(3))
     highs: list[tuple[int, ...]] = []
 
     def add(action: str, address: int, size: int, pool: tuple[int, int]) -> None:
