@@ -84,12 +84,8 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
           </div>
         )}
       </ViewFrame>
-      <div ref={tables}>
-        <Tables
-          base={base}
-          hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)}
-        />
-      </div>
+      <div ref={tables} className={css.anchor} />
+      <Tables base={base} hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)} />
     </div>
   )
 }

@@ -17,7 +17,21 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, Payload, Table, View
 from tb_plugin.snapshot.table import Snapshot
 
-OWN = ("device", "axis", "from", "to", "from_ns", "to_ns", "width", "level", "tile", "detail", "layer", "block", "segment")
+OWN = (
+    "device",
+    "axis",
+    "from",
+    "to",
+    "from_ns",
+    "to_ns",
+    "width",
+    "level",
+    "tile",
+    "detail",
+    "layer",
+    "block",
+    "segment",
+)
 FINEST = 40
 
 

@@ -17,7 +17,13 @@ const STACK = 'allocation_stack'
 /** Figures that say what it is; the others stand below the stack. */
 const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
 
-export function BlockPanel(props: { base: Query; kind: 'block' | 'segment'; row: number; onBlocks: (where: string) => void; onClose: () => void }) {
+export function BlockPanel(props: {
+  base: Query
+  kind: 'block' | 'segment'
+  row: number
+  onBlocks: (where: string) => void
+  onClose: () => void
+}) {
   const { base, kind, row, onBlocks, onClose } = props
   const title = kind === 'block' ? 'Block' : 'Segment'
   const prefs = usePrefs()
