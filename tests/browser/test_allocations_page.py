@@ -119,6 +119,11 @@ def test_what_is_clicked_and_pointed_at_is_in_sight(open_tab: Open) -> None:
         frame.locator("[data-testid=tip]", has_text="click keeps it").wait_for()
         tip = box_of(frame.locator("[data-testid=tip]"))
         assert tip["x"] >= 0 and tip["y"] >= 0 and tip["x"] + tip["width"] <= 1000 and tip["y"] + tip["height"] <= 700
+    # Whoever rests on a block sees its stack, from inside.
+    tab.page.mouse.move(right - RIGHT - 4, bottom - 4)
+    stack = frame.locator("[data-testid=tip-stack] li")
+    stack.last.wait_for()
+    assert stack.all_inner_texts()[-1].endswith("train.py(120): <module>")
     tab.page.mouse.click(right - RIGHT - 4, bottom - 4)
     frame = tab.settle()
     assert "block" in tab.state()

@@ -7,7 +7,7 @@ import type { BandMarks, BandSpot, BandsLayer } from '../canvas/bandsScene'
 import type { Move } from '../canvas/timelineHands'
 import type { Range } from '../canvas/timelineModel'
 import { format } from '../lib/format'
-import { shortFrame } from '../lib/frames'
+import { type CodeFrame, parseStack, shortFrame } from '../lib/frames'
 import { Swatch, useTheme } from './basics'
 import { FloatTip } from './floatTip'
 import { useEngine, type Windowed } from './useEngine'
@@ -37,6 +37,8 @@ export interface BandsProps extends Windowed {
   onPick: (row: number | null) => void
   onMoment: (event: number) => void
   onUndo: () => void
+  /** The whole stack of a block or segment, one frame after the other; empty where none is recorded. */
+  stackOf: (row: number, signal: AbortSignal) => Promise<string>
   handle: Ref<BandsHandle>
 }
 
@@ -105,10 +107,16 @@ export function BandsCanvas(props: BandsProps) {
         role="application"
         aria-label="Active memory timeline. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, M looks at the moment under the pointer. With a block kept the arrow keys walk: up and down to the one above and below, left and right to the one allocated before and after it. The table Blocks lists the same blocks."
       />
-      {hover && <HoverTip {...hover} layer={model.layer} />}
+      {hover && <HoverTip {...hover} model={model} stackOf={props.stackOf} />}
     </div>
   )
 }
+
+/** Milliseconds that the pointer rests on a stack before it is asked for. */
+const REST_MS = 120
+/** Frames of it that are shown, from inside. */
+const FRAMES = 8
+const NO_FRAMES: readonly CodeFrame[] = []
 
 const count = (value: number) => value.toLocaleString('en-US')
 
@@ -138,8 +146,40 @@ function linesOf({ tile, column, block }: BandSpot, layer: BandsLayer): [string,
   return lines
 }
 
-function HoverTip({ spot, color, x, y, layer }: Hover & { layer: BandsLayer }) {
+/** Stacks that were asked for, by their number. */
+const known = new WeakMap<BandsModel, Map<number, CodeFrame[]>>()
+
+/** The stack of what the pointer rests on, once it is there. */
+function useStack({ block, tile }: BandSpot, model: BandsModel, stackOf: BandsProps['stackOf']): readonly CodeFrame[] {
+  const [, setCount] = useState(0)
+  const [row, stack] = typeof block === 'number' ? [tile.block[block], tile.stack_number[tile.stack[block]]] : [-1, -1]
+  const stacks = known.get(model) ?? new Map<number, CodeFrame[]>()
+  known.set(model, stacks)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: one block of a stack is as good as another
+  useEffect(() => {
+    if (stack < 0 || stacks.has(stack)) return
+    const abort = new AbortController()
+    const wait = setTimeout(() => {
+      stackOf(row, abort.signal)
+        .then((text) => {
+          stacks.set(stack, parseStack(text))
+          setCount((count) => count + 1)
+        })
+        // What is told without it is told still; the panel of a kept block says what is wrong.
+        .catch(() => {})
+    }, REST_MS)
+    return () => {
+      clearTimeout(wait)
+      abort.abort()
+    }
+  }, [stack, stacks])
+  return stacks.get(stack) ?? NO_FRAMES
+}
+
+function HoverTip(props: Hover & { model: BandsModel; stackOf: BandsProps['stackOf'] }) {
+  const { spot, color, x, y, model, stackOf } = props
   const { block, tile } = spot
+  const frames = useStack(spot, model, stackOf)
   return (
     <FloatTip x={x} y={y}>
       {block !== null && (
@@ -148,12 +188,21 @@ function HoverTip({ spot, color, x, y, layer }: Hover & { layer: BandsLayer }) {
           {block === 'rest' ? 'Smaller ones, summed' : typeof block === 'object' ? block.name : lineOf(tile, block)}
         </div>
       )}
-      {linesOf(spot, layer).map(([title, value]) => (
+      {linesOf(spot, model.layer).map(([title, value]) => (
         <div className={tipCss.row} key={title}>
           <span className={tipCss.name}>{title}</span>
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
+      {frames.length > 0 && (
+        <ol className={css.stack} data-testid="tip-stack">
+          {frames.slice(0, FRAMES).map((frame, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a recursive stack repeats its frames
+            <li key={i}>{shortFrame(frame.text, 46)}</li>
+          ))}
+          {frames.length > FRAMES && <li>and {count(frames.length - FRAMES)} around it</li>}
+        </ol>
+      )}
       {typeof block === 'number' && (
         <div className={tipCss.foot}>click keeps it · Shift-click: look at this moment</div>
       )}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
-from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.held import Held, levels_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.modules import modules_of_stacks
 from tb_plugin.analyses.snapshot.words import address_texts, pool_texts, stack_words, stream_texts, texts_of
@@ -33,6 +33,7 @@ def block_of(held: Held, row: int) -> Figures:
         **_placed(held, column),
         **_lived(held, begin, freed),
         "reusable_event": None if end == NEVER else end,
+        "active_then_bytes": int(levels_of(held).active[begin + 1]),
         "block_module": texts_of(modules_of_stacks(held.snapshot), column["stack"])[0].as_py(),
         "memory_category": categories_of_blocks(held).texts(np.array([row]))[0].as_py(),
         "compile_context": context,

@@ -101,6 +101,10 @@ METRICS = SHARED.adding(
                 "Bytes of the blocks that were there before the first recorded event.",
             ),
             "step_peak_bytes": ("Peak allocated", "Most bytes that were allocated after an event of the step."),
+            "active_then_bytes": (
+                "Active then",
+                "Active bytes after its allocation; of a block from before the history, before the first event.",
+            ),
             "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),
             "event_bytes": (

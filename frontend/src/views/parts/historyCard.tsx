@@ -1,7 +1,7 @@
 // The history of a device: curves above, every block as a band below, over the same part of it; beside them what was clicked.
 import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
 import { useCallback, useMemo, useRef } from 'react'
-import type { Query } from '../../api/client'
+import { getView, type Query } from '../../api/client'
 import type { Bands, View } from '../../api/payloads'
 import type { BandColor } from '../../canvas/bandsColors'
 import type { BandsModel } from '../../canvas/bandsEngine'
@@ -14,6 +14,7 @@ import { BlockPanel } from './blockPanel'
 import { HistoryCurves } from './historyCurves'
 import { marksOf } from './historyMarks'
 import { BandsKey, MomentFigures } from './historySide'
+import { pick } from './pick'
 import { NO_WINDOW, useBands, useHistoryWindow } from './useHistory'
 import textCss from '../../widgets/text.module.css'
 import css from './historyCard.module.css'
@@ -92,10 +93,18 @@ function Drawn(props: {
   const window = useHistoryWindow(axis, model.head.extent)
   const marks = useMemo(() => marksOf(view, axis, route.at), [view, axis, route.at])
   const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
-  const { start, end } = window.view
-  const isWhole = start <= 0 && end >= model.head.extent
   // Rows of blocks and of segments are numbered each by itself.
   const kind = model.layer === 'segments' ? 'segment' : 'block'
+  const stackOf = useCallback(
+    async (row: number, signal: AbortSignal) => {
+      const answer = await getView('active_memory', { ...base, [kind]: row }, signal)
+      const figures = answer.state === 'ready' ? pick(answer.data, kind, 'figures')?.figures : undefined
+      return String(figures?.find(({ metric }) => metric.key === 'allocation_stack')?.value ?? '')
+    },
+    [base, kind],
+  )
+  const { start, end } = window.view
+  const isWhole = start <= 0 && end >= model.head.extent
   const asked = route[kind] === undefined ? Number.NaN : Number(route[kind])
   const block = Number.isSafeInteger(asked) ? asked : null
   return (
@@ -165,6 +174,7 @@ function Drawn(props: {
             onUndo={window.undo}
             onPick={(row) => setRoute({ [kind]: row === null ? '' : String(row) })}
             onMoment={toMoment}
+            stackOf={stackOf}
             handle={handle}
           />
         </div>
