@@ -112,7 +112,7 @@ def test_what_is_clicked_and_pointed_at_is_in_sight(open_tab: Open) -> None:
     tab = open_tab(size=(1000, 700))
     frame = tab.open(view="allocations", **PLACE)
     canvas = box_of(frame.locator("[data-testid=bands] canvas"))
-    right, bottom = canvas["x"] + canvas["width"], min(canvas["y"] + canvas["height"] - BOTTOM, 700)
+    right, bottom = canvas["x"] + canvas["width"], min(canvas["y"] + canvas["height"] - BOTTOM, 690)
     assert bottom - canvas["y"] > 150
     for x, y in ((right - RIGHT - 4, bottom - 4), (canvas["x"] + LEFT + 90, bottom - 4)):
         tab.page.mouse.move(x, y)
