@@ -16,13 +16,11 @@ import {
 import { fit as sharpen } from '../canvas/surface'
 import { format } from '../lib/format'
 import { useTheme } from './basics'
+import { FloatTip } from './floatTip'
 import { useWidth } from './useWidth'
 import css from './memoryMap.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
-
-/** Room that the tip needs: it stands over everything. */
-const TIP = { width: 330, height: 170 }
 
 const bytes = (value: number) => format(value, 'bytes')
 
@@ -139,13 +137,7 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
   const state = piece < 0 ? 'Free' : map.piece_is_pending[piece] ? 'Pending free' : 'Allocated'
   const line = piece < 0 ? '' : (map.lines[map.piece_line[piece]] ?? '(no stack recorded)')
   return (
-    <div
-      className={`${tipCss.tip} ${tipCss.float} ${css.tip}`}
-      style={{
-        left: Math.max(0, Math.min(x + 12, window.innerWidth - TIP.width)),
-        ...(y + TIP.height > window.innerHeight ? { bottom: window.innerHeight - y + 10 } : { top: y + 14 }),
-      }}
-    >
+    <FloatTip x={x} y={y}>
       <div className={tipCss.head}>
         {state}
         {piece >= 0 && map.piece_in_way[piece] ? ', in the way of the request' : ''}
@@ -157,6 +149,6 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
-    </div>
+    </FloatTip>
   )
 }

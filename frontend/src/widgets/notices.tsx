@@ -61,11 +61,13 @@ const BADGES = {
 
 const isWeb = (url: string) => /^https?:\/\//i.test(url)
 
-export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: Link) => void }) {
+/** `isFolded`: one line of what it says. */
+export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void; isFolded?: boolean }) {
+  const { notice, onLink, isFolded } = props
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice
   return (
-    <li className={css.notice}>
+    <li className={isFolded ? `${css.notice} ${css.folded}` : css.notice}>
       <span className={BADGES[notice.severity]}>
         {measure ? (
           <MetricName metric={measure.metric}>
@@ -82,19 +84,21 @@ export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: 
         <div>
           <Sentence notice={notice} text={notice.text} />
         </div>
-        <p>
-          {notice.todo && <Sentence notice={notice} text={notice.todo} />}
-          {notice.references
-            .filter((reference) => isWeb(reference.url))
-            .map((reference, i) => (
-              <span key={reference.url}>
-                {i === 0 ? ' ' : ' · '}
-                <a href={reference.url} target="_blank" rel="noreferrer noopener">
-                  {reference.text}
-                </a>
-              </span>
-            ))}
-        </p>
+        {!isFolded && (
+          <p>
+            {notice.todo && <Sentence notice={notice} text={notice.todo} />}
+            {notice.references
+              .filter((reference) => isWeb(reference.url))
+              .map((reference, i) => (
+                <span key={reference.url}>
+                  {i === 0 ? ' ' : ' · '}
+                  <a href={reference.url} target="_blank" rel="noreferrer noopener">
+                    {reference.text}
+                  </a>
+                </span>
+              ))}
+          </p>
+        )}
       </div>
       {evidence && (
         <button type="button" className={textCss.link} onClick={() => onLink(evidence)}>
@@ -109,17 +113,19 @@ export function NoticeList({
   notices,
   onLink,
   none,
+  isFolded,
 }: {
   notices: readonly Notice[]
   onLink: (link: Link) => void
   none: string
+  isFolded?: boolean
 }) {
   if (notices.length === 0) return <p className={textCss.none}>{none}</p>
   return (
     <ul className={css.notices}>
       {notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a rule may speak twice; the order is fixed
-        <NoticeItem key={`${notice.rule} ${i}`} notice={notice} onLink={onLink} />
+        <NoticeItem key={`${notice.rule} ${i}`} notice={notice} onLink={onLink} isFolded={isFolded} />
       ))}
     </ul>
   )

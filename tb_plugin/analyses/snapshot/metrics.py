@@ -35,6 +35,12 @@ METRICS = SHARED.adding(
                 "default, or a private pool (of a captured graph, or one that the program made) by its id.",
             ),
             "step_name": ("Step", "Number of the profiler step, from the annotations of the snapshot."),
+            "block_module": (
+                "Module",
+                "The innermost call of a module in the stack whose forward lies outside of the framework, else the "
+                "innermost call: file and function of the forward and, where that does not name its class, the line "
+                "that calls it; the instance where it is recorded.",
+            ),
             "memory_category": ("Category", "Category of the block, as recorded or derived."),
         },
     ),
@@ -95,6 +101,10 @@ METRICS = SHARED.adding(
                 "Bytes of the blocks that were there before the first recorded event.",
             ),
             "step_peak_bytes": ("Peak allocated", "Most bytes that were allocated after an event of the step."),
+            "active_then_bytes": (
+                "Active then",
+                "Active bytes after its allocation; of a block from before the history, before the first event.",
+            ),
             "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),
             "event_bytes": (
