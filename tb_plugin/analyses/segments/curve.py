@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.segments.metrics import SHOWN
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.held import Held
 from tb_plugin.analyses.snapshot.words import pool_texts, stream_texts
 from tb_plugin.payloads import Line, Series
@@ -42,16 +42,16 @@ def reserved_of(held: Held) -> Series:
         pool_texts(held.snapshot, found[:, 0]).to_pylist(),
         stream_texts(held.snapshot, found[:, 1]).to_pylist(),
     )
-    whole = Line(SHOWN.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
+    whole = Line(METRICS.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
     lines = [whole] if len(most) != 1 else []
     for i, one in enumerate(most[:LINES].tolist()):
         title = f"{pools[one] or 'unknown'} pool, stream {streams[one] or 'unknown'}"
-        lines.append(Line(SHOWN.metric("pool_reserved_bytes", title=title), f"slice{i}", total[one, kept].tolist()))
+        lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), f"slice{i}", total[one, kept].tolist()))
     if len(most) > LINES:
         rest = total[most[LINES:]][:, kept].sum(axis=0)
         title = f"{len(most) - LINES} others"
-        lines.append(Line(SHOWN.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
-    return Series("reserved", "Reserved by stream and pool", held.name, SHOWN.metric("event_number"),
+        lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
+    return Series("reserved", "Reserved by stream and pool", held.name, METRICS.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip
 
 
