@@ -173,5 +173,5 @@ def _answer(base: Part, exp: Part, stacks: Frame) -> Notice:
     if stacks.data.num_rows and (change := stacks.data["delta_held_bytes"][0].as_py()):
         line = stacks.data["allocation_line"][0].as_py()
         figures = [*figures, METRICS.figure("allocation_line", line), METRICS.figure("delta_line_bytes", change)]
-        text += " At it the largest change by stack is in {allocation_line}: {delta_line_bytes}."
+        text += " There the largest change by stack is that of {allocation_line}: {delta_line_bytes}."
     return Notice("snapshot_diff", "info", text, "", list(figures))

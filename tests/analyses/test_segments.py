@@ -69,8 +69,8 @@ def test_out_of_memory() -> None:
     (said,) = notices(part)
     assert said.text.endswith("In the way stands at the least {in_way_blocks} block of {in_way_bytes}.")
     assert told(part, "oom") == {
-        "asked_bytes": 10 * MIB, "device_free_bytes": 2 * MIB, "cache_free_bytes": 27 * MIB, "pool_free_bytes": 11 * MIB, "pool_gap_bytes": 8 * MIB,
-        "fits_joined": True, "in_way_bytes": 8 * MIB, "in_way_blocks": 1,
+        "asked_bytes": 10 * MIB, "device_free_bytes": 2 * MIB, "cache_free_bytes": 27 * MIB, "pool_free_bytes": 11 * MIB,
+        "pool_gap_bytes": 8 * MIB, "fits_joined": True, "in_way_bytes": 8 * MIB, "in_way_blocks": 1,
     }  # fmt: skip
     (way,) = rows(part, "oom_obstacles")
     assert (way["in_way_bytes"], way["in_way_blocks"], way["address"]) == (8 * MIB, 1, hex(9 * MIB)), "not the 1 MiB"
@@ -79,7 +79,8 @@ def test_out_of_memory() -> None:
     assert told(part, "request")["request_bytes"] == 10 * MIB
     shares = {row["stream_name"]: row["unusable_ratio"] for row in rows(part, "pools_at")}
     assert shares == {"default": 1.0, "7": 0.0}
-    assert {row["stream_name"]: row["unusable_ratio"] for row in rows(part_of(history(), at=7, size=4 * MIB), "pools_at")} == {
+    smaller = part_of(history(), at=7, size=4 * MIB)
+    assert {row["stream_name"]: row["unusable_ratio"] for row in rows(smaller, "pools_at")} == {
         "default": pytest.approx(3 / 11), "7": 0.0,
     }  # fmt: skip
     assert rows(part, "blocks_in_way") == []

@@ -87,15 +87,15 @@ function Top({ view, chosen }: { view: View; chosen: boolean }) {
   return (
     <div className={layoutCss.column}>
       <HeadlineCard label={summary.title} className={css.head} below>
-        <span className={css.figures}>
-          <DeviceChoice devices={pick(view, 'devices', 'figures')} chosen={summary.title} />
-          <Headline figures={summary.figures} alarms={new Map()} />
-        </span>
         {answer && (
           <Say severity={answer.severity}>
             <Sentence notice={answer} text={answer.text} />
           </Say>
         )}
+        <span className={css.figures}>
+          <DeviceChoice devices={pick(view, 'devices', 'figures')} chosen={summary.title} />
+          <Headline figures={summary.figures} alarms={new Map()} />
+        </span>
       </HeadlineCard>
       {live && <LiveCard live={live} chosen={chosen} />}
     </div>

@@ -14,7 +14,7 @@ import {
   type Spot,
 } from '../canvas/memoryMap'
 import { fit as sharpen } from '../canvas/surface'
-import { format } from '../lib/format'
+import { counted, format } from '../lib/format'
 import { useTheme } from './basics'
 import { useWidth } from './useWidth'
 import css from './memoryMap.module.css'
@@ -104,7 +104,7 @@ export function MemoryMapPicture(props: {
           style={{ width: '100%', height: visible }}
           tabIndex={0}
           role="application"
-          aria-label={`Map of ${layout.rows.toLocaleString('en-US')} segments, ${format(layout.perLine, 'bytes')} a line. Arrow keys walk from block to block, Escape lets go. The tables hold the same numbers.`}
+          aria-label={`Map of ${counted(layout.rows, 'segment')}, ${format(layout.perLine, 'bytes')} a line. Arrow keys walk from block to block, Escape lets go. The tables hold the same numbers.`}
           onPointerMove={(event) => {
             const spot = find(event)
             setHover(spot && { spot, x: event.clientX, y: event.clientY })
@@ -131,7 +131,7 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
   ]
   if (piece >= 0) {
     const begin = map.piece_begin[piece]
-    const age = begin < 0 ? 'from before the history' : `${(map.event - begin).toLocaleString('en-US')} events`
+    const age = begin < 0 ? 'from before the history' : counted(map.event - begin, 'event')
     if (map.piece_blocks[piece] > 1) lines.push(['Blocks', map.piece_blocks[piece].toLocaleString('en-US')])
     lines.push(['Age', age])
     if (map.piece_unused[piece] > 0) lines.push(['Lost to rounding', format(map.piece_unused[piece], 'bytes')])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.base import Number
-from tb_plugin.analyses.snapshot.definitions import HISTORY
 from tb_plugin.analyses.snapshot.held import Held, Levels, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS, MOMENT
 from tb_plugin.payloads import Figure, Figures, Metric, Unit
@@ -67,7 +66,7 @@ def moment_figures(held: Held, levels: Levels, at: int, when: str) -> Figures:
 
 
 def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure]:
-    """What of the reserved bytes is not allocated: pending a free, if anything is, and free. All three are the reserved ones."""
+    """Reserved bytes that are not allocated: pending a free, if any are, and free. With those allocated they are all."""
     pending = int(levels.active[at + 1] - levels.allocated[at + 1])
     values = {"pending_now_bytes": pending, "free_bytes": int(levels.reserved[at + 1] - levels.active[at + 1])}
     return [

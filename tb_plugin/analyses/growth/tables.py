@@ -47,7 +47,15 @@ def growth_frame(held: Held) -> Frame:
             "stack_number": pa.array(stack),
         }
     )
-    hidden = ("left_bytes", "growth_score", "allocation_stack", "stack_number")
+    hidden = (
+        "step_growth_blocks",
+        "counted_steps",
+        "first_step_bytes",
+        "left_bytes",
+        "growth_score",
+        "allocation_stack",
+    )
+    hidden += ("stack_number",)
     return Frame(
         name="growth_stacks",
         title="Growth by stack",

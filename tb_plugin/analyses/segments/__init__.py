@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
 from tb_plugin.analyses.segments.answer import answer_of
 from tb_plugin.analyses.segments.curve import reserved_of
-from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.segments.picture import picture_of
 from tb_plugin.analyses.segments.running_out import obstacles_frame, oom_moments_frame
 from tb_plugin.analyses.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request
 from tb_plugin.analyses.segments.tables import blocks_frame, pinning_frame, pools_frame, segments_frame
 from tb_plugin.analyses.snapshot.held import devices_of, held_of, levels_of, moment_of
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.moment import moment_at
 from tb_plugin.analyses.snapshot.running_out import in_way_of, last_ooms, ran_out
 from tb_plugin.payloads import CoverageInfo, Figure, Figures, Metric, Payload, Table, View

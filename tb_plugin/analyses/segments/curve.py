@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.words import pool_texts, stream_texts
 from tb_plugin.payloads import Line, Series
 from tb_plugin.snapshot.table import NEVER

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.moment import Moment, stuck_of
 from tb_plugin.analyses.snapshot.running_out import RunningOut, figures_of
 from tb_plugin.analyses.snapshot.words import address_texts, stack_words, texts_of
@@ -42,7 +42,7 @@ def summary_of(moment: Moment) -> Figures:
     figures = [
         METRICS.figure("segment_bytes", moment.reserved, note=counted(len(moment.rows), "segment")),
         METRICS.figure("allocated_now_bytes", moment.allocated, note=counted(int((~moment.is_pending).sum()), "block")),
-        METRICS.figure("pending_now_bytes", moment.pending),
+        *([METRICS.figure("pending_now_bytes", moment.pending)] if moment.pending else []),
         METRICS.figure("free_now_bytes", free, note=f"in {counted(len(moment.gaps.size), 'gap')}"),
         METRICS.figure("widest_gap_bytes", largest),
         METRICS.figure("scattered_ratio", 1 - largest / free if free else None),

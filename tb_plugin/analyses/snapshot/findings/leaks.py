@@ -39,7 +39,7 @@ def leaks(held: Held) -> Iterator[Notice]:
             METRICS.figure("last_step_blocks", every),
             METRICS.figure("leak_confidence", float(growth.confidence[row])),
         ]
-        text = f"{{allocation_line}} keeps {{step_growth_bytes}} of every step: {{growing_steps}} of {{counted_steps}} "
+        text = "{allocation_line} keeps {step_growth_bytes} of every step: {growing_steps} of {counted_steps} "
         text += (
             f"{noun(counted, 'step')} left {{left_blocks}} {noun(blocks, 'block')} of {{left_bytes}} that nothing has "
         )

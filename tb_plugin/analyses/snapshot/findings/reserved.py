@@ -44,9 +44,9 @@ def reserved_swings(held: Held) -> Iterator[Notice]:
     yield Notice(
         "snapshot_reserved_swings",
         "medium",
-        f"In {{swing_steps}} of {{steady_steps}} {noun(count, 'step')} segments are given back to the driver and taken again: "
-        f"{{swing_bytes}} a step, {{segments_given}} {noun(len(given), 'segment')} given back and {{segments_taken}} taken in "
-        "all. Each waits for the device.",
+        f"In {{swing_steps}} of {{steady_steps}} {noun(count, 'step')} segments are given back to the driver and taken "
+        f"again: {{swing_bytes}} a step, {{segments_given}} {noun(len(given), 'segment')} given back and {{segments_taken}} "
+        "taken in all. Each waits for the device.",
         recorder.todo("snapshot_reserved_swings"),
         [
             METRICS.figure("swing_steps", len(swinging)),
