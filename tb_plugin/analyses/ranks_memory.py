@@ -147,8 +147,13 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
 
 def _bars(data: pa.Table) -> Series:
     """A bar a rank: what its peak consists of, as far as anything is known."""
-    lines = [Line(METRICS.metric(key), name, data[key].to_pylist()) for key, name in zip(_CATEGORIES, ORDER, strict=True)
-             if any(data[key].to_pylist())]  # fmt: skip
+    sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
+    # Of a rank without categories all of the peak is unknown: no bar would say that it holds nothing.
+    unknown = _CATEGORIES[ORDER.index("unknown")]
+    peaks = zip(sizes[unknown], data["most_allocated_bytes"].to_pylist(), strict=True)
+    sizes[unknown] = [peak if size is None else size for size, peak in peaks]
+    lines = [Line(METRICS.metric(key), name, sizes[key]) for key, name in zip(_CATEGORIES, ORDER, strict=True)
+             if any(sizes[key])]  # fmt: skip
     title = "What the peaks consist of"
     return Series(
         "rank_categories", title, "", METRICS.metric("worker"), data["worker"].to_pylist(), lines, "stacked_bars"

@@ -82,7 +82,15 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
           </div>
         )}
       </ViewFrame>
-      <Tables base={base} hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)} />
+      <Tables
+        base={base}
+        hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)}
+        usual={
+          resource.data && !pick(resource.data, 'curve', 'series')
+            ? 'Allocated at the snapshot'
+            : 'Allocated at the peak'
+        }
+      />
     </div>
   )
 }
@@ -183,7 +191,7 @@ const Notes = memo(({ view }: { view: View }) => {
 const BLOCKS = 'held_blocks'
 const WINDOW = ['from', 'to', 'from_ns', 'to_ns'] as const
 
-function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
+function Tables({ base, hasOoms, usual }: { base: Query; hasOoms: boolean; usual: string }) {
   const route = useRoute()
   const { at = '' } = route
   // The other tables are about a moment, not about what is in sight.
@@ -196,13 +204,13 @@ function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
     () => [
       {
         table: 'held_stacks',
-        label: at ? `Allocated after event ${Number(at).toLocaleString('en-US')}` : 'Allocated at the peak',
+        label: at ? `Allocated after event ${Number(at).toLocaleString('en-US')}` : usual,
         filters: ['allocation_line'],
       },
       { table: BLOCKS, label: 'Blocks' },
       ...(hasOoms ? [{ table: 'oom_events', label: 'Out of memory', filters: ['allocation_line'] }] : []),
     ],
-    [at, hasOoms],
+    [at, hasOoms, usual],
   )
   return (
     <TableSection

@@ -3,12 +3,12 @@ import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Series, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
+import { columnScale } from '../lib/format'
 import { withoutShared } from '../lib/names'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
-import { chartScale } from '../widgets/chartOption'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { ViewFrame } from './parts/frame'
@@ -56,8 +56,9 @@ export function RanksMemory({ base }: ViewProps) {
 function Page({ view }: { view: View }) {
   const headline = pick(view, 'headline', 'figures')
   const bars = pick(view, 'rank_categories', 'series')
-  // Sentence, numbers and bars tell of the same peaks: one unit.
-  const scale = bars && bars.lines.length > 0 ? chartScale(bars) : undefined
+  // The same peaks stand in the sentence and below it: one unit.
+  const sizes = headline?.figures.flatMap(({ metric, value }) => (metric.unit === 'bytes' ? value : [])) ?? []
+  const scale = columnScale('bytes', sizes)
   const answer = pick(view, 'answer', 'notices')?.notices ?? []
   const lists = [pick(view, 'advice', 'notices'), pick(view, 'data_quality', 'notices')]
   return (

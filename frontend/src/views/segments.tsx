@@ -72,6 +72,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   const answer = pick(view, 'answer', 'notices')?.notices ?? []
   const devices = pick(view, 'devices', 'figures')
   if (!moment || !place || !map) return null
+  const hasEvents = Number(figure(place, 'history_events')) > 0
   const onKey = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return
     if (event.key !== ',' && event.key !== '.') return
@@ -95,21 +96,25 @@ function Page({ view, base }: { view: View; base: Query }) {
           <Headline figures={moment.figures} alarms={new Map()} />
         </span>
       </HeadlineCard>
-      <Card label="Chosen event">
-        <MomentBar place={place} kind={step} onKind={(next) => setRoute({ step: next })} onChoose={choose} />
-      </Card>
-      <div className={css.state}>
-        <Card title="Events">
-          <AllocatorEvents
-            base={base}
-            device={device}
-            at={map.event}
-            height={HEIGHT}
-            search={find}
-            onSearch={(next) => setRoute({ find: next })}
-            onChoose={choose}
-          />
+      {hasEvents && (
+        <Card label="Chosen event">
+          <MomentBar place={place} kind={step} onKind={(next) => setRoute({ step: next })} onChoose={choose} />
         </Card>
+      )}
+      <div className={hasEvents ? css.state : undefined}>
+        {hasEvents && (
+          <Card title="Events">
+            <AllocatorEvents
+              base={base}
+              device={device}
+              at={map.event}
+              height={HEIGHT}
+              search={find}
+              onSearch={(next) => setRoute({ find: next })}
+              onChoose={choose}
+            />
+          </Card>
+        )}
         <MapCard map={map} view={view} base={base} />
       </div>
     </div>

@@ -107,7 +107,10 @@ METRICS = SHARED.adding(
             "device_free_bytes": ("Device free", "Bytes that the driver had free then."),
             "most_allocated_bytes": ("Peak allocated", "Most bytes that were allocated at a time."),
             "most_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
-            "allocated_at_end_bytes": ("At the snapshot", "Bytes that are allocated when the snapshot was taken."),
+            "allocated_at_end_bytes": (
+                "Allocated at the snapshot",
+                "Bytes that are allocated when the snapshot was taken.",
+            ),
             "reserved_at_end_bytes": ("Reserved at the snapshot", "Reserved bytes when the snapshot was taken."),
         },
     ),

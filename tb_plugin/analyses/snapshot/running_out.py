@@ -100,7 +100,7 @@ _CAUSES = {
 def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
     """Returns what an event met at which memory ran out in a sentence, and its figures."""
     figures = figures_of(one)
-    text = "Memory ran out at event {event_number}: {asked_bytes} were asked for. Its stream, pool and size have "
+    text = "Memory ran out at event {event_number}: {asked_bytes} were asked for. Its stream, pool and size class have "
     text += "{pool_free_bytes} free, {pool_gap_bytes} in the largest gap; "
     # The same number twice would only be asked about.
     text += "the whole cache has {cache_free_bytes}, " if one.cache_free != one.pool_free else ""

@@ -40,15 +40,13 @@ def leaks(held: Held) -> Iterator[Notice]:
             METRICS.figure("leak_confidence", float(growth.confidence[row])),
         ]
         text = "{allocation_line} keeps {step_growth_bytes} of every step: {growing_steps} of {counted_steps} "
-        text += (
-            f"{noun(counted, 'step')} left {{left_blocks}} {noun(blocks, 'block')} of {{left_bytes}} that nothing has "
-        )
-        text += "released."
+        text += f"{noun(counted, 'step')} left {{left_blocks}} {noun(blocks, 'block')} of {{left_bytes}} that nothing "
+        text += "has released."
         if every != blocks:
+            text += f" In all {{last_step_blocks}} {noun(every, 'block')} of {{last_step_bytes}} {noun(every, 'is', 'are')} "
             text += (
-                " With those of the first step, and others that do not count, {last_step_blocks} of {last_step_bytes} "
+                "there after the last step: those of the first one, and others that may yet be released, do not count."
             )
-            text += f"{noun(every, 'is', 'are')} there after the last one."
         yield Notice(
             "snapshot_leak",
             _severity(kept / peak if peak else 0.0),
