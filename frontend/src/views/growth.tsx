@@ -14,10 +14,11 @@ import { FigureList, Headline } from '../widgets/figures'
 import { Sentence } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
 import { DetailBlock } from './parts/detailBlock'
+import { DevicePicker } from './parts/devicePicker'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
-import { DeviceChoice, EventField } from './parts/snapshotBar'
+import { EventField } from './parts/snapshotBar'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -81,6 +82,7 @@ export function Growth({ base }: ViewProps) {
 
 function Top({ view, chosen }: { view: View; chosen: boolean }) {
   const summary = pick(view, 'summary', 'figures')
+  const devices = pick(view, 'devices', 'figures')
   const live = pick(view, 'live', 'series')
   const answer = pick(view, 'answer', 'notices')?.notices[0]
   if (!summary) return null
@@ -93,7 +95,13 @@ function Top({ view, chosen }: { view: View; chosen: boolean }) {
           </Say>
         )}
         <span className={css.figures}>
-          <DeviceChoice devices={pick(view, 'devices', 'figures')} chosen={summary.title} />
+          {devices && (
+            <DevicePicker
+              devices={devices}
+              chosen={summary.title}
+              cleared={{ at: '', against: '', stack: '', row: '' }}
+            />
+          )}
           <Headline figures={summary.figures} alarms={new Map()} />
         </span>
       </HeadlineCard>

@@ -1,4 +1,5 @@
 // Ranks of a run of snapshots: whose peak is the largest, what each peak consists of, and what all ranks hold alike.
+import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Series, View } from '../api/payloads'
@@ -7,6 +8,7 @@ import { columnScale } from '../lib/format'
 import { withoutShared } from '../lib/names'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
+import { openElsewhere } from '../state/route'
 import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
@@ -23,10 +25,11 @@ import css from './parts/snapshotPage.module.css'
 
 const GROUPS: Group[] = [{ table: 'rank_memory', label: 'Ranks' }]
 
-export function RanksMemory({ base }: ViewProps) {
+export function RanksMemory({ base, profile }: ViewProps) {
   // The view is about all workers: which one is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('ranks_memory', query)
+  const place = { run: profile.run, span: profile.span }
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={420} />}>
@@ -42,6 +45,15 @@ export function RanksMemory({ base }: ViewProps) {
           placeholder="Search ranks, text or /regex/"
           detail={(row, table) => (
             <div className={css.detail}>
+              <span>
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  onClick={() => openElsewhere({ ...place, worker: String(row.worker) }, 'allocations', {})}
+                >
+                  Open its memory
+                </Button>
+              </span>
               <FigureList
                 figures={table.columns.map(({ metric }) => ({ metric, value: row[metric.key] ?? null, note: '' }))}
               />

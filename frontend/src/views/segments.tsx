@@ -261,7 +261,7 @@ function Tables({ view, base }: { view: View; base: Query }) {
   const reserved = pick(view, 'reserved', 'series')
   return (
     <>
-      <div className={css.charts}>
+      <div className={reserved ? css.charts : css.histograms}>
         {reserved && (
           <ReservedCard series={reserved} at={Number(figure(pick(view, 'place', 'figures'), 'event_number'))} />
         )}

@@ -57,7 +57,8 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
             METRICS.figure("allocation_line", name),
         ]
     notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
-    return Notices("answer", "Peak", "answer", [notice] if most else [])
+    title = "Peak" if held.snapshot.has_history else "At the snapshot"
+    return Notices("answer", title, "answer", [notice] if most else [])
 
 
 def _largest_line(held: Held, event: int) -> tuple[str, int] | None:

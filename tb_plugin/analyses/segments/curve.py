@@ -16,6 +16,8 @@ Int64 = npt.NDArray[np.int64]
 
 LINES = 8
 """Streams and pools with a line of their own, those that ever held most; the others are one."""
+COLORS = tuple(f"slice{i}" for i in range(LINES + 1) if i != 2)
+"""Of these lines: all slices but that with the colour of the reserved bytes of all."""
 WIDTH = 1000
 """Points that are drawn at most; of events between two the highest sum is kept."""
 
@@ -46,7 +48,7 @@ def reserved_of(held: Held) -> Series:
     lines = [whole] if len(most) != 1 else []
     for i, one in enumerate(most[:LINES].tolist()):
         title = f"{pools[one] or 'unknown'} pool, stream {streams[one] or 'unknown'}"
-        lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), f"slice{i}", total[one, kept].tolist()))
+        lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), COLORS[i], total[one, kept].tolist()))
     if len(most) > LINES:
         rest = total[most[LINES:]][:, kept].sum(axis=0)
         title = f"{len(most) - LINES} others"
