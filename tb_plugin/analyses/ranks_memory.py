@@ -83,9 +83,10 @@ class RanksMemory:
 def _frame(data: pa.Table) -> Frame:
     keys = data.column_names
     empty = tuple(key for key in _CATEGORIES if not any(data[key].to_pylist()))
-    return Frame(
-        "rank_memory", "Ranks", METRICS.columns(*keys, hidden=(*empty, "history_events")), data, (keys[0],), keys[0]
+    columns = METRICS.columns(
+        *keys, hidden=(*empty, "history_events"), titles={"allocated_at_end_bytes": "At the snapshot"}
     )
+    return Frame("rank_memory", "Ranks", columns, data, (keys[0],), keys[0])
 
 
 def _sizes(held: Held) -> Frame:

@@ -14,7 +14,7 @@ import {
   type Spot,
 } from '../canvas/memoryMap'
 import { fit as sharpen } from '../canvas/surface'
-import { counted, format } from '../lib/format'
+import { columnScale, counted, format, formatNumber } from '../lib/format'
 import { useTheme } from './basics'
 import { useWidth } from './useWidth'
 import css from './memoryMap.module.css'
@@ -23,8 +23,6 @@ import tipCss from './tip.module.css'
 
 /** Room that the tip needs: it stands over everything. */
 const TIP = { width: 330, height: 170 }
-
-const bytes = (value: number) => format(value, 'bytes')
 
 const hex = (address: string, offset: number) => `0x${(BigInt(address) + BigInt(offset)).toString(16)}`
 
@@ -48,11 +46,16 @@ export function MemoryMapPicture(props: {
   const visible = Math.max(40, Math.min(height, layout.height + 4))
   const titleOf = (group: number) => {
     const { stream, pool, reserved_bytes, allocated_bytes, pending_bytes, free_bytes } = map.groups[group]
-    const parts = [`${bytes(reserved_bytes)}`]
-    if (free_bytes > 0) parts.push(`${bytes(free_bytes)} free`)
-    if (allocated_bytes > 0) parts.push(`${bytes(allocated_bytes)} allocated`)
-    if (pending_bytes > 0) parts.push(`${bytes(pending_bytes)} pending`)
-    return `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}: ${parts.join(', ')}`
+    const parts: [number, string][] = [
+      [free_bytes, 'free'],
+      [allocated_bytes, 'allocated'],
+      [pending_bytes, 'pending'],
+    ]
+    // In one unit, so that they can be added up.
+    const scale = columnScale('bytes', [reserved_bytes, ...parts.map(([size]) => size)])
+    const told = parts.filter(([size]) => size > 0).map(([size, what]) => `${formatNumber(size, scale)} ${what}`)
+    const name = `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}`
+    return `${name}: ${format(reserved_bytes, 'bytes', scale)} (${told.join(', ')})`
   }
   const scene: MapScene = {
     map,

@@ -44,7 +44,7 @@ def leaks(held: Held) -> Iterator[Notice]:
         text += "has released."
         if every != blocks:
             text += f" In all {{last_step_blocks}} {noun(every, 'block')} of {{last_step_bytes}} {noun(every, 'is', 'are')} "
-            text += "there after the last step: older ones, those of the first step and what may yet be released do not count."
+            text += "there after the last step: older ones, those of the first step and what may yet go do not count."
         yield Notice(
             "snapshot_leak",
             _severity(kept / peak if peak else 0.0),
