@@ -109,13 +109,7 @@ function Grid(props: DataTableProps & { table: Table }) {
   const columns = useMemo(() => orderedColumns(data), [data])
   // From the first rows alone: columns must not move while one scrolls or searches.
   const [starts] = useState(
-    () =>
-      new Map(
-        columns.map((column) => {
-          const { key } = column.metric
-          return [key, startWidth(column, data.rows, widest, key === data.name_column)]
-        }),
-      ),
+    () => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows, widest)])),
   )
   const visible = useMemo(
     () => columns.filter((column) => column.metric.key === data.name_column || isShown(column, shown)),

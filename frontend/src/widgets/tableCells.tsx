@@ -19,14 +19,14 @@ const TEXT_PX = 8.4
 const BAR_PX = 52
 
 /** A starting width: numbers as wide as their header needs, texts as wide as what they hold, but no wider than `widest`. */
-export function startWidth(column: Column, rows: readonly Row[], widest: number, isName = false): number {
+export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
   const { unit, title, key } = column.metric
   if (key === 'presence') return 64
   if (unit === 'code' || unit === 'text') {
     const longest = rows
       .slice(0, 100)
       .reduce((most, row) => Math.max(most, String(row[key] ?? '').length), title.length)
-    return Math.max(100, Math.min(widest, longest * (unit === 'code' || isName ? MONO_PX : TEXT_PX) + 26))
+    return Math.max(100, Math.min(widest, longest * (unit === 'code' ? MONO_PX : TEXT_PX) + 26))
   }
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)

@@ -54,8 +54,8 @@ def growth_frame(held: Held) -> Frame:
         "left_bytes",
         "growth_score",
         "allocation_stack",
+        "stack_number",
     )
-    hidden += ("stack_number",)
     return Frame(
         name="growth_stacks",
         title="Growth by stack",

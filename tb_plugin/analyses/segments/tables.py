@@ -107,7 +107,7 @@ def pools_frame(moment: Moment, request: int) -> Frame:
     return Frame(
         name="pools_at",
         title="Streams and pools",
-        columns=METRICS.columns(*table.column_names, share=("segment_bytes",)),
+        columns=METRICS.columns(*table.column_names, share=("segment_bytes",), hidden=("gaps_now",)),
         data=table.sort_by([("segment_bytes", "descending")]),
         row_key=("pool_name", "stream_name", "segment_kind"),
         name_column="pool_name",
