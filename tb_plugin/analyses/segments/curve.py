@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.snapshot.held import Held
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.words import pool_texts, stream_texts
+from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import Line, Series
 from tb_plugin.snapshot.table import NEVER
 from tb_plugin.trace.schema import MISSING
@@ -17,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 LINES = 8
 """Streams and pools with a line of their own, those that ever held most; the others are one."""
 COLORS = tuple(f"slice{i}" for i in range(LINES + 1) if i != 2)
-"""Of these lines: all slices but that with the colour of the reserved bytes of all."""
+"""Colours of these lines: all slices but that with the colour of the reserved bytes of all."""
 WIDTH = 1000
 """Points that are drawn at most; of events between two the highest sum is kept."""
 
@@ -51,7 +52,7 @@ def reserved_of(held: Held) -> Series:
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), COLORS[i], total[one, kept].tolist()))
     if len(most) > LINES:
         rest = total[most[LINES:]][:, kept].sum(axis=0)
-        title = f"{len(most) - LINES} others"
+        title = counted(len(most) - LINES, "other")
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
     return Series("reserved", "Reserved by stream and pool", held.name, METRICS.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip
