@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,11 @@ from tb_plugin.analyses.replicas import FRAME, counts_of, redundant, repeated, s
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
 from tb_plugin.analyses.snapshot.held import Held, held_of, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.snapshot.table import Snapshot
 
-_LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count")
+_LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count", "history_events")
 _CATEGORIES = tuple(f"rank_{name}_bytes" for name in ORDER)
 
 
@@ -44,7 +45,7 @@ class RanksMemory:
         levels, found = levels_of(held), categories_of_blocks(held)
         rows = held.allocated(levels.peak())
         size, code = held.block("size")[rows], found.of[rows]
-        values = (levels.allocated.max(), levels.reserved.max(), levels.allocated[-1], len(ooms_of(held)))
+        values = (levels.allocated.max(), levels.reserved.max(), levels.allocated[-1], len(ooms_of(held)), held.count)
         row: dict[str, list[int | str | None]] = {"device": [held.name]}
         row |= {key: [int(value)] for key, value in zip(_LEVELS, values, strict=True)}
         for i, key in enumerate(_CATEGORIES):
@@ -62,6 +63,7 @@ class RanksMemory:
         data = pa.concat_tables([own.add_column(0, "worker", pa.repeat(worker, len(own))) for worker, own in tables])
         payloads: dict[str, Payload] = {}
         if params.table is None:
+            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(data)])
             payloads["headline"] = _headline(data)
             payloads["advice"] = Notices("advice", "Findings", "training", [*_repeated(parts)])
             payloads["rank_categories"] = _bars(data)
@@ -75,7 +77,10 @@ class RanksMemory:
 def _frame(data: pa.Table) -> Frame:
     keys = data.column_names
     empty = tuple(key for key in _CATEGORIES if not any(data[key].to_pylist()))
-    return Frame("rank_memory", "Ranks", METRICS.columns(*keys, hidden=empty), data, (keys[0],), keys[0])
+    columns = METRICS.columns(
+        *keys, hidden=(*empty, "history_events"), titles={"allocated_at_end_bytes": "At the snapshot"}
+    )
+    return Frame("rank_memory", "Ranks", columns, data, (keys[0],), keys[0])
 
 
 def _states(held: Held) -> Frame:
@@ -85,20 +90,44 @@ def _states(held: Held) -> Frame:
 
 
 def _headline(data: pa.Table) -> Figures:
-    names, most, reserved, _, ooms = (data[key].to_pylist() for key in ("worker", *_LEVELS))
+    names, most, reserved, _, ooms, _ = (data[key].to_pylist() for key in ("worker", *_LEVELS))
     figures = [METRICS.figure("workers", len(data))]
     if names:
-        for title, place in (("Largest peak", int(np.argmax(most))), ("Smallest peak", int(np.argmin(most)))):
+        peaks = (("Largest peak", int(np.argmax(most))), ("Smallest peak", int(np.argmin(most))))
+        for title, place in peaks[: len(names)]:
             figures.append(METRICS.figure("most_allocated_bytes", most[place], title, f"of {names[place]}"))
         figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Most reserved"))
         figures.append(METRICS.figure("oom_count", sum(ooms)))
     return Figures("headline", "All ranks", "", figures, "headline")
 
 
+def _answer(data: pa.Table) -> Iterator[Notice]:
+    """Which rank has the largest peak, and how far apart they are."""
+    names, most = data["worker"].to_pylist(), data["most_allocated_bytes"].to_pylist()
+    if len(names) < 2:
+        return
+    top, low = int(np.argmax(most)), int(np.argmin(most))
+    figures = [
+        METRICS.figure("workers", len(names)),
+        METRICS.figure("worker", names[top]),
+        METRICS.figure("most_allocated_bytes", most[top]),
+        METRICS.figure("peaks_apart_bytes", most[top] - most[low]),
+    ]
+    text = "Of {workers} ranks {worker} has the largest peak, {most_allocated_bytes}: {peaks_apart_bytes} more than the smallest."
+    if most[top] == most[low]:
+        text = "All {workers} ranks have the same peak, {most_allocated_bytes}."
+    yield Notice("ranks_peaks", "info", text, "", figures)
+
+
 def _bars(data: pa.Table) -> Series:
     """A bar a rank: what its peak consists of, as far as anything is known."""
-    lines = [Line(METRICS.metric(key), name, data[key].to_pylist()) for key, name in zip(_CATEGORIES, ORDER, strict=True)
-             if any(data[key].to_pylist())]  # fmt: skip
+    sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
+    # Of a rank without categories all of the peak is unknown: no bar would say that it holds nothing.
+    unknown = _CATEGORIES[ORDER.index("unknown")]
+    peaks = zip(sizes[unknown], data["most_allocated_bytes"].to_pylist(), strict=True)
+    sizes[unknown] = [peak if size is None else size for size, peak in peaks]
+    lines = [Line(METRICS.metric(key), name, sizes[key]) for key, name in zip(_CATEGORIES, ORDER, strict=True)
+             if any(sizes[key])]  # fmt: skip
     title = "What the peaks consist of"
     return Series(
         "rank_categories", title, "", METRICS.metric("worker"), data["worker"].to_pylist(), lines, "stacked_bars"
@@ -110,6 +139,12 @@ def _notes(data: pa.Table, failed: str) -> list[Notice]:
     if failed:
         text = f"Not loaded and left out: {failed}."
         notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed."))
+    without = data["history_events"].to_pylist().count(0)
+    if without:
+        text = f"{{no_history_ranks}} of {{workers}} {noun(len(data), 'snapshot')} {noun(without, 'holds', 'hold')} no "
+        text += "history: figures at the moment of the dump stand in for the peak."
+        figures = [METRICS.figure("no_history_ranks", without), METRICS.figure("workers", len(data))]
+        notices.append(Notice("ranks_without_history", "info", text, "", figures))
     if len(data) == 1:
         text = "Only one worker is here: nothing can be compared."
         notices.append(Notice("one_worker", "info", text, "Put the snapshots of all ranks into one run folder."))

@@ -41,6 +41,15 @@ def told(found: View) -> list[Notice]:
 STATE: Rank = [("parameter", 1024), ("parameter", 1024), ("gradient", 1024), ("optimizer_state", 2048)]
 
 
+def test_the_answer_names_the_largest_peak() -> None:
+    (said,) = view([("parameter", 512)], [("parameter", 2048)]).payloads["answer"].notices  # type: ignore[union-attr]
+    values = {figure.metric.key: figure.value for figure in said.figures}
+    assert values == {"workers": 2, "worker": "rank1", "most_allocated_bytes": 2048, "peaks_apart_bytes": 1536}
+    (said,) = view(STATE, STATE).payloads["answer"].notices  # type: ignore[union-attr]
+    assert said.text.startswith("All {workers} ranks have the same peak")
+    assert view(STATE).payloads["answer"].notices == []  # type: ignore[union-attr]
+
+
 def test_replicas() -> None:
     found = view([*STATE, ("activation", 512)], [*STATE, ("activation", 4096)], STATE)
     (notice,) = told(found)

@@ -99,7 +99,15 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
         )}
       </ViewFrame>
       <div ref={tables} className={css.anchor} />
-      <Tables base={base} hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)} />
+      <Tables
+        base={base}
+        hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)}
+        usual={
+          resource.data && !pick(resource.data, 'curve', 'series')
+            ? 'Allocated at the snapshot'
+            : 'Allocated at the peak'
+        }
+      />
     </div>
   )
 }
@@ -194,7 +202,7 @@ const NO_ALLOCATED = Object.fromEntries(ALLOCATED.map((key) => [key, '']))
 /** What means nothing on another device. */
 const ELSEWHERE = Object.fromEntries([...OF_BLOCKS, 'at', 'block', 'segment', 'where', 'row'].map((key) => [key, '']))
 
-function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
+function Tables({ base, hasOoms, usual }: { base: Query; hasOoms: boolean; usual: string }) {
   const route = useRoute()
   const { at = '' } = route
   // The other tables are about a moment, not about what is in sight.
@@ -207,13 +215,13 @@ function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
     () => [
       {
         table: 'held_stacks',
-        label: at ? `Allocated after event ${Number(at).toLocaleString('en-US')}` : 'Allocated at the peak',
+        label: at ? `Allocated after event ${Number(at).toLocaleString('en-US')}` : usual,
         filters: ['allocation_line'],
       },
       { table: BLOCKS, label: 'Blocks' },
       ...(hasOoms ? [{ table: 'oom_events', label: 'Out of memory', filters: ['allocation_line'] }] : []),
     ],
-    [at, hasOoms],
+    [at, hasOoms, usual],
   )
   return (
     <TableSection

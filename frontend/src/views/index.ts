@@ -14,6 +14,7 @@ import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
 import { Phases } from './phases'
+import { RanksMemory } from './ranksMemory'
 import { Segments } from './segments'
 import { SnapshotDiff } from './snapshotDiff'
 import { Stacks } from './stacks'
@@ -36,6 +37,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   growth: Growth,
   allocation_stacks: AllocationStacks,
   distributed: Distributed,
+  ranks_memory: RanksMemory,
   diff: Diff,
   snapshot_diff: SnapshotDiff,
 }

@@ -1,6 +1,6 @@
 // Findings: severity, a sentence with its figures, what to do, where to read on, and the evidence.
 import type { Link, Notice } from '../api/payloads'
-import { format, isChange, signed } from '../lib/format'
+import { format, isChange, type Scale, scaleOf, signed } from '../lib/format'
 import { parseFrame, shortFrame } from '../lib/frames'
 import { shortenMiddle, shortKernel } from '../lib/names'
 import { pieces } from '../lib/template'
@@ -9,8 +9,8 @@ import badgeCss from './badge.module.css'
 import css from './notices.module.css'
 import textCss from './text.module.css'
 
-/** A template with its figures in bold; all of it text, never markup. */
-export function Sentence({ notice, text }: { notice: Notice; text: string }) {
+/** A template with its figures in bold; all of it text, never markup. `scale`: of all figures of its unit. */
+export function Sentence({ notice, text, scale }: { notice: Notice; text: string; scale?: Scale }) {
   return (
     <>
       {pieces(text).map((piece, i) => {
@@ -24,7 +24,7 @@ export function Sentence({ notice, text }: { notice: Notice; text: string }) {
             {unit === 'code' ? (
               <ShortName name={String(figure.value ?? '')} />
             ) : (
-              <Value value={figure.value} unit={unit} change={isChange(key)} />
+              <Value value={figure.value} unit={unit} scale={scaleOf(scale, unit)} change={isChange(key)} />
             )}
           </b>
         )

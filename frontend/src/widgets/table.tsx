@@ -12,7 +12,7 @@ import {
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Column, Table } from '../api/payloads'
-import { exact, familyScales, isNumeric, type Scale, scaleFor } from '../lib/format'
+import { counted, exact, familyScales, isNumeric, type Scale, scaleFor } from '../lib/format'
 import { type Label, labelsOf } from '../lib/names'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
 import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
@@ -92,7 +92,8 @@ export function DataTable(props: DataTableProps) {
         </div>
       )}
       <span className={textCss.sr} role="status">
-        {label}: {pages.count} rows{query.search && ` match ${query.search}`}
+        {label}: {counted(pages.count, 'row')}
+        {query.search && ` match ${query.search}`}
         {shown && `, ${shown.length} columns`}
       </span>
     </div>

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import SHARED, define
-from tb_plugin.analyses.snapshot.definitions import DEFINITIONS, HISTORY
+from tb_plugin.analyses.snapshot.definitions import DEFINITIONS, HISTORY, WITHOUT_BLOCK
+from tb_plugin.analyses.snapshot.moment_metrics import MOMENTS
 from tb_plugin.analyses.snapshot.rank_metrics import RANKS
 
 MOMENT = "the chosen moment, else that of most allocated bytes"
 
 METRICS = SHARED.adding(
     *DEFINITIONS,
+    *MOMENTS,
     define(
         "",
         "code",
@@ -89,7 +91,7 @@ METRICS = SHARED.adding(
             "held_bytes": ("Bytes", "Bytes of the blocks that are allocated, as the allocator rounded them."),
             "largest_bytes": ("Largest", "Bytes of the largest of these blocks."),
             "active_bytes": ("Active", "Allocated bytes, and those that a stream may still use after their release."),
-            "free_bytes": ("Free", "Reserved less active bytes: the cache of the allocator."),
+            "free_bytes": ("Free", f"{WITHOUT_BLOCK}."),
         },
     ),
     define(
@@ -115,7 +117,11 @@ METRICS = SHARED.adding(
             "device_free_bytes": ("Device free", "Bytes that the driver had free then."),
             "most_allocated_bytes": ("Peak allocated", "Most bytes that were allocated at a time."),
             "most_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
-            "allocated_at_end_bytes": ("At the snapshot", "Bytes that are allocated when the snapshot was taken."),
+            "allocated_at_end_bytes": (
+                "Allocated at the snapshot",
+                "Bytes that are allocated when the snapshot was taken.",
+            ),
+            "reserved_at_end_bytes": ("Reserved at the snapshot", "Reserved bytes when the snapshot was taken."),
         },
     ),
     define(

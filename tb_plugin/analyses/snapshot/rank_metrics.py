@@ -19,4 +19,6 @@ RANKS: tuple[Mapping[str, Metric], ...] = (
             for name in ORDER
         },
     ),
+    define(PEAK, "bytes", {"peaks_apart_bytes": ("Apart", "Largest peak of a rank less the smallest one.")}),
+    define("all ranks", "count", {"no_history_ranks": ("Without a history", "Ranks whose snapshots hold no history.")}),
 )
