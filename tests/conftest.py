@@ -45,7 +45,6 @@ GROUPS = {
         "tests/web/test_cloud_tensorboard.py",
     ),
     "timeline": (
-        "tests/browser/test_diff_page.py",
         "tests/browser/test_show_in_timeline.py",
         "tests/browser/test_timeline_",
         "tests/browser/test_window.py",
