@@ -113,7 +113,7 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
         METRICS.figure("most_allocated_bytes", most[top]),
         METRICS.figure("peaks_apart_bytes", most[top] - most[low]),
     ]
-    text = "Of {workers} ranks {worker} has the largest peak, {most_allocated_bytes}: {peaks_apart_bytes} more than the smallest."
+    text = "Of {workers} ranks {worker} has the largest peak, {most_allocated_bytes}: {peaks_apart_bytes} above the smallest."
     if most[top] == most[low]:
         text = "All {workers} ranks have the same peak, {most_allocated_bytes}."
     yield Notice("ranks_peaks", "info", text, "", figures)

@@ -22,7 +22,6 @@ import css from './memoryMap.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-
 const hex = (address: string, offset: number) => `0x${(BigInt(address) + BigInt(offset)).toString(16)}`
 
 export function MemoryMapPicture(props: {
