@@ -47,11 +47,12 @@ def test_copies_of_one_model_are_told_with_what_sharding_frees() -> None:
     findings = view.payloads["findings"]
     assert isinstance(findings, Notices)
     (notice,) = (notice for notice in findings.notices if notice.rule == "redundant_states")
-    assert notice.text.startswith("Each of the ranks [0, 1, 2, 3] holds gradients {repeated_gradient_bytes} in blocks")
+    assert notice.text.startswith("Each of the ranks {group_ranks} holds gradients {repeated_gradient_bytes} in blocks")
     gradients = 332_683_776  # 12 all-reduces of 3 steps, as samples/synthetic.py makes them
     assert {figure.metric.key: figure.value for figure in notice.figures} == {
         "repeated_ratio": 1.0, "workers": 4, "repeated_bytes": gradients, "repeated_gradient_bytes": gradients,
         "sharding_bytes": gradients * 3 // 4, "all_reduced_bytes": gradients,
+        "group_ranks": "[0, 1, 2, 3]",
     }  # fmt: skip
 
 
@@ -60,7 +61,8 @@ def test_of_groups_only_those_that_sum_up_gradients() -> None:
     (found,) = figures(ranks("synthetic_groups"))
     assert (found["workers"], found["replica_groups"]) == (2, 1)
     (notice,) = redundancy(ranks("synthetic_groups"))
-    assert notice.text.startswith("Each of the ranks [0, 2] holds") and "another group" in notice.text
+    assert [figure.value for figure in notice.figures if figure.metric.key == "group_ranks"] == ["[0, 2]"]
+    assert "another group" in notice.text
 
 
 def test_shards_stages_missing_ranks_and_missing_memory_say_nothing() -> None:
