@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +90,7 @@ def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64
     ]
     found = np.unique(np.concatenate(keys))
     found = found[found != MISSING]
-    parts = [_grown(held, np.flatnonzero(keys[0] == key), np.flatnonzero(keys[1] == key)) for key in found.tolist()]
+    parts = [_grown(held, *rows) for rows in zip(*(_rows_by(key, found) for key in keys), strict=True)]
     order = np.argsort([-int(height[-1]) if len(height) else 0 for _, height in parts], kind="stable")
     number = np.empty(len(found), np.int64)
     number[order] = np.minimum(np.arange(len(found)), MOST_ENVELOPES - 1)
@@ -106,6 +107,13 @@ def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64
         growth[envelope.state] += np.diff(envelope.height, prepend=0)
     height = levels_of(held).active - level(held.count, begin, end, size) + np.cumsum(growth)
     return tuple(envelopes), of, height
+
+
+def _rows_by(keys: Int64, found: Int64) -> list[Int64]:
+    """The rows of each of some keys, ascending both."""
+    order = np.argsort(keys, kind="stable")
+    bounds = np.searchsorted(keys[order], found).tolist()
+    return [order[first:end] for first, end in pairwise([*bounds, len(order)])]
 
 
 def _name(snapshot: Snapshot, key: int, streams: int) -> str:
