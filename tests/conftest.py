@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import importlib.util
 import os
 import tempfile
@@ -27,6 +28,15 @@ SAMPLE_FILES = [sample.name for sample in OURS if sample.model.type is TraceTabl
 UNLIKE = sampled(SAMPLE_FILES, list({name.partition("/")[0]: name for name in reversed(SAMPLE_FILES)}.values())[::-1])
 """One trace of each run: for a recount in plain Python, ranks of a job and spans of a worker are alike."""
 
+
+def _says_memory(name: str) -> bool:
+    data = (SAMPLES / name).read_bytes()
+    return b'"[memory]"' in (gzip.decompress(data) if name.endswith(".gz") else data)
+
+
+WITH_MEMORY = [name for name in SAMPLE_FILES if _says_memory(name)]
+"""Those that hold allocations. Nothing is read for it: every process makes these lists, also those that read no sample."""
+
 GROUPS = {
     "emulators": (
         "tests/browser/test_cloud.py",
@@ -35,11 +45,11 @@ GROUPS = {
         "tests/web/test_cloud_tensorboard.py",
     ),
     "timeline": (
-        "tests/browser/test_diff_page.py",
         "tests/browser/test_show_in_timeline.py",
         "tests/browser/test_timeline_",
         "tests/browser/test_window.py",
     ),
+    "views": ("tests/browser/test_answers.py", "tests/browser/test_boxes.py", "tests/browser/test_views.py"),
     "browser": ("tests/browser/",),
     "counted": ("tests/test_counted_work.py", "tests/service/test_window_memory.py"),
 }
@@ -47,7 +57,7 @@ GROUPS = {
 
 The longest stand first, so that no process waits for another at the end."""
 
-__all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "UNLIKE", "loaded", "needs_shared", "sample"]
+__all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "UNLIKE", "WITH_MEMORY", "loaded", "needs_shared", "sample"]
 
 needs_shared = pytest.mark.skipif(
     not (SHARED / "oracle" / "device_time.json").is_file(),

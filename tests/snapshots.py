@@ -9,6 +9,7 @@ from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
 from tb_plugin.snapshot.assemble import assemble
 from tb_plugin.snapshot.table import RawSnapshot, Snapshot
+from tb_plugin.trace.table import TraceTable
 from tests.readers.sources import Bytes
 
 Json = dict[str, Any]
@@ -27,6 +28,18 @@ def pickled(events: list[Json], segments: list[Json] | None = None, protocol: in
 def snapshot(events: list[Json], segments: list[Json] | None = None, **more: Any) -> Snapshot:
     """The model of a snapshot of one device."""
     return assemble(read(pickled(events, segments, **more)))
+
+
+def recorded_beside(table: TraceTable, device_type: int = 1) -> bytes:
+    """The snapshot that the process of a trace would have written: the same allocations, in whole microseconds."""
+    memory, start = table.memory, (table.base_time_ns or 0) + table.origin_ns
+    mine = (memory.device_type == device_type) & (memory.address > 0)
+    columns = (memory.time_ns[mine] + start, memory.bytes[mine], memory.address[mine])
+    events: list[Json] = []
+    for time, size, address in zip(*(column.tolist() for column in columns), strict=True):
+        actions = ("alloc",) if size > 0 else ("free_requested", "free_completed")
+        events += [event(action, address, abs(size)) | {"time_us": time // 1000} for action in actions]
+    return pickled(events, [segment(0x7F2000000000, 1 << 30)])
 
 
 def event(action: str, addr: int, size: int, time_us: int = 0, **more: Any) -> Json:

@@ -31,6 +31,7 @@ SHARED = {
         "communication",
         "matrix_unit",
         "memory_categories",
+        "replicas",
         "kernel_classes",
         "no_operator",
         "readable",

@@ -16,6 +16,8 @@ from tb_plugin.analyses.idle_time import IdleTime
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.launches import Launches
 from tb_plugin.analyses.memory import Memory
+from tb_plugin.analyses.memory.allocated_in import AllocatedIn
+from tb_plugin.analyses.memory.states import MemoryStates
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
@@ -56,6 +58,8 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Events(),
     ActiveMemory(),
     AllocatorEvents(),
+    AllocatedIn(),
+    MemoryStates(),
     Range(),
     Find(),
     FlowsAnalysis(),

@@ -58,7 +58,8 @@ class AllocationStacks:
             raise BadRequest(f"of cannot be {of[:40]}.", "of", choose)
         first, last = (at, at) if against is None else (min(at, against), max(at, against))
         rows = _rows(held, of, at, first, last)
-        when = "at the peak" if asked is None and against is None else f"after event {at:,}"
+        usual = "at the peak" if held.count else "at the snapshot"
+        when = usual if asked is None and against is None else f"after event {at:,}"
         root = f"{OF[of]} {when}" if of == "held" else f"{OF[of]}, events {first + 1:,} to {last:,}"
         places = places_of_stacks(
             snapshot, root, held.block("stack")[rows], held.block("size")[rows], params.get("by") or "line"

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.grouping import group
-from tb_plugin.analyses.memory_categories import ORDER, TITLES
+from tb_plugin.analyses.memory_categories import ORDER
+from tb_plugin.analyses.replicas import FRAME, counts_of, redundant, repeated, states_frame
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
-from tb_plugin.analyses.snapshot.held import Held, held_of, level, levels_of, ooms_of
+from tb_plugin.analyses.snapshot.held import Held, held_of, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
-from tb_plugin.analyses.snapshot.rank_metrics import STATES
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.snapshot.table import Snapshot
 
-Int64 = npt.NDArray[np.int64]
-
-ALIKE = 0.8
-"""So much of it is there on all ranks in the same sizes, or they hold different parts of a model."""
-_LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count")
+_LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count", "history_events")
 _CATEGORIES = tuple(f"rank_{name}_bytes" for name in ORDER)
 
 
@@ -50,7 +45,7 @@ class RanksMemory:
         levels, found = levels_of(held), categories_of_blocks(held)
         rows = held.allocated(levels.peak())
         size, code = held.block("size")[rows], found.of[rows]
-        values = (levels.allocated.max(), levels.reserved.max(), levels.allocated[-1], len(ooms_of(held)))
+        values = (levels.allocated.max(), levels.reserved.max(), levels.allocated[-1], len(ooms_of(held)), held.count)
         row: dict[str, list[int | str | None]] = {"device": [held.name]}
         row |= {key: [int(value)] for key, value in zip(_LEVELS, values, strict=True)}
         for i, key in enumerate(_CATEGORIES):
@@ -59,7 +54,7 @@ class RanksMemory:
             {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
         )
         # A snapshot that has no device at all says nothing.
-        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), "state_sizes": _sizes(held)}
+        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), FRAME: _states(held)}
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -68,6 +63,7 @@ class RanksMemory:
         data = pa.concat_tables([own.add_column(0, "worker", pa.repeat(worker, len(own))) for worker, own in tables])
         payloads: dict[str, Payload] = {}
         if params.table is None:
+            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(data)])
             payloads["headline"] = _headline(data)
             payloads["advice"] = Notices("advice", "Findings", "training", [*_repeated(parts)])
             payloads["rank_categories"] = _bars(data)
@@ -81,48 +77,57 @@ class RanksMemory:
 def _frame(data: pa.Table) -> Frame:
     keys = data.column_names
     empty = tuple(key for key in _CATEGORIES if not any(data[key].to_pylist()))
-    return Frame("rank_memory", "Ranks", METRICS.columns(*keys, hidden=empty), data, (keys[0],), keys[0])
-
-
-def _sizes(held: Held) -> Frame:
-    """How many blocks of each size a rank has of each state when it holds most of all three.
-
-    The peaks of replicas may lie anywhere in a step, with more or fewer gradients: activations have no say in this moment.
-    """
-    every = categories_of_blocks(held).of.astype(np.int64)
-    states = np.flatnonzero(np.isin(every, [ORDER.index(name) for name in STATES]))
-    begin, freed, size = (held.block(name)[states] for name in ("begin", "freed", "size"))
-    at = int(np.argmax(level(held.count, begin, freed, size))) - 1
-    there = (begin <= at) & (freed > at)
-    code, size = every[states][there], size[there]
-    groups = group(code, size)
-    first = groups.first if len(code) else code
-    data = pa.table(
-        {
-            "memory_category": pa.array(ORDER, pa.string()).take(pa.array(code[first])),
-            "block_size_bytes": pa.array(size[first]),
-            "held_blocks": pa.array(groups.count()),
-        }
+    columns = METRICS.columns(
+        *keys, hidden=(*empty, "history_events"), titles={"allocated_at_end_bytes": "At the snapshot"}
     )
-    key = ("memory_category", "block_size_bytes")
-    return Frame("state_sizes", "Sizes of states", METRICS.columns(*data.column_names), data, key, key[0])
+    return Frame("rank_memory", "Ranks", columns, data, (keys[0],), keys[0])
+
+
+def _states(held: Held) -> Frame:
+    """What the rank holds of parameters, gradients and optimizer state."""
+    begin, freed, size = (held.block(name) for name in ("begin", "freed", "size"))
+    return states_frame(categories_of_blocks(held).of, begin, freed, size)
 
 
 def _headline(data: pa.Table) -> Figures:
-    names, most, reserved, _, ooms = (data[key].to_pylist() for key in ("worker", *_LEVELS))
+    names, most, reserved, _, ooms, _ = (data[key].to_pylist() for key in ("worker", *_LEVELS))
     figures = [METRICS.figure("workers", len(data))]
     if names:
-        for title, place in (("Largest peak", int(np.argmax(most))), ("Smallest peak", int(np.argmin(most)))):
+        peaks = (("Largest peak", int(np.argmax(most))), ("Smallest peak", int(np.argmin(most))))
+        for title, place in peaks[: len(names)]:
             figures.append(METRICS.figure("most_allocated_bytes", most[place], title, f"of {names[place]}"))
         figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Most reserved"))
         figures.append(METRICS.figure("oom_count", sum(ooms)))
     return Figures("headline", "All ranks", "", figures, "headline")
 
 
+def _answer(data: pa.Table) -> Iterator[Notice]:
+    """Which rank has the largest peak, and how far apart they are."""
+    names, most = data["worker"].to_pylist(), data["most_allocated_bytes"].to_pylist()
+    if len(names) < 2:
+        return
+    top, low = int(np.argmax(most)), int(np.argmin(most))
+    figures = [
+        METRICS.figure("workers", len(names)),
+        METRICS.figure("worker", names[top]),
+        METRICS.figure("most_allocated_bytes", most[top]),
+        METRICS.figure("peaks_apart_bytes", most[top] - most[low]),
+    ]
+    text = "Of {workers} ranks {worker} has the largest peak, {most_allocated_bytes}: {peaks_apart_bytes} above the smallest."
+    if most[top] == most[low]:
+        text = "All {workers} ranks have the same peak, {most_allocated_bytes}."
+    yield Notice("ranks_peaks", "info", text, "", figures)
+
+
 def _bars(data: pa.Table) -> Series:
     """A bar a rank: what its peak consists of, as far as anything is known."""
-    lines = [Line(METRICS.metric(key), name, data[key].to_pylist()) for key, name in zip(_CATEGORIES, ORDER, strict=True)
-             if any(data[key].to_pylist())]  # fmt: skip
+    sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
+    # Of a rank without categories all of the peak is unknown: no bar would say that it holds nothing.
+    unknown = _CATEGORIES[ORDER.index("unknown")]
+    peaks = zip(sizes[unknown], data["most_allocated_bytes"].to_pylist(), strict=True)
+    sizes[unknown] = [peak if size is None else size for size, peak in peaks]
+    lines = [Line(METRICS.metric(key), name, sizes[key]) for key, name in zip(_CATEGORIES, ORDER, strict=True)
+             if any(sizes[key])]  # fmt: skip
     title = "What the peaks consist of"
     return Series(
         "rank_categories", title, "", METRICS.metric("worker"), data["worker"].to_pylist(), lines, "stacked_bars"
@@ -134,6 +139,12 @@ def _notes(data: pa.Table, failed: str) -> list[Notice]:
     if failed:
         text = f"Not loaded and left out: {failed}."
         notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed."))
+    without = data["history_events"].to_pylist().count(0)
+    if without:
+        text = f"{{no_history_ranks}} of {{workers}} {noun(len(data), 'snapshot')} {noun(without, 'holds', 'hold')} no "
+        text += "history: figures at the moment of the dump stand in for the peak."
+        figures = [METRICS.figure("no_history_ranks", without), METRICS.figure("workers", len(data))]
+        notices.append(Notice("ranks_without_history", "info", text, "", figures))
     if len(data) == 1:
         text = "Only one worker is here: nothing can be compared."
         notices.append(Notice("one_worker", "info", text, "Put the snapshots of all ranks into one run folder."))
@@ -142,44 +153,8 @@ def _notes(data: pa.Table, failed: str) -> list[Notice]:
 
 def _repeated(parts: Sequence[Part]) -> list[Notice]:
     """What all ranks hold alike of parameters, gradients and optimizer state, if it is most of them."""
-    if len(parts) < 2:
+    found = repeated([counts_of(part) for part in parts])
+    if found is None:
         return []
-    held = [_counts(part) for part in parts]
-    total = max(sum(size * count for (_, size), count in counts.items()) for counts in held)
-    alike = dict.fromkeys(STATES, 0)
-    for (name, size), count in held[0].items():
-        alike[name] += size * min(count, *(other.get((name, size), 0) for other in held[1:]))
-    same = sum(alike.values())
-    if not same or same < ALIKE * total:
-        return []
-    ranks = len(parts)
-    named = [name for name in STATES if alike[name]]
-    what = ", ".join(f"{TITLES[name].lower()} {{repeated_{name}_bytes}}" for name in named)
-    return [
-        Notice(
-            "redundant_states",
-            "low",
-            f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {what}. Divided among them, "
-            "each would hold {sharding_bytes} less.",
-            "Shard them where the ranks are replicas of one model: the optimizer's state alone, with the gradients, or all "
-            "three with fully sharded data parallelism. It costs communication.",
-            [
-                METRICS.figure("repeated_ratio", same / total),
-                METRICS.figure("workers", ranks),
-                METRICS.figure("repeated_bytes", same),
-                *(METRICS.figure(f"repeated_{name}_bytes", alike[name]) for name in named),
-                METRICS.figure("sharding_bytes", same * (ranks - 1) // ranks),
-            ],
-            "repeated_ratio",
-            ALIKE,
-        )
-    ]
-
-
-def _counts(part: Part) -> dict[tuple[str, int], int]:
-    """Number of blocks by category and size."""
-    columns = (
-        part.frames["state_sizes"].data[key].to_pylist()
-        for key in ("memory_category", "block_size_bytes", "held_blocks")
-    )
-    return {(name, size): count for name, size, count in zip(*columns, strict=True)}
+    text = f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {found.said}."
+    return [redundant(found, text)]

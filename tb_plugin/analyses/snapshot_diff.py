@@ -27,6 +27,7 @@ FIGURES = (
     "allocated_at_end_bytes",
     "reserved_at_end_bytes",
 )
+_EVENTS = "snapshot_diff.history_events"
 _HELD = ("bytes", "blocks")
 _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allocation_stack")
 
@@ -58,6 +59,7 @@ class SnapshotDiff:
         facts: dict[str, Number] = {
             f"snapshot_diff.{key}": int(value) for key, value in zip(FIGURES, values, strict=True)
         }
+        facts[_EVENTS] = held.count
         moments = dict(zip(MOMENTS, (levels.peak(), held.count - 1), strict=True))
         frames = {name: _held(held, at, name) for name, at in moments.items()}
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, {}, tuple(frames))
@@ -173,5 +175,8 @@ def _answer(base: Part, exp: Part, stacks: Frame) -> Notice:
     if stacks.data.num_rows and (change := stacks.data["delta_held_bytes"][0].as_py()):
         line = stacks.data["allocation_line"][0].as_py()
         figures = [*figures, METRICS.figure("allocation_line", line), METRICS.figure("delta_line_bytes", change)]
-        text += " At it the largest change by stack is in {allocation_line}: {delta_line_bytes}."
+        text += " There the largest change by stack is that of {allocation_line}: {delta_line_bytes}."
+    for side, part in (("baseline", base), ("experiment", exp)):
+        if not part.facts[_EVENTS]:
+            text += f" The {side} holds no history: the moment of the dump stands in for its peak."
     return Notice("snapshot_diff", "info", text, "", list(figures))

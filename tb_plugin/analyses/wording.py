@@ -1,4 +1,4 @@
-"""What a trace's recorder says about a finding, as payloads."""
+"""Words of sentences: numbers of things, and what a trace's recorder says about a finding."""
 
 from __future__ import annotations
 
@@ -9,3 +9,13 @@ from tb_plugin.trace.recorder import Recorder
 def references_of(recorder: Recorder, finding: str) -> list[Reference]:
     """Returns documents worth reading about a finding."""
     return [Reference(title, url) for title, url in recorder.references(finding)]
+
+
+def noun(count: int, one: str, many: str = "") -> str:
+    """Returns the noun that fits a number: that of one thing, or of several."""
+    return one if count == 1 else many or f"{one}s"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Returns a number with its noun: ``1 segment``, ``2,148 segments``."""
+    return f"{count:,} {noun(count, one, many)}"

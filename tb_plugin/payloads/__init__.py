@@ -1,6 +1,6 @@
 """What goes on the wire. One file a kind; TypeScript types are generated from these classes (``make types``)."""
 
-from tb_plugin.payloads.bands import Bands
+from tb_plugin.payloads.bands import Bands, BandsEnvelope
 from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo
 from tb_plugin.payloads.breakdown import Breakdown, Slice
 from tb_plugin.payloads.catalog import (
@@ -32,6 +32,7 @@ from tb_plugin.payloads.view import Payload, View, ViewInfo
 
 __all__ = [
     "Bands",
+    "BandsEnvelope",
     "Breakdown",
     "Catalog",
     "ClockInfo",

@@ -5,8 +5,18 @@ from __future__ import annotations
 from msgspec import Struct
 
 
+class BandsEnvelope(Struct, frozen=True):
+    """A BandsEnvelope is the most that a private pool ever held on a stream; its blocks lie in it, from below."""
+
+    name: str
+    height_bytes: list[int]
+    """By column: the largest of its active and reserved bytes until then."""
+
+
 class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     """A Bands is a tile of the active-memory timeline: at most 512 columns, and the blocks that are there in them.
+
+    Of the layer of segments, what is said of blocks holds for segments: they are allocated as long as they are there.
 
     Column i of tile t on a level covers ``width`` units of the axis from ``(t * 512 + i) * width``: states of the history
     (state 0 is before the first event, state e + 1 is after event e), or nanoseconds since the first event of the snapshot.
@@ -27,7 +37,7 @@ class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     has_times: bool
     """Whether events state times."""
     peak_bytes: int
-    """Most active bytes of the whole history."""
+    """The highest that anything is drawn in the whole history: most active bytes, and of envelopes their own height."""
     peak_event: int
     """The event after which it was first reached; -1 is before the first one."""
     event: list[int]
@@ -35,9 +45,9 @@ class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     time_ns: list[int]
     """By column: time of that event; of the first event, where it is before it."""
     active_bytes: list[int]
-    """By column: bytes of all blocks that are there."""
+    """By column: bytes of all blocks (or segments) that are there."""
     rest_bytes: list[int]
-    """By column: bytes of those that are not listed; they lie on top."""
+    """By column: bytes of those that are not listed and lie in no envelope; they lie on top."""
     block: list[int]
     """By block: its row among the blocks of the device."""
     first: list[int]
@@ -59,7 +69,14 @@ class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     """By stack: its number; -1 = no stack."""
     lines: list[str]
     """By stack: the innermost frame outside of the framework and of Python's standard library; empty: it has no frames."""
+    modules: list[str]
+    """By stack: the module whose forward it was in; empty: no frame tells one."""
     categories: list[str]
     """Categories that occur; the empty text stands for none."""
     hidden: int
     """How many blocks are there in a column and not listed."""
+    has_private_pools: bool
+    envelopes: list[BandsEnvelope]
+    """Those of private pools lie on each other below everything else, in this order; empty unless they are asked for."""
+    envelope: list[int]
+    """By block: its place in ``envelopes``; -1 = it lies on top of them. Empty without envelopes."""

@@ -107,13 +107,26 @@ TRAINING = {
     "snapshot_fragmentation.rest": Advice(
         "torch.cuda.empty_cache() once after the phase that needed it gives it back."
     ),
-    "snapshot_out_of_memory": Advice(
-        "Hold less: a smaller batch, activation checkpointing, a smaller or sharded optimizer state.",
+    "snapshot_out_of_memory.full": Advice(
+        "Hold less: a smaller batch or shorter inputs, 16 bit (autocast), activation checkpointing, a sharded optimizer "
+        "state.",
         (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _CUDA_MEMORY),
     ),
     "snapshot_out_of_memory.pieces": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (or max_split_size_mb) makes one piece of them; constant shapes "
-        "keep them from arising."
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is one piece. Where it is "
+        "not supported, max_split_size_mb keeps large blocks whole and garbage_collection_threshold gives unused ones back "
+        "before memory is full. Constant shapes keep pieces from arising.",
+        (_CUDA_MEMORY,),
+    ),
+    "snapshot_out_of_memory.pieces.expandable": Advice(
+        "Segments are expandable already: keep shapes constant (pad or bucket inputs, the largest first), and allocate what "
+        "stays before the first step.",
+        (_CUDA_MEMORY,),
+    ),
+    "snapshot_out_of_memory.elsewhere": Advice(
+        "Keep large tensors on one stream, and let CUDA graphs share one pool (torch.cuda.graph_pool_handle()): what one "
+        "stream or pool has freed serves no other.",
+        (_CUDA_MEMORY,),
     ),
     "snapshot_reserved_swings": Advice(
         "Take torch.cuda.empty_cache() out of the loop. Without one, memory is nearly full and the allocator retries: keep "

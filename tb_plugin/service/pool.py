@@ -250,6 +250,8 @@ class Pool:
                 if job is not None:
                     self._pending.remove(job)
                     seat.job = job
+                    if self._pending:
+                        self._changed.notify_all()  # others may have left them to this seat while it was idle
                     return job
                 self._changed.wait()
             return None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_plugin.analyses.active_memory import ActiveMemory, tiles
+from tb_plugin.analyses.active_memory import ActiveMemory, layers, tiles
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Bands, Figures, Series, View
@@ -109,7 +109,8 @@ def test_the_curve_of_a_part() -> None:
 
 @pytest.mark.parametrize("asked", [
     {"block": 3}, {"block": -1}, {"tile": 1}, {"tile": -1}, {"tile": 0, "level": 1}, {"tile": 0, "level": -1},
-    {"tile": 0, "detail": 99}, {"tile": 0, "detail": "some"}, {"device": "cuda:7"}, {"from_ns": 9000, "to_ns": 1},
+    {"tile": 0, "detail": 99}, {"tile": 0, "detail": "some"}, {"tile": 0, "layer": "pool"}, {"segment": 9},
+    {"device": "cuda:7"}, {"from_ns": 9000, "to_ns": 1},
 ])  # fmt: skip
 def test_what_is_not_there_is_refused(asked: Json) -> None:
     with pytest.raises(BadRequest):
@@ -210,3 +211,132 @@ def test_columns_are_states_of_the_history(made: tuple[Json, list[int]], axis: s
                     )
                 there = {size for after in tile.event for size in states[after + 1]}
                 assert tile.hidden == len(there) - len(tile.block)
+
+
+def pooled() -> Snapshot:
+    """A block in the default pool, and a private pool of two segments, of which one is given back."""
+    private = {"pool_id": (1, 2)}
+    return snapshot(
+        [
+            event("segment_alloc", 0, 4096),
+            event("alloc", 0, 1024),
+            event("segment_alloc", 8192, 2048, **private),
+            event("alloc", 8192, 512, **private),
+            event("segment_alloc", 16384, 1024, **private),
+            event("segment_free", 16384, 1024, **private),
+            event("free_completed", 8192, 512, **private),
+        ],
+        [
+            segment(0, 4096, [(1024, "active_allocated")]),
+            segment(8192, 2048, segment_pool_id=(1, 2)),
+        ],
+    )
+
+
+def test_a_private_pool_is_as_high_as_it_ever_was() -> None:
+    tile = bands(pooled(), layer="pools", detail="all")
+    assert [(one.name, one.height_bytes) for one in tile.envelopes] == [
+        ("private 1.2 pool, stream default", [0, 0, 0, 2048, 2048, 3072, 3072, 3072])
+    ]
+    assert (tile.size_bytes, tile.envelope, tile.rest_bytes) == ([1024, 512], [-1, 0], [0] * 8)
+    assert (tile.peak_bytes, tile.peak_event) == (4096, 4)
+    plain = bands(pooled(), detail="all")
+    assert plain.has_private_pools and not plain.envelopes and not plain.envelope
+    assert (plain.peak_bytes, plain.active_bytes) == (1536, tile.active_bytes)
+    assert not bands(small(), layer="pools").envelopes
+
+
+def test_segments_are_bands_as_well() -> None:
+    tile = bands(pooled(), layer="segments", detail="all")
+    assert tile.size_bytes == [4096, 2048, 1024]
+    assert tile.active_bytes == [0, 4096, 4096, 6144, 6144, 7168, 6144, 6144]
+    found = ask(pooled(), segment=2).payloads["segment"]
+    assert isinstance(found, Figures)
+    values = {figure.metric.key: figure.value for figure in found.figures}
+    assert (values["block_size_bytes"], values["begin_event"], values["end_event"]) == (1024, 4, 5)
+    assert (values["pool_name"], values["address"]) == ("private 1.2", "0x4000")
+
+
+POOLS = [(0, 0), (1, 0), (2, 0)]
+STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 3), st.sampled_from([512, 1024, 7 * 512])), max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.booleans(), st.sampled_from([2, 16]))
+def test_envelopes_are_a_replay(steps: list[tuple[bool, int, int]], stated: bool, most: int) -> None:
+    """Every block has a segment of its own, which outlives it; pools are stated by events, or by what is left at the end."""
+    events: list[Json] = []
+    segments: list[Json] = []
+    live: list[tuple[int, int, tuple[int, int]]] = []
+    active, reserved, top = (dict.fromkeys(POOLS, 0) for _ in range(3))
+    highs: list[tuple[int, ...]] = []
+
+    def add(action: str, address: int, size: int, pool: tuple[int, int]) -> None:
+        events.append(event(action, address, size, **({"pool_id": pool} if stated else {})))
+        if action.startswith("segment"):
+            reserved[pool] += size
+        else:
+            active[pool] += size if action == "alloc" else -size
+        top[pool] = max(top[pool], active[pool], reserved[pool])
+        highs.append((active[POOLS[0]], top[POOLS[1]], top[POOLS[2]]))
+
+    for number, (is_release, place, size) in enumerate(steps):
+        if is_release and live:
+            add("free_completed", *live.pop(place % len(live)))
+            continue
+        address, pool = 65536 * (number + 1), POOLS[place % 3]
+        add("segment_alloc", address, size, pool)
+        add("alloc", address, size, pool)
+        live.append((address, size, pool))
+        segments.append(segment(address, size, segment_pool_id=pool))
+    kept = {address for address, *_ in live}
+    for one in segments:
+        if one["address"] in kept:
+            one["blocks"] = segment(one["address"], one["total_size"], [(one["total_size"], "active_allocated")])[
+                "blocks"
+            ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layers, "MOST_ENVELOPES", most)
+        tile = bands(snapshot(events, segments), layer="pools", detail="all")
+    heights = [one.height_bytes for one in tile.envelopes]
+    for column, after in enumerate(tile.event):
+        default, *private = highs[after] if after >= 0 else (0, 0, 0)
+        assert sum(height[column] for height in heights) == sum(private)
+        on_top = [
+            size
+            for size, first, end, place in zip(
+                tile.size_bytes, tile.first, tile.end, tile.envelope or [-1] * len(tile.block), strict=True
+            )
+            if first <= column < end and place == -1
+        ]
+        assert sum(on_top) + tile.rest_bytes[column] == default
+
+
+CALL = "/site-packages/torch/nn/modules/module.py:1750:_call_impl"
+
+
+@pytest.mark.parametrize(("stack", "module"), [
+    # The module that a person wrote, not the Linear in it; two classes of a file differ by who calls them.
+    (("/site-packages/torch/nn/modules/linear.py:10:forward", CALL, "/u/m.py:7:forward", CALL, "/u/m.py:20:forward"),
+     "/u/m.py: forward, called at m.py(20)"),
+    (("/u/m.py:8:forward", CALL, CALL, "/u/m.py:21:forward", CALL, "/u/train.py:5:main"),
+     "/u/m.py: forward, called at m.py(21)"),
+    # Where functions are recorded with their class, that names it.
+    (("/u/m.py:8:helper", "/u/m.py:9:Attention.forward", CALL, "/u/m.py:21:Block.forward"), "/u/m.py: Attention.forward"),
+    # Only modules of the framework: the innermost.
+    (("/site-packages/torch/nn/modules/linear.py:10:Linear.forward", CALL, "/u/train.py:5:main"),
+     "/site-packages/torch/nn/modules/linear.py: Linear.forward"),
+    # A profiler names instances. What is made is no forward.
+    (("/site-packages/torch/nn/modules/linear.py:10:forward", CALL, "none:0:nn.Module# Linear_3", "/u/train.py:5:main"),
+     "Linear_3"),
+    (("/u/m.py:8:__init__", CALL, "/u/train.py:5:main"), None),
+    (("/u/train.py:5:main",), None),
+])  # fmt: skip
+def test_the_module_of_a_stack(stack: tuple[str, ...], module: str | None) -> None:
+    told = [{**one, "name": one["name"].replace("#", ":")} for one in frames(*stack)]
+    model = snapshot([event("alloc", 0, 512, frames=told), event("alloc", 4096, 512)])
+    tile = bands(model, detail="all")
+    assert [tile.modules[place] or None for place in tile.stack] == [module, None]
+    found = ask(model, block=0).payloads["block"]
+    assert isinstance(found, Figures)
+    assert {figure.metric.key: figure.value for figure in found.figures}["block_module"] == module

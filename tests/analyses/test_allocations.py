@@ -86,8 +86,13 @@ def test_a_moment() -> None:
     values = {figure.metric.key: figure.value for figure in figures.figures}
     assert values == {
         "event_number": 3, "event_ns": 10_000, "allocated_bytes": 3 * MIB, "active_bytes": 4 * MIB,
-        "reserved_bytes": 3 * MIB, "free_bytes": -MIB, "held_blocks": 2,
+        "reserved_bytes": 3 * MIB, "free_bytes": -MIB, "pending_now_bytes": MIB, "held_blocks": 2,
     }  # fmt: skip
+    parts = [values[key] for key in ("allocated_bytes", "pending_now_bytes", "free_bytes")]
+    assert sum(part for part in parts if isinstance(part, int)) == values["reserved_bytes"]
+    assert "pending_now_bytes" not in {
+        figure.metric.key for figure in view(training(), at=1).payloads["moment"].figures
+    }
 
 
 def test_a_block_that_is_named_is_listed_however_small_it_is(monkeypatch: Any) -> None:
@@ -117,7 +122,7 @@ def test_what_is_missing_is_said() -> None:
         allocator_settings={"trace_alloc_max_entries": 1, "trace_alloc_overflowed": True},
     )
     assert missing(cut) == [
-        "1.00 KiB in 1 blocks were allocated before the first recorded event: their begin, and mostly their stack, is not "
+        "1.00 KiB in 1 block were allocated before the first recorded event: their begin, and mostly their stack, is not "
         "known. The recorder let go of older events: it keeps 1 at most.",
         "Events have no times: the history is drawn by event.",
     ]

@@ -15,7 +15,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, analysis, kernel, part, row, rows, trace
-from tests.conftest import SAMPLE_FILES, loaded, needs_shared, sample
+from tests.conftest import SAMPLE_FILES, WITH_MEMORY, loaded, needs_shared, sample
 
 KEYS = (
     "self_size_increase_bytes", "self_allocation_bytes", "self_allocation_count", "size_increase_bytes",
@@ -227,7 +227,11 @@ def test_the_outermost_operator_is_the_other_owner() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLE_FILES if sample(name).memory.time_ns.size])
+def test_samples_with_memory_are_known_without_reading_them() -> None:
+    assert [name for name in SAMPLE_FILES if sample(name).memory.time_ns.size] == WITH_MEMORY
+
+
+@pytest.mark.parametrize("name", WITH_MEMORY)
 def test_the_outermost_operators_recounted(name: str) -> None:
     table = sample(name)
     memory = table.memory

@@ -18,7 +18,7 @@ from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.findings import finding
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import WITH_MEMORY, sample
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -427,7 +427,7 @@ def test_room(memory: float, room: int | None) -> None:
     assert {f.metric.key: f.value for f in summary.figures}["room_bytes"] == int((memory - 1) * GIB)
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLE_FILES if sample(name).memory.time_ns.size])
+@pytest.mark.parametrize("name", WITH_MEMORY)
 def test_samples_have_no_finding_but_room(name: str) -> None:
     assert set(notices(sample(name))) <= {"memory_room", "driver_memory_calls"}
     assert "memory_shapes" not in part(sample(name), "memory").layout

@@ -17,9 +17,9 @@ from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, analysis, part, rows, trace
-from tests.conftest import UNLIKE, sample
+from tests.conftest import UNLIKE, WITH_MEMORY, sample
 
-WITH_MEMORY = [name for name in UNLIKE if sample(name).memory.time_ns.size]
+RECORDED = [name for name in UNLIKE if name in WITH_MEMORY]
 KEPT = ("kept_blocks", "kept_bytes", "kept_to_end_blocks", "kept_to_end_bytes")
 
 
@@ -118,7 +118,7 @@ def test_what_a_trace_does_not_tell_has_no_column() -> None:
     assert not {"live_frames", "live_phases", "live_modules"} & found.payloads.keys()
 
 
-@pytest.mark.parametrize("name", WITH_MEMORY)
+@pytest.mark.parametrize("name", RECORDED)
 def test_lines_and_phases_of_samples_recounted(name: str) -> None:
     """Event by event: of what is open on its thread, the operator or Python call that began last, and the annotation."""
     table = sample(name)
@@ -190,7 +190,7 @@ def kept_in(table: TraceTable) -> Counter[tuple[Any, ...]]:
     return +found
 
 
-@pytest.mark.parametrize("name", WITH_MEMORY)
+@pytest.mark.parametrize("name", RECORDED)
 def test_what_steps_of_samples_keep_recounted(name: str) -> None:
     assert kept_in(sample(name)) == kept_of(sample(name))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.ranks_memory import RanksMemory
-from tb_plugin.analyses.snapshot.rank_metrics import STATES
+from tb_plugin.analyses.replicas import STATES
 from tb_plugin.payloads import Notice, Notices, Series, Table, View
 from tb_plugin.snapshot.assemble import assemble
 from tests.snapshots import event, read, snapshot
@@ -39,6 +39,15 @@ def told(found: View) -> list[Notice]:
 
 
 STATE: Rank = [("parameter", 1024), ("parameter", 1024), ("gradient", 1024), ("optimizer_state", 2048)]
+
+
+def test_the_answer_names_the_largest_peak() -> None:
+    (said,) = view([("parameter", 512)], [("parameter", 2048)]).payloads["answer"].notices  # type: ignore[union-attr]
+    values = {figure.metric.key: figure.value for figure in said.figures}
+    assert values == {"workers": 2, "worker": "rank1", "most_allocated_bytes": 2048, "peaks_apart_bytes": 1536}
+    (said,) = view(STATE, STATE).payloads["answer"].notices  # type: ignore[union-attr]
+    assert said.text.startswith("All {workers} ranks have the same peak")
+    assert view(STATE).payloads["answer"].notices == []  # type: ignore[union-attr]
 
 
 def test_replicas() -> None:

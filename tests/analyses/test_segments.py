@@ -13,7 +13,7 @@ from tb_plugin.analyses.segments import Segments, picture
 from tb_plugin.analyses.snapshot.held import devices_of
 from tb_plugin.analyses.snapshot.moment import moment_at
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import MemoryMap
+from tb_plugin.payloads import MemoryMap, Notice, Notices
 from tests.snapshots import event, frames, segment, snapshot
 from tests.wild_allocator import WildAllocator
 
@@ -36,6 +36,12 @@ def rows(part: Part, name: str) -> list[dict[str, Any]]:
     return found
 
 
+def notices(part: Part) -> list[Notice]:
+    answer = part.payloads["answer"]
+    assert isinstance(answer, Notices)
+    return answer.notices
+
+
 def history() -> Any:
     """A segment of 20 MiB with blocks of 8, 1 and 8 MiB, of which the first goes; one of stream 7; and no room for 10 MiB."""
     line = frames("/home/me/train.py:7:step")
@@ -56,11 +62,15 @@ def history() -> Any:
 
 
 def test_out_of_memory() -> None:
-    part = part_of(history())
-    assert told(part, "place")["event_number"] == 7, "the last event at which memory ran out"
+    usual = part_of(history())
+    assert told(usual, "place")["event_number"] == 3, "the peak, as in Memory; from there a link leads to event 7"
+    assert [notice.evidence and notice.evidence.params["at"] for notice in notices(usual)] == [None, "7"]
+    part = part_of(history(), at=7)
+    (said,) = notices(part)
+    assert said.text.endswith("In the way stands at the least {in_way_blocks} block of {in_way_bytes}.")
     assert told(part, "oom") == {
-        "asked_bytes": 10 * MIB, "device_free_bytes": 2 * MIB, "pool_free_bytes": 11 * MIB, "pool_gap_bytes": 8 * MIB,
-        "fits_joined": True, "in_way_bytes": 8 * MIB, "in_way_blocks": 1,
+        "asked_bytes": 10 * MIB, "device_free_bytes": 2 * MIB, "cache_free_bytes": 27 * MIB, "pool_free_bytes": 11 * MIB,
+        "pool_gap_bytes": 8 * MIB, "fits_joined": True, "in_way_bytes": 8 * MIB, "in_way_blocks": 1,
     }  # fmt: skip
     (way,) = rows(part, "oom_obstacles")
     assert (way["in_way_bytes"], way["in_way_blocks"], way["address"]) == (8 * MIB, 1, hex(9 * MIB)), "not the 1 MiB"
@@ -69,14 +79,15 @@ def test_out_of_memory() -> None:
     assert told(part, "request")["request_bytes"] == 10 * MIB
     shares = {row["stream_name"]: row["unusable_ratio"] for row in rows(part, "pools_at")}
     assert shares == {"default": 1.0, "7": 0.0}
-    assert {row["stream_name"]: row["unusable_ratio"] for row in rows(part_of(history(), size=4 * MIB), "pools_at")} == {
+    smaller = part_of(history(), at=7, size=4 * MIB)
+    assert {row["stream_name"]: row["unusable_ratio"] for row in rows(smaller, "pools_at")} == {
         "default": pytest.approx(3 / 11), "7": 0.0,
     }  # fmt: skip
     assert rows(part, "blocks_in_way") == []
     assert [row["event_number"] for row in rows(part, "oom_moments")] == [7]
 
 
-def test_the_usual_moment_has_most_reserved_and_least_allocated() -> None:
+def test_the_usual_moment_is_the_peak_as_in_memory() -> None:
     made = snapshot(
         [
             event("segment_alloc", 0, 20 * MIB),
@@ -90,7 +101,7 @@ def test_the_usual_moment_has_most_reserved_and_least_allocated() -> None:
         ]
     )
     place = told(part_of(made), "place")
-    assert place["event_number"] == 0, "no block is there yet"
+    assert place["event_number"] == 2, "where Memory opens as well"
     assert told(part_of(made, at=3), "place")["event_action"] == "free_completed"
     steps = {(f.metric.key, f.metric.title): f.value for f in part_of(made, at=3).payloads["place"].figures}  # type: ignore[union-attr]
     assert [steps["next_event", kind] for kind in ("alloc", "free", "segment", "oom")] == [5, 4, 7, None]

@@ -68,7 +68,7 @@ def test_what_appears_goes_and_grows() -> None:
     view: Any = VIEW.answer([VIEW.part(side, Params()) for side in (base, exp)], Params())
     said = finding(view.payloads["answer"].notices[0]).text
     assert said.startswith(
-        "The peak changes by 4.00 KiB, from 2.00 KiB to 6.00 KiB. At it the largest change by stack is in "
+        "The peak changes by 4.00 KiB, from 2.00 KiB to 6.00 KiB. There the largest change by stack is that of "
     )
     assert said.endswith("a.py(4): f: 4.00 KiB.")
     same: Any = VIEW.answer([VIEW.part(base, Params())], Params())

@@ -151,10 +151,14 @@ def test_memory_runs_out(asked: int, pieces: bool) -> None:
     gap = max(b.size for s in allocator.segments for b in s.blocks if b.state == "inactive")
     active = sum(b.size for s in allocator.segments for b in s.blocks if b.state != "inactive")
     assert (found.rule, found.severity) == ("snapshot_out_of_memory", "high")
-    assert said["asked_bytes"] == asked * MIB and said["usable_gap_bytes"] == gap
+    assert said["asked_bytes"] == asked * MIB and said["pool_gap_bytes"] == gap
     assert said["cache_free_bytes"] == allocator.reserved - active
     assert said["device_free_bytes"] == allocator.capacity - allocator.reserved
     assert said["allocated_bytes"] == active
+    assert said["pool_free_bytes"] == said["cache_free_bytes"] and "the whole cache" not in found.text, (
+        "all of it is large"
+    )
+    assert ("In the way stands at the least 1 block of 9.00 MiB" in found.text) is pieces
     assert ("it lay in pieces" in found.text) is pieces and ("expandable_segments" in found.todo) is pieces
     held = {line: sum(b.size for s in allocator.segments for b in s.blocks if b.frames == frames(line))
             for line in (5, 6, 7)}  # fmt: skip

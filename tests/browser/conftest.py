@@ -31,7 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def browser() -> Iterator[Browser]:
     if not harness.STATIC.exists():
         pytest.fail("The page is not built: run make test.")
-    with sync_playwright() as playwright, harness.chromium(playwright) as browser:
+    # A page lives for a second or two: to compile its code well takes longer than that gains.
+    with sync_playwright() as playwright, harness.chromium(playwright, "--js-flags=--no-opt --no-maglev") as browser:
         yield browser
 
 

@@ -48,17 +48,20 @@ START_SECONDS = 60
 _ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
 _DRAWN = "() => new Promise((answer) => requestAnimationFrame(() => answer(true)))"
 _HTTP_STATUS = re.compile(r"the server responded with a status of 4\d\d")
-# Two frames without a change of mind: an answer that starts the next question does not count as the end.
+# Some frames without a change of mind: an answer that starts the next question does not count as the end. While the page is
+# busy no frame is asked for: each would be drawn, which took a tenth of the browser's time.
 _SETTLED = """
 () => new Promise((answer) => {
-  const idle = () => document.documentElement?.dataset.state === 'idle'
-  let calm = 0
-  const look = () => {
-    calm = idle() ? calm + 1 : 0
+  const root = document.documentElement
+  const idle = () => root?.dataset.state === 'idle'
+  const observer = new MutationObserver(() => idle() && look(0))
+  const look = (calm) => {
+    observer.disconnect()
     if (calm > 3) answer(true)
-    else requestAnimationFrame(look)
+    else if (idle() || !root) requestAnimationFrame(() => look(root ? calm + 1 : 0))
+    else observer.observe(root, { attributes: true, attributeFilter: ['data-state'] })
   }
-  look()
+  look(0)
 })
 """
 HOST = f"""<!doctype html><title>host</title><link rel="icon" href="data:,"><style>
@@ -119,12 +122,12 @@ def _address(lines: queue.Queue[str | None]) -> str:
 
 
 @contextmanager
-def chromium(playwright: Playwright) -> Iterator[Browser]:
+def chromium(playwright: Playwright, *flags: str) -> Iterator[Browser]:
     """The system's Chromium, with every outside host out of reach."""
     path = find()
     if path is None:
         raise RuntimeError(ADVICE)
-    browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+    browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
     try:
         yield browser
     finally:

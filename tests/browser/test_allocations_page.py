@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import FloatRect, Frame
+import pickle
+from pathlib import Path
+
+from playwright.sync_api import FloatRect, Frame, Locator
 
 from tb_plugin.format import format_value
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
+from tests.synthetic_memory import generator
 
 PLACE = {"run": "synthetic_memory", "worker": "out_of_memory"}
 LEFT, RIGHT, TOP, BOTTOM = 62, 18, 18, 22
@@ -53,7 +57,7 @@ def test_a_block_is_kept_and_walked_from(open_tab: Open) -> None:
     tab.page.keyboard.press("ArrowDown")
     tab.settle()
     assert above > block == int(tab.state()["block"])
-    frame.get_by_role("button", name="Show in Blocks table").click()
+    frame.get_by_role("button", name="Show in table").click()
     frame = tab.settle()
     assert frame.locator("[role=table]").get_attribute("aria-rowcount") == "2"
     tab.frame().locator("[data-testid=bands] canvas").focus()
@@ -95,3 +99,81 @@ def test_window_moment_and_axis_are_in_the_url(open_tab: Open) -> None:
     frame.get_by_role("radiogroup", name="Axis").get_by_text("Time").click()
     tab.settle()
     assert tab.state()["axis"] == "time" and "from" not in tab.state()
+
+
+def box_of(part: Locator) -> FloatRect:
+    box = part.bounding_box()
+    assert box is not None
+    return box
+
+
+def test_what_is_clicked_and_pointed_at_is_in_sight(open_tab: Open) -> None:
+    """On a small screen, without scrolling."""
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(view="allocations", **PLACE)
+    canvas = box_of(frame.locator("[data-testid=bands] canvas"))
+    right, bottom = canvas["x"] + canvas["width"], min(canvas["y"] + canvas["height"] - BOTTOM, 690)
+    assert bottom - canvas["y"] > 150
+    for x, y in ((right - RIGHT - 4, bottom - 4), (canvas["x"] + LEFT + 90, bottom - 4)):
+        tab.page.mouse.move(x, y)
+        frame.locator("[data-testid=tip]", has_text="click keeps it").wait_for()
+        tip = box_of(frame.locator("[data-testid=tip]"))
+        assert tip["x"] >= 0 and tip["y"] >= 0 and tip["x"] + tip["width"] <= 1000 and tip["y"] + tip["height"] <= 700
+    # Whoever rests on a block sees its stack, from inside.
+    tab.page.mouse.move(right - RIGHT - 4, bottom - 4)
+    stack = frame.locator("[data-testid=tip-stack] li")
+    stack.last.wait_for()
+    assert stack.all_inner_texts()[-1].endswith("train.py(120): <module>")
+    tab.page.mouse.click(right - RIGHT - 4, bottom - 4)
+    frame = tab.settle()
+    assert "block" in tab.state()
+    facts = frame.locator("[data-testid=block] dl").first
+    panel = box_of(facts)
+    assert panel["x"] >= right and panel["y"] + panel["height"] <= 700
+    assert box_of(frame.locator("[data-testid=bands] canvas")) == canvas  # nothing moved under the pointer
+    assert "expandable_segments" not in frame.inner_text("[aria-label=Findings]")
+    frame.get_by_role("button", name="What to do").click()
+    assert "expandable_segments" in tab.settle().inner_text("[aria-label=Findings]")
+    assert tab.axe() == [] and tab.overflow() == 0
+
+
+def planted(folder: Path) -> Path:
+    """A block of a module in the default pool, and one in a private pool that held twice as much before."""
+    allocator = generator.Allocator(1 << 30)
+    calls = ("model.py", 44, "forward"), ("model.py", 70, "Block.forward")
+    allocator.allocate(8 * generator.MIB, generator.stack(*calls))
+    for _ in range(2):
+        address = allocator.allocate(32 * generator.MIB, generator.stack(("graph.py", 20, "capture")), pool=(1, 0))
+    allocator.free(address)
+    (folder / "pooled").mkdir()
+    (folder / "pooled" / "rank0.pickle").write_bytes(pickle.dumps(allocator.snapshot(), protocol=4))
+    return folder
+
+
+def test_modules_private_pools_and_segments(open_tab: Open, tmp_path: Path) -> None:
+    tab = open_tab(planted(tmp_path))
+    frame = tab.open(view="allocations", run="pooled", color="module")
+    assert "model.py: forward, called at model.py(70)" in frame.inner_text("[data-testid=bands-key]")
+    # In the middle of the last events the pool is 64 MiB high, half of it empty; the other block lies on top.
+    frame.get_by_label("What is drawn").select_option("pools")
+    frame = tab.settle()
+    assert tab.state()["layer"] == "pools"
+    assert "the most that private pools held" in frame.inner_text("[data-testid=bands-key]")
+    for mib, told in ((16, "graph.py(20)"), (48, "private 1.0 pool"), (66, "model.py(44)")):
+        tab.page.mouse.move(*point(canvas_box(frame), 0.97, mib / 72 / 1.04))
+        frame.locator("[data-testid=tip]", has_text=told).wait_for()
+    frame.get_by_role("button", name="called at model.py(70)").click()
+    frame = tab.settle()
+    assert tab.state()["where"].startswith("block_module:")
+    assert frame.locator("[role=table]").get_attribute("aria-rowcount") == "2"
+    frame.get_by_label("What is drawn").select_option("segments")
+    frame = tab.settle()
+    colors = frame.get_by_role("radiogroup", name="Colour by")
+    assert colors.get_by_role("radio", name="Category").is_disabled()
+    colors.get_by_text("Category").hover()
+    assert "No category is known of what is drawn" in frame.get_by_role("tooltip").inner_text()
+    tab.page.mouse.click(*point(canvas_box(frame), 0.97, 0.01))
+    frame = tab.settle()
+    assert "Segment 0" in frame.inner_text("section[aria-label=Segment]") and tab.state()["segment"] == "0"
+    assert "20.0 MiB" in frame.inner_text("[data-testid=block]")
+    assert tab.axe() == [] and tab.overflow() == 0

@@ -1,4 +1,4 @@
-"""Growth and stacks of a memory snapshot: from a finding to the curve of what leaks, two moments, and the flame graph."""
+"""Growth, stacks, ranks and the comparison of memory snapshots: from a finding to what leaks, two moments, two snapshots."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ def test_from_a_finding_to_what_grows_and_what_changed(open_tab: Open) -> None:
     frame = tab.settle()
     assert tab.state()["view"] == "growth" and tab.state()["stack"].isdecimal()
     assert_healthy(frame)
+    # The stack of the finding is open, and its blocks are as many as the finding says.
+    assert frame.get_by_role("button", name="Show its blocks").is_visible()
+    (advice,) = ask(tab.address, "view/allocations", **PLACE)["payloads"]["advice"]["notices"]
+    counts = {figure["metric"]["key"]: figure["value"] for figure in advice["figures"]}
+    row = ask(tab.address, "table/growth/growth_stacks", **PLACE)["rows"][0]
+    assert str(row["stack_number"]) == tab.state()["row"] == tab.state()["stack"]
+    assert [row[key] for key in ("left_blocks", "last_step_blocks")] == [9, 10]
+    assert [counts[key] for key in ("left_blocks", "last_step_blocks")] == [9, 10]
     assert "train.py(64): remember_loss grows by 4.00 MiB a step" in frame.get_by_test_id("answer").inner_text()
     curve = frame.get_by_role("img", name="Live at the begin of each step")
     assert "0: 0 MiB, 1: 3.00 MiB, 2: 7.00 MiB" in (curve.get_attribute("aria-label") or "")
@@ -71,10 +79,33 @@ def test_two_snapshots_side_by_side(open_tab: Open) -> None:
     frame = tab.open(view="snapshot_diff", **base, **PLACE)
     assert_healthy(frame)
     told = ask(tab.address, "view/snapshot_diff", **base, **PLACE)["payloads"]
-    assert "The peak changes by -198 MiB" in frame.get_by_test_id("answer").inner_text()
+    # The sentence and the table are in one unit.
+    answer = frame.get_by_test_id("answer").inner_text()
+    assert "The peak changes by -0.194 GiB, from 0.862 GiB to 0.668 GiB" in answer
+    assert frame.get_by_role("row", name="Peak allocated 0.862 0.668 -0.194").is_visible()
     first = told["peak_stacks"]["rows"][0]["allocation_line"].rpartition("/")[2]
     assert frame.get_by_role("button", name=first).count() >= 1
     frame.get_by_text("At the snapshot", exact=True).last.click()
     frame = tab.settle()
     assert frame.get_by_text("appears", exact=True).count() == 1 and frame.get_by_text("gone", exact=True).count() == 1
     assert tab.axe() == [] and tab.overflow() == 0
+
+
+def test_ranks_side_by_side(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(view="ranks_memory", **PLACE)
+    assert_healthy(frame)
+    rows = ask(tab.address, "table/ranks_memory/rank_memory", run=PLACE["run"])["rows"]
+    largest = max(rows, key=lambda row: row["most_allocated_bytes"])
+    answer = frame.get_by_test_id("answer").inner_text()
+    assert answer.startswith(f"Of {len(rows)} ranks {largest['worker']} has the largest peak, 1.12 GiB")
+    bars = frame.get_by_role("img", name="What the peaks consist of")
+    assert f"{largest['worker']}: 1.12 GiB" in (bars.get_attribute("aria-label") or "")
+    legend = frame.get_by_role("listitem").all_inner_texts()
+    assert {"Parameters", "Optimizer state", "Activations"} <= set(legend)
+    frame.get_by_role("button", name="out_of_memory").click()
+    frame = tab.settle()
+    assert tab.state()["row"] == "out_of_memory" and tab.state()["worker"] == PLACE["worker"]
+    assert tab.axe() == [] and tab.overflow() == 0
+    tab.set_dark()
+    assert tab.axe() == []

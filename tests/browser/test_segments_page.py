@@ -26,10 +26,20 @@ def test_memory_at_a_moment(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(**OOM)
     assert_healthy(frame)
-    # The last event at which memory ran out, with what stood in its way.
-    place = figures(tab.address, "place")
-    at = place["event_numberEvent"]
-    assert moment(frame) == at and frame.get_by_text("Out of memory at this event").is_visible()
+    # It opens at the peak, as Memory does, and leads to where memory ran out, with what stood in the way.
+    peak = ask(tab.address, "view/allocations", run=OOM["run"], worker=OOM["worker"])["payloads"]["moment"]["figures"][
+        0
+    ]
+    assert moment(frame) == peak["value"] == figures(tab.address, "place")["event_numberEvent"]
+    frame.get_by_role("button", name="Show that moment").click()
+    frame = tab.settle()
+    at = int(tab.state()["at"])
+    place = figures(tab.address, "place", at=str(at))
+    assert moment(frame) == at and place["event_actionAction"] == "oom"
+    assert (
+        "In the way stand at the least 2 blocks side by side of 15.0 MiB."
+        in frame.get_by_test_id("answer").inner_text()
+    )
     chosen = frame.locator("[data-testid=allocator-events] [aria-selected=true]")
     expect(chosen).to_contain_text("oom")
     # To the allocation before it, by the button; from there on by keys.

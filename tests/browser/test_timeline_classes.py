@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from playwright.sync_api import Frame
+from playwright.sync_api import Frame, Route
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
@@ -135,6 +135,26 @@ def test_what_is_found_on_a_closed_track_opens_it(open_tab: Open) -> None:
     frame.get_by_test_id("track").nth(lane).get_by_role("checkbox").click()
     tab.settle()
     assert closed(tab) == before | {ids[lane]}
+
+
+def test_an_enter_that_comes_before_its_answer_is_not_lost(open_tab: Open) -> None:
+    tab = open_tab()
+    early: list[str] = []
+
+    def answer(route: Route) -> None:
+        if early:
+            route.continue_()
+        else:
+            early.append(route.request.url)
+            route.fulfill(status=202, json={"state": "loading"})
+
+    tab.page.route(re.compile("near_ns="), answer)
+    frame = tab.open(run=RUN, view="timeline", charts="none")
+    box = frame.get_by_placeholder("Search names, text or /regex/")
+    box.fill("aten::mm")
+    box.press("Enter")
+    frame = tab.settle()
+    assert early and frame.get_by_test_id("hits").inner_text().startswith("1 of ") and "event" in tab.state()
 
 
 def closed(tab: Tab) -> set[str]:

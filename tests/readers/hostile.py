@@ -1,18 +1,20 @@
 """Traces made to hurt, written piece by piece so that only the reader's own memory counts.
 
-``python -m tests.readers.hostile CASE`` reads one in a process of its own and prints what it cost as JSON.
+``python -m tests.readers.hostile`` reads each that it is asked for in a process of its own and prints what it cost as JSON.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import resource
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ReadOptions, no_progress
@@ -22,6 +24,7 @@ from tb_plugin.trace.assemble import assemble
 DEEP = 100_000
 LONG = 100
 """Pieces of a megabyte."""
+MOST_SECONDS = 300
 MEGABYTE = b"x" * 1_000_000
 GOOD = b'{"ph":"X","cat":"cpu_op","name":"good","pid":1,"tid":1,"ts":100,"dur":1}'
 OPEN = b'{"traceEvents":['
@@ -111,20 +114,32 @@ CASES = {
 }
 
 
-def main() -> None:
-    source = Pieces(CASES[sys.argv[1]]())
+def cost(case: str) -> dict[str, Any]:
+    """What reading one case tells and takes, above what this process had before."""
+    source = Pieces(CASES[case]())
     before = resource.getrusage(resource.RUSAGE_SELF)
     start = time.process_time()
     try:
         table = assemble(KinetoReader().read(source, ReadOptions(), no_progress))
         names = [table.strings[i] for i in set(table.name.tolist())]
-        told = {"good": names.count("good"), "events": len(table), "names": len(names)}
+        told: dict[str, Any] = {"good": names.count("good"), "events": len(table), "names": len(names)}
         told["issues"] = {issue.code: issue.count for issue in table.report.issues}
     except UnreadableTrace as error:
         told = {"refused": str(error)}
     told["seconds"] = time.process_time() - start
     told["peak_bytes"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before.ru_maxrss) * 1024
-    print(json.dumps(told))
+    return told
+
+
+def main() -> None:
+    """Answers each line of the input by a line: a case, and its cost in a copy of this process, which has read nothing."""
+    for line in sys.stdin:
+        if (copy := os.fork()) == 0:
+            signal.alarm(MOST_SECONDS)
+            print(json.dumps(cost(line.strip())), flush=True)
+            os._exit(0)
+        if status := os.waitpid(copy, 0)[1]:
+            print(json.dumps({"died": status}), flush=True)
 
 
 if __name__ == "__main__":

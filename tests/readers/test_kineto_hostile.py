@@ -59,12 +59,19 @@ DEEP = {
 """Cases for ``make test-deep``: the longest, and the second ones of a kind."""
 
 
-@functools.cache
-def cost(case):
-    """What reading one case told and took, in a process of its own."""
-    command = [sys.executable, "-m", "tests.readers.hostile", case]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def cost():
+    """Tells what reading one case told and took, in a process of its own."""
+    command = [sys.executable, "-m", "tests.readers.hostile"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        @functools.cache
+        def ask(case):
+            process.stdin.write(f"{case}\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield ask
 
 
 def test_every_case_is_known():
@@ -73,20 +80,20 @@ def test_every_case_is_known():
 
 @needs_time
 @pytest.mark.parametrize("case", sampled(tuple(KNOWN), [case for case in KNOWN if case not in DEEP]))
-def test_hostile_text(case):
+def test_hostile_text(case, cost):
     told = cost(case)
     assert (told["events"], set(told["issues"])) == KNOWN[case]
     assert told["good"] == 1
     assert told["seconds"] < MOST_SECONDS and told["peak_bytes"] < MOST_BYTES
 
 
-def test_nothing_but_lists_is_refused():
+def test_nothing_but_lists_is_refused(cost):
     told = cost("nothing but lists")
     assert "no trace events" in told["refused"] and told["seconds"] < 1
 
 
 @needs_time
-def test_names_cost_what_they_hold():
+def test_names_cost_what_they_hold(cost):
     """Three times the names: three times the memory at most, beside what any trace takes."""
     few, many = cost("100,000 names"), cost("300,000 names")
     assert (few["names"], many["names"]) == (100_001, 300_001)

@@ -147,12 +147,31 @@ def test_cancel_takes_a_waiting_task_off_the_queue():
         pool.close()
 
 
-def test_a_parse_leaves_a_worker_for_answers():
-    pool = Pool(2)  # of its own: in a shared one a worker that was just killed may count as busy for a while
+def test_a_parse_leaves_a_worker_for_answers(pool):
+    parses = [pool.submit(Slow(30.0), heavy=True) for _ in range(2)]
+    assert pool.submit(Echo(1)).future.result(20) == 1
+    assert not any(job.future.done() for job in parses)
+
+
+class LooksLast(Pool):
+    """A pool in which a worker that has a key at hand looks at the queue after the others."""
+
+    def _next(self, seat):
+        end = time.monotonic() + 0.2
+        while any(seat.warm) and (left := end - time.monotonic()) > 0:
+            self._changed.wait(left)
+        return super()._next(seat)
+
+
+def test_what_was_left_to_a_worker_that_then_takes_a_parse_goes_to_another():
+    pool = LooksLast(2)
     try:
-        parses = [pool.submit(Slow(30.0), heavy=True) for _ in range(2)]
-        assert pool.submit(Echo(1)).future.result(20) == 1
-        assert not any(job.future.done() for job in parses)
+        for job in [pool.submit(Slow(0.1)) for _ in range(2)]:  # both run now, none with a key at hand
+            job.future.result(20)
+        pool.submit(Echo(1), key="mine").future.result(20)
+        parse, answer = pool.submit(Slow(30.0), key="mine", heavy=True), pool.submit(Echo(2), key="mine")
+        assert answer.future.result(10) == 2
+        assert not parse.future.done()
     finally:
         pool.close()
 

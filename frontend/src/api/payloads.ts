@@ -477,6 +477,8 @@ export interface Counter {
 /**
  * A Bands is a tile of the active-memory timeline: at most 512 columns, and the blocks that are there in them.
  *
+ *     Of the layer of segments, what is said of blocks holds for segments: they are allocated as long as they are there.
+ *
  *     Column i of tile t on a level covers ``width`` units of the axis from ``(t * 512 + i) * width``: states of the history
  *     (state 0 is before the first event, state e + 1 is after event e), or nanoseconds since the first event of the snapshot.
  *     It shows one state exactly: of those that it covers, the first at which most is active; where it covers none, the one
@@ -489,10 +491,13 @@ export interface Bands {
   categories: string[]
   category: number[]
   end: number[]
+  envelope: number[]
+  envelopes: BandsEnvelope[]
   event: number[]
   extent: number
   first: number[]
   freed: number[]
+  has_private_pools: boolean
   has_times: boolean
   hidden: number
   kind: 'bands'
@@ -500,6 +505,7 @@ export interface Bands {
   levels: number
   life_ns: number[]
   lines: string[]
+  modules: string[]
   name: string
   peak_bytes: number
   peak_event: number
@@ -511,6 +517,13 @@ export interface Bands {
   time_ns: number[]
   title: string
   width: number
+}
+/**
+ * A BandsEnvelope is the most that a private pool ever held on a stream; its blocks lie in it, from below.
+ */
+export interface BandsEnvelope {
+  height_bytes: number[]
+  name: string
 }
 /**
  * A memory map lists segments (``row_*``, by address) and what is used of each (``piece_*``); the rest of it is free.

@@ -1,6 +1,6 @@
 // What the page shows while there is no profile to show: scanning, empty.
 import type { Catalog } from '../api/payloads'
-import { formatTime } from '../lib/format'
+import { counted, formatTime } from '../lib/format'
 import { CopyIconButton } from '../widgets/basics'
 import basicsCss from '../widgets/basics.module.css'
 import plainTableCss from '../widgets/plainTable.module.css'
@@ -25,8 +25,7 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
     <div className={basicsCss.panel}>
       <h2>{catalog.scanning ? 'Looking for traces…' : 'No trace found'}</h2>
       <p>
-        Looked in <code>{catalog.logdir}</code>: {catalog.scanned_files.toLocaleString('en-US')}{' '}
-        {catalog.scanned_files === 1 ? 'file' : 'files'}
+        Looked in <code>{catalog.logdir}</code>: {counted(catalog.scanned_files, 'file')}
         {catalog.last_scan_unix_ms !== null && <>, last at {formatTime(catalog.last_scan_unix_ms)}</>}. The page looks
         again by itself.
       </p>

@@ -5,6 +5,7 @@ import { multiples, rulerStep, tickLabel } from '../lib/scale'
 import { columnsOf, groundOf, placeOf } from './bandsLayout'
 import {
   type BandScene,
+  type BandsLayer,
   BOTTOM,
   byteTicks,
   LEFT,
@@ -41,11 +42,8 @@ export function drawBands(context: CanvasRenderingContext2D, scene: BandScene, d
   context.imageSmoothingEnabled = false
   for (const one of drawn) drawTile(context, scene, one)
   drawGrid(context, scene)
-  for (const { tile, part } of drawn) {
-    if (scene.hovered !== null && scene.hovered !== scene.selected)
-      outline(context, scene, tile, part, scene.hovered, false)
-    if (scene.selected !== null) outline(context, scene, tile, part, scene.selected, true)
-  }
+  if (scene.hovered !== null && scene.hovered !== scene.selected) outline(context, scene, drawn, scene.hovered, false)
+  if (scene.selected !== null) outline(context, scene, drawn, scene.selected, true)
   drawMarks(context, scene)
   context.restore()
   drawAxes(context, scene)
@@ -75,44 +73,64 @@ function drawTile(context: CanvasRenderingContext2D, scene: BandScene, { tile, p
   )
 }
 
-/** The edge of a block over its life, as far as a tile shows it. */
+/** The edge of a block over its life, as far as it is seen: one line through all tiles. */
 function outline(
   context: CanvasRenderingContext2D,
   scene: BandScene,
-  tile: Bands,
-  part: Range,
+  drawn: readonly Drawn[],
   row: number,
   kept: boolean,
 ): void {
-  const place = placeOf(tile, row)
-  if (place < 0) return
-  const ground = groundOf(tile, place)
-  const size = tile.size_bytes[place]
-  const start = tile.tile * tileWidth(tile.level) + tile.first[place] * tile.width
-  const low = Math.max(0, Math.floor((Math.max(part.start, scene.view.start) - start) / tile.width))
-  const high = Math.min(ground.length, Math.ceil((Math.min(part.end, scene.view.end) - start) / tile.width))
-  if (high <= low) return
-  const x = (column: number) => toX(scene, start + column * tile.width)
-  context.beginPath()
-  for (let c = low; c < high; c++) {
-    const y = toY(scene, ground[c] + size)
-    if (c === low) context.moveTo(x(c), y)
-    else context.lineTo(x(c), y)
-    context.lineTo(x(c + 1), y)
-  }
-  for (let c = high - 1; c >= low; c--) {
-    const y = toY(scene, ground[c])
-    context.lineTo(x(c + 1), y)
-    context.lineTo(x(c), y)
-  }
-  context.closePath()
-  context.globalAlpha = 0.18
-  context.fillStyle = kept ? scene.theme.mark : scene.theme.ink
-  context.fill()
-  context.globalAlpha = 1
-  context.strokeStyle = kept ? scene.theme.mark : scene.theme.ink
+  context.fillStyle = context.strokeStyle = kept ? scene.theme.mark : scene.theme.ink
   context.lineWidth = kept ? 2 : 1
-  context.stroke()
+  for (const run of runsOf(scene, drawn, row)) {
+    context.beginPath()
+    for (const { from, to, high } of run) {
+      context.lineTo(from, high)
+      context.lineTo(to, high)
+    }
+    for (const { from, to, low } of run.reverse()) {
+      context.lineTo(to, low)
+      context.lineTo(from, low)
+    }
+    context.closePath()
+    context.globalAlpha = 0.18
+    context.fill()
+    context.globalAlpha = 1
+    context.stroke()
+  }
+}
+
+/** A column of a block in the picture. */
+interface Part {
+  from: number
+  to: number
+  high: number
+  low: number
+}
+
+/** The columns of a block that are seen, those that follow each other as one run. */
+function runsOf(scene: BandScene, drawn: readonly Drawn[], row: number): Part[][] {
+  const runs: Part[][] = []
+  for (const { tile, part } of drawn) {
+    const place = placeOf(tile, row)
+    if (place < 0) continue
+    const ground = groundOf(tile, place)
+    const size = tile.size_bytes[place]
+    const start = tile.tile * tileWidth(tile.level) + tile.first[place] * tile.width
+    const [first, end] = [Math.max(part.start, scene.view.start), Math.min(part.end, scene.view.end)]
+    const low = Math.max(0, Math.floor((first - start) / tile.width))
+    const high = Math.min(ground.length, Math.ceil((end - start) / tile.width))
+    for (let c = low; c < high; c++) {
+      const from = toX(scene, Math.max(part.start, start + c * tile.width))
+      const to = toX(scene, Math.min(part.end, start + (c + 1) * tile.width))
+      const one = { from, to, high: toY(scene, ground[c] + size), low: toY(scene, ground[c]) }
+      const run = runs[runs.length - 1]
+      if (run && Math.abs(run[run.length - 1].to - from) < 0.5) run.push(one)
+      else runs.push([one])
+    }
+  }
+  return runs
 }
 
 function drawGrid(context: CanvasRenderingContext2D, scene: BandScene): void {
@@ -126,6 +144,9 @@ function heightsOf(scene: BandScene): { ticks: number[]; step: number; scale: Sc
   const scale = scaleFor('bytes', scene.heights.high)
   return { ...byteTicks(scene.heights, scale.factor, plotHeight(scene) / 45), scale }
 }
+
+/** What the heights of a layer are. */
+const TITLES: Record<BandsLayer, string> = { '': 'Active', pools: 'Active and pools', segments: 'Reserved' }
 
 /** Making one costs more than using it, and an axis is labelled anew in every frame. */
 const NUMBER = new Intl.NumberFormat('en-US')
@@ -144,7 +165,7 @@ function drawAxes(context: CanvasRenderingContext2D, scene: BandScene): void {
   context.translate(9, (TOP + bottom) / 2)
   context.rotate(-Math.PI / 2)
   context.textAlign = 'center'
-  context.fillText(`Active (${scale.symbol})`, 0, 0)
+  context.fillText(`${TITLES[scene.layer]} (${scale.symbol})`, 0, 0)
   context.restore()
   context.fillStyle = theme.line
   context.fillRect(LEFT, bottom, plotWidth(scene), 1)

@@ -2,7 +2,7 @@
 // copies pictures of tiles: they are painted once for a vertical scale (bandsLayout.ts). Its hands are bandsHands.ts.
 import type { Bands } from '../api/payloads'
 import { clamp } from '../lib/scale'
-import { type BandColor, BandColors } from './bandsColors'
+import { areasOf, type BandColor, BandColors, type BandEntry, isNothing } from './bandsColors'
 import { type Drawn, drawBands } from './bandsDraw'
 import { type BandEvents, BandHands } from './bandsHands'
 import { besideOf, blockAt, columnsOf, type Heights, placeOf } from './bandsLayout'
@@ -11,6 +11,7 @@ import {
   type BandScene,
   type BandSpot,
   type BandsAxis,
+  type BandsLayer,
   boundHeights,
   LEFT,
   levelFor,
@@ -26,7 +27,6 @@ import {
 import type { BandStore, Picture } from './bandsStore'
 import { fit as sharpen, type Theme } from './surface'
 import type { Move } from './timelineHands'
-import type { LegendEntry } from './timelineLegend'
 import type { Range } from './timelineModel'
 
 /** Units of the closest zoom. */
@@ -37,6 +37,7 @@ const PAINT_MS = 7
 /** What there is to be seen: the first tile that came says it. */
 export interface BandsModel {
   axis: BandsAxis
+  layer: BandsLayer
   head: Bands
   store: BandStore
 }
@@ -54,9 +55,10 @@ export class BandsEngine {
     this.canvas = canvas
     this.model = model
     this.events = events
-    const { axis, head } = model
+    const { axis, layer, head } = model
     this.scene = {
       axis,
+      layer,
       extent: head.extent,
       levels: head.levels,
       peak: head.peak_bytes,
@@ -66,7 +68,7 @@ export class BandsEngine {
       width: 0,
       height: 0,
       theme,
-      colors: new BandColors('stack', theme),
+      colors: new BandColors('stack', theme, head),
       selected: null,
       hovered: null,
       cursor: null,
@@ -85,7 +87,7 @@ export class BandsEngine {
 
   setLook(theme: Theme, by: BandColor): void {
     this.scene.theme = theme
-    this.scene.colors = new BandColors(by, theme)
+    this.scene.colors = new BandColors(by, theme, this.model.head)
     this.redraw()
   }
 
@@ -284,7 +286,7 @@ export class BandsEngine {
   }
 
   /** What the colours in sight stand for: those of most bytes over time first. */
-  legend(most: number): LegendEntry[] {
+  legend(most: number): BandEntry[] {
     const { view, colors } = this.scene
     if (!this.measure()) return []
     const found = new Map<string, { color: string; area: number; largest: number }>()
@@ -292,26 +294,15 @@ export class BandsEngine {
       const start = tile.tile * tileWidth(tile.level)
       const low = Math.max(0, (Math.max(part.start, view.start) - start) / tile.width)
       const high = (Math.min(part.end, view.end) - start) / tile.width
-      // By stack or category of the tile first: there are fewer of them than blocks.
-      const group = colors.groupOf(tile)
-      const areas: number[] = []
-      const samples: number[] = []
-      for (let i = 0; i < tile.block.length; i++) {
-        const columns = Math.min(tile.end[i], high) - Math.max(tile.first[i], low)
-        if (columns <= 0) continue
-        areas[group[i]] = (areas[group[i]] ?? 0) + columns * tile.width * tile.size_bytes[i]
-        samples[group[i]] = i
-      }
-      areas.forEach((area, i) => {
-        const label = colors.labelOf(tile, samples[i])
+      for (const { label, area, block } of areasOf(colors, tile, low, high)) {
         const entry = found.get(label) ?? { color: '', area: 0, largest: 0 }
         entry.area += area
-        if (area > entry.largest) Object.assign(entry, { largest: area, color: colors.cssOf(tile, samples[i]) })
+        if (area > entry.largest) Object.assign(entry, { largest: area, color: colors.cssOf(tile, block) })
         found.set(label, entry)
-      })
+      }
     }
     const entries = [...found].sort(([, one], [, other]) => other.area - one.area)
-    return entries.slice(0, most).map(([label, { color }]) => ({ label, color }))
+    return entries.slice(0, most).map(([label, { color }]) => ({ label, color, isNothing: isNothing(label) }))
   }
 
   /** The event after which the state is that a place of the axis shows. */

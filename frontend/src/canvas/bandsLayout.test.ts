@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Bands } from '../api/payloads'
-import { BandColors, hashOf, pixelOf } from './bandsColors'
+import { areasOf, type BandColor, BandColors, pixelOf } from './bandsColors'
 import { besideOf, blockAt, groundOf, paintTile, placeOf } from './bandsLayout'
 import { boundHeights, byteTicks, levelFor, tilesIn, wholeHeights } from './bandsScene'
-import { LIGHT } from './surface'
+import { DARK, LIGHT } from './surface'
 
 /** Three columns: block 10 (2 bytes) in all, 11 (3 bytes) in the first two, 14 (1 byte) in the last; 1 byte of rest in the middle. */
 const TILE: Bands = {
@@ -33,10 +33,14 @@ const TILE: Bands = {
   category: [0, 0, 0],
   stack_number: [4, 7],
   lines: ['a.py(1): f', 'b.py(2): g'],
+  modules: ['m.py: A.forward', ''],
   categories: [''],
   hidden: 1,
+  has_private_pools: false,
+  envelopes: [],
+  envelope: [],
 }
-const PAINTS = { ground: 0, rest: 9, fill: (i: number) => i + 1, edge: (i: number) => 10 * (i + 1) }
+const PAINTS = { ground: 0, rest: 9, envelope: 7, fill: (i: number) => i + 1, edge: (i: number) => 10 * (i + 1) }
 
 function painted(height: number, heights = { low: 0, high: 6 }): number[][] {
   const pixels = new Uint32Array(3 * height)
@@ -70,6 +74,36 @@ describe('the pixels of a tile', () => {
       [2, 2, 0],
       [1, 1, 1],
     ])
+  })
+})
+
+/** The same with block 11 in a pool that never held more than 4 bytes, and that holds nothing at first. */
+const POOLED: Bands = {
+  ...TILE,
+  first: [0, 1, 2],
+  envelopes: [{ name: 'private', height_bytes: [0, 4, 4] }],
+  envelope: [-1, 0, -1],
+  end: [3, 2, 3],
+}
+
+describe('a private pool', () => {
+  const pixels = new Uint32Array(3 * 7)
+  paintTile(POOLED, pixels, 7, { low: 0, high: 7 }, PAINTS)
+  it('lies below everything else, its blocks in it, and only grows', () => {
+    const column = (c: number) => Array.from({ length: 7 }, (_, row) => pixels[3 * row + c])
+    expect([0, 1, 2].map(column)).toEqual([
+      [0, 0, 0, 0, 0, 1, 1],
+      [9, 1, 1, 7, 2, 2, 2],
+      [3, 1, 1, 7, 7, 7, 7],
+    ])
+  })
+  it('is found where no block of it is', () => {
+    expect([0, 2.5, 3, 4, 6, 7].map((at) => blockAt(POOLED, 1, at))).toEqual([
+      ...[1, 1, POOLED.envelopes[0], 0, 'rest', null],
+    ])
+    expect([...groundOf(POOLED, 0)]).toEqual([0, 4, 4])
+    expect([...groundOf(POOLED, 1)]).toEqual([0])
+    expect([besideOf(POOLED, 1, 1, 1), besideOf(POOLED, 1, 0, -1), besideOf(POOLED, 1, 0, 1)]).toEqual([0, 1, null])
   })
 })
 
@@ -115,16 +149,36 @@ describe('heights', () => {
 })
 
 describe('colours', () => {
-  it('are the same for one line everywhere, and differ by stack within it', () => {
-    const [one, other] = [new BandColors('stack', LIGHT), new BandColors('line', LIGHT)]
-    expect(other.cssOf(TILE, 0)).toBe(other.cssOf(TILE, 2))
-    expect(other.cssOf(TILE, 0)).toBe(new BandColors('line', LIGHT).cssOf({ ...TILE, stack_number: [9, 9] }, 0))
-    expect(one.cssOf(TILE, 0)).not.toBe(one.cssOf({ ...TILE, stack_number: [5, 7] }, 0))
-    expect([one.labelOf(TILE, 1), new BandColors('category', LIGHT).labelOf(TILE, 1)]).toEqual([
-      'b.py(2): g',
-      '(no category recorded)',
+  const colors = (by: BandColor, head = TILE) => new BandColors(by, LIGHT, head)
+  it('are one for a line, and shades of it for its stacks', () => {
+    const tile = { ...TILE, lines: ['a.py(1): f', 'a.py(1): f'] }
+    const [byStack, byLine] = [colors('stack', tile), colors('line', tile)]
+    expect(byLine.cssOf(tile, 0)).toBe(byLine.cssOf(tile, 1))
+    expect(byStack.cssOf(tile, 0)).not.toBe(byStack.cssOf(tile, 1))
+    expect(areasOf(byLine, tile, 0, 3).map(({ label }) => label)).toEqual(['a.py(1): f', 'a.py(1): f'])
+    expect(areasOf(colors('module'), TILE, 0, 3).map(({ label }) => label)).toEqual([
+      'm.py: A.forward',
+      '(in no module)',
     ])
-    expect(hashOf('a')).not.toBe(hashOf('b'))
+    expect(areasOf(colors('category'), TILE, 0, 3)).toEqual([{ label: '(no category recorded)', area: 13, block: 2 }])
+  })
+  it('differ for as many lines as there are hues, wherever they come', () => {
+    const lines = Array.from({ length: 12 }, (_, i) => `f.py(${i}): f`)
+    const many = { ...TILE, block: lines.map((_, i) => i), first: lines.map(() => 0), end: lines.map(() => 3) }
+    const tile = { ...many, size_bytes: lines.map((_, i) => i + 1), stack: lines.map((_, i) => i), lines }
+    const found = colors('line', { ...tile, stack_number: tile.stack })
+    expect(new Set(lines.map((_, i) => found.cssOf(tile, i))).size).toBe(12)
+    // The largest one of the history has the first hue, though another is asked for first.
+    expect(found.cssOf(tile, 11)).toBe(colors('line').cssOf(TILE, 0))
+  })
+  it('tell blocks of one colour apart that follow each other, in both themes', () => {
+    for (const theme of [LIGHT, DARK]) {
+      for (const apart of [1, 2, 4, 5]) {
+        const tile = { ...TILE, block: [10, 11, 10 + apart] }
+        const paints = new BandColors('line', theme, tile).paintsOf(tile)
+        expect(new Set([0, 2].flatMap((i) => [paints.fill(i), paints.edge(i)])).size).toBe(4)
+      }
+    }
     expect(pixelOf('#102030')).toBe(0xff302010)
   })
 })

@@ -1,5 +1,5 @@
 // What a picture of the active-memory timeline shows, and where on it what lies.
-import type { Bands } from '../api/payloads'
+import type { Bands, BandsEnvelope } from '../api/payloads'
 import { clamp } from '../lib/scale'
 import type { BandColors } from './bandsColors'
 import type { Heights } from './bandsLayout'
@@ -15,6 +15,9 @@ export const BOTTOM = 22
 
 /** What x counts: states of the history (0 is before the first event), or nanoseconds. */
 export type BandsAxis = 'events' | 'time'
+
+/** What is drawn: blocks, the same with private pools apart, or segments. */
+export type BandsLayer = '' | 'pools' | 'segments'
 
 export interface Mark {
   at: number
@@ -38,11 +41,12 @@ export interface BandMarks {
 export interface BandSpot {
   tile: Bands
   column: number
-  block: number | 'rest' | null
+  block: number | 'rest' | BandsEnvelope | null
 }
 
 export interface BandScene {
   axis: BandsAxis
+  layer: BandsLayer
   /** Units of the axis in all. */
   extent: number
   levels: number

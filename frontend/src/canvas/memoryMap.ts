@@ -235,7 +235,7 @@ export function rowOf(map: MemoryMap, piece: number): number {
 /** The piece that stands for a block; -1 = it is not there, or not alone. */
 export const pieceOf = (map: MemoryMap, block: number): number => map.piece_block.indexOf(block)
 
-export const STATES = { allocated: 'kernel', pending: 'memcpy', inWay: 'dataloader', unused: 'sync' }
+export const STATES = { allocated: 'kernel', pending: 'memcpy', inWay: 'dataloader', unused: 'memset' }
 
 export type ColorOf = (piece: number) => string
 

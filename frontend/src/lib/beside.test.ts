@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Catalog } from '../api/payloads'
-import { candidatesBeside, overlapOf, rankOf, translated } from './beside'
+import { allocatedIn, candidatesBeside, overlapOf, rankOf, translated } from './beside'
 
 const span = (id: string, model: string) => ({
   id,
@@ -60,5 +60,10 @@ describe('two clocks', () => {
   it('translate to the nanosecond', () => {
     expect(translated(750, one, other)).toBe(250)
     expect(translated(250, other, one)).toBe(750)
+  })
+  it('a stretch of a trace is whole microseconds of a snapshot', () => {
+    const snapshot = { start_unix_ns: '1795194000000000000', length_ns: 100_000 }
+    expect(allocatedIn(2950, 4100, one, snapshot)).toEqual([3000, 4000])
+    expect(allocatedIn(2850, 4100, one, snapshot)).toEqual([2000, 4000])
   })
 })

@@ -46,3 +46,14 @@ export function overlapOf(one: ClockInfo, other: ClockInfo): number {
 /** A time of one profile as a time of the other, in ns. */
 export const translated = (at: number, from: ClockInfo, to: ClockInfo): number =>
   at + Number(BigInt(from.start_unix_ns) - BigInt(to.start_unix_ns))
+
+const MICROSECOND_NS = 1000
+
+/** The first and the last time of a snapshot, in its own ns, at which what a trace did from `start` to `end` may have allocated. */
+export function allocatedIn(start: number, end: number, trace: ClockInfo, snapshot: ClockInfo): [number, number] {
+  // A snapshot tells whole microseconds: what was allocated in one is told at its begin.
+  const [first, last] = [start, end].map(
+    (time) => Math.floor(translated(time, trace, snapshot) / MICROSECOND_NS) * MICROSECOND_NS,
+  )
+  return [Math.max(0, first), last]
+}

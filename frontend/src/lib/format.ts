@@ -181,4 +181,11 @@ export function formatTime(unixMs: number, zone?: string): string {
 /** Time of day alone. */
 export const formatClock = (unixMs: number) => formatTime(unixMs).slice(11)
 
+/** A scale for what is counted in its unit; what is not has its own. */
+export const scaleOf = (scale: Scale | undefined, unit: Unit) => (scale?.unit === unit ? scale : undefined)
+
+/** A number with its noun: `1 segment`, `2,148 segments`. */
+export const counted = (count: number, one: string, many = `${one}s`) =>
+  `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`
+
 export const isNumeric = (unit: Unit) => unit !== 'text' && unit !== 'code' && unit !== 'bool' && unit !== 'unix_ms'

@@ -19,6 +19,16 @@ export function problemOf(error: unknown): Problem {
 
 const isAbort = (error: unknown) => error instanceof DOMException && error.name === 'AbortError'
 
+/** The answer, however long the trace is still being read; null when nobody wants it any more. */
+export async function whenReady<T>(ask: () => Promise<Answer<T>>, givenUp: () => boolean): Promise<T | null> {
+  while (!givenUp()) {
+    const answer = await ask()
+    if (answer.state === 'ready') return givenUp() ? null : answer.data
+    await new Promise((done) => setTimeout(done, LOADING_MS))
+  }
+  return null
+}
+
 export interface CatalogState {
   catalog: Catalog | null
   /** Set while the server does not answer; the last catalog stays. */

@@ -1,6 +1,6 @@
 // Following a link that the server sent: a view and the URL state to open it with.
 import type { Link } from '../api/payloads'
-import { joinList, splitList } from './hash'
+import { joinList, splitList, type Values } from './hash'
 import { decodeHit, encodeHit, rowState } from './hit'
 import { defaultView, leftAs, openView, readRoute, setRoute } from './route'
 
@@ -20,14 +20,19 @@ export function followLink(link: Link): void {
   setRoute({ ...rest, ...change }, true)
 }
 
-/** Opens the timeline around an event, with some room on both sides. */
-export function showInTimeline(event: number | null, start: number, dur: number): void {
+/** What the timeline has in the URL around an event, with some room on both sides. */
+export function timelineAt(event: number | null, start: number, dur: number): Values {
   const room = Math.max(dur * 4, 1000)
-  openView('timeline', {
+  return {
     ...(event === null ? {} : { event: String(event) }),
     start_ns: String(Math.max(0, Math.round(start - room))),
     end_ns: String(Math.round(start + dur + room)),
-  })
+  }
+}
+
+/** Opens the timeline around an event. */
+export function showInTimeline(event: number | null, start: number, dur: number): void {
+  openView('timeline', timelineAt(event, start, dur))
 }
 
 const NO_HITS = { hit: '', from_view: '', from_group: '', from_form: '', row: '' }

@@ -4,10 +4,9 @@ import { ApiError, getTable, type Query } from '../api/client'
 import type { Problem, Table } from '../api/payloads'
 import type { Pages, Row, TableQuery } from '../lib/pages'
 import { useActivity } from './activity'
-import { problemOf } from './data'
+import { problemOf, whenReady } from './data'
 
 const LIMIT = 200
-const RETRY_MS = 700
 
 interface Loaded {
   key: string
@@ -48,13 +47,11 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
       pending.current.add(index)
       const { abort, key: mine } = current.current
       try {
-        let answer = await getTable(view, table, { ...ask, offset: index * LIMIT, limit: LIMIT }, abort.signal)
-        while (answer.state === 'loading' && !abort.signal.aborted) {
-          await new Promise((done) => setTimeout(done, RETRY_MS))
-          answer = await getTable(view, table, { ...ask, offset: index * LIMIT, limit: LIMIT }, abort.signal)
-        }
-        if (abort.signal.aborted || answer.state !== 'ready') return
-        const page = answer.data
+        const page = await whenReady(
+          () => getTable(view, table, { ...ask, offset: index * LIMIT, limit: LIMIT }, abort.signal),
+          () => abort.signal.aborted,
+        )
+        if (page === null) return
         setLoaded((old) => merge(old, mine, page))
       } catch (error) {
         if (abort.signal.aborted) return

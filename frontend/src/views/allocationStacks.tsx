@@ -59,18 +59,25 @@ function Page({ view }: { view: View }) {
   const summary = pick(view, 'summary', 'figures')
   const byPackage = useMemo(() => packageColors(tree.rows), [tree])
   const peak = summary?.figures.find(({ metric }) => metric.key === 'event_number')?.value
+  const devices = pick(view, 'devices', 'figures')
+  // Without a history there is one moment.
+  const hasEvents = devices?.figures.some(({ metric, value }) => metric.title === summary?.title && Number(value) > 0)
   const lead = (
     <>
-      <DeviceChoice devices={pick(view, 'devices', 'figures')} chosen={summary?.title ?? ''} />
-      <NativeSelect
-        size="sm"
-        aria-label="Blocks of the stacks"
-        value={of}
-        onChange={(event) => choose({ of: event.currentTarget.value, against: '' })}
-        data={OF}
-      />
-      {of && <EventField label="From" name="against" value={against} usual={START} />}
-      <EventField label={of ? 'To' : 'At'} name="at" value={at} usual={String(peak ?? '')} />
+      <DeviceChoice devices={devices} chosen={summary?.title ?? ''} />
+      {hasEvents && (
+        <>
+          <NativeSelect
+            size="sm"
+            aria-label="Blocks of the stacks"
+            value={of}
+            onChange={(event) => choose({ of: event.currentTarget.value, against: '' })}
+            data={OF}
+          />
+          {of && <EventField label="From" name="against" value={against} usual={START} />}
+          <EventField label={of ? 'To' : 'At'} name="at" value={at} usual={String(peak ?? '')} />
+        </>
+      )}
       <NativeSelect
         size="sm"
         aria-label="Places of the stacks"

@@ -1,6 +1,6 @@
 // Memory of a snapshot: what its peak consists of, its history as curves and bands, and the tables of a moment and a part.
 import { Button } from '@mantine/core'
-import { memo, useMemo } from 'react'
+import { memo, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../api/client'
 import type { Profile, Table, View } from '../api/payloads'
 import { translated } from '../lib/beside'
@@ -14,10 +14,11 @@ import { Bones, Card, useCopied } from '../widgets/basics'
 import { BreakdownBar } from '../widgets/breakdown'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
+import { RangeFilter } from '../widgets/rangeFilter'
 import { EditorSetting, StackFrames } from '../widgets/stack'
-import { rowText } from '../widgets/table'
+import { rowText } from '../widgets/tableRow'
+import { AllocatedIn } from './parts/allocatedIn'
 import { BesideCard } from './parts/beside'
-import { BlockPanel } from './parts/blockPanel'
 import { DevicePicker } from './parts/devicePicker'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
@@ -34,6 +35,9 @@ import rowDetailCss from './parts/rowDetail.module.css'
 const STACK = 'allocation_stack'
 /** Steps, and times at which memory ran out, that are marked at most. */
 const MOST_MARKS = 1000
+const BLOCKS = 'held_blocks'
+/** In the URL: findings with what to do about them. */
+const WHOLE = 'whole'
 
 /** Room around a moment when the timeline opens at it, in ns. */
 const AROUND_NS = 100_000
@@ -58,7 +62,18 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
   const base = useMemo<Query>(() => ({ run, worker, span, device }), [run, worker, span, device])
   const query = useMemo<Query>(() => ({ ...base, at, limit: MOST_MARKS }), [base, at])
   const resource = useView('allocations', query)
-  const block = route.block === undefined ? null : Number(route.block)
+  const tables = useRef<HTMLDivElement>(null)
+  const showBlocks = useCallback((where: string) => {
+    setRoute({ group: BLOCKS, where, row: '', search: '', sort: '', desc: '' }, true)
+    tables.current?.scrollIntoView({ block: 'start' })
+  }, [])
+  // Who comes from an event of a trace asks for its blocks, which stand below everything else.
+  const isAsked = useRef(ALLOCATED.some((key) => route[key] !== undefined))
+  const isReady = resource.data !== null
+  useEffect(() => {
+    if (isReady && isAsked.current) tables.current?.scrollIntoView()
+    if (isReady) isAsked.current = false
+  }, [isReady])
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={520} />}>
@@ -66,11 +81,12 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
           <div className={layoutCss.column}>
             <Top view={view} />
             <Findings view={view} />
-            {at !== '' && <Moment view={view} />}
-            <HistoryCard view={view} base={base} />
-            {block !== null && Number.isSafeInteger(block) && (
-              <BlockPanel base={base} block={block} onClose={() => setRoute({ block: '' })} />
-            )}
+            <HistoryCard
+              view={view}
+              base={base}
+              onBlocks={showBlocks}
+              about={(block) => <AllocatedIn catalog={catalog} profile={profile} block={block} />}
+            />
             <Categories view={view} />
             <Notes view={view} />
             <BesideCard
@@ -82,7 +98,16 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
           </div>
         )}
       </ViewFrame>
-      <Tables base={base} hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)} />
+      <div ref={tables} className={css.anchor} />
+      <Tables
+        base={base}
+        hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)}
+        usual={
+          resource.data && !pick(resource.data, 'curve', 'series')
+            ? 'Allocated at the snapshot'
+            : 'Allocated at the peak'
+        }
+      />
     </div>
   )
 }
@@ -101,13 +126,7 @@ const Top = memo(({ view }: { view: View }) => {
             </Say>
           ))}
           <div className={css.numbers}>
-            {devices && (
-              <DevicePicker
-                devices={devices}
-                chosen={summary.title}
-                cleared={{ from: '', to: '', from_ns: '', to_ns: '', at: '', block: '', where: '', row: '' }}
-              />
-            )}
+            {devices && <DevicePicker devices={devices} chosen={summary.title} cleared={ELSEWHERE} />}
             <Headline figures={summary.figures} alarms={new Map()} />
           </div>
         </HeadlineCard>
@@ -116,12 +135,27 @@ const Top = memo(({ view }: { view: View }) => {
   )
 })
 
+/** One line each, so that the bands are in sight, until somebody wants to know more. */
 const Findings = memo(({ view }: { view: View }) => {
+  const { findings = '' } = useRoute()
   const found = pick(view, 'advice', 'notices')
   if (!found || found.notices.length === 0) return null
+  const isWhole = findings === WHOLE
   return (
-    <Card title={found.title}>
-      <NoticeList notices={found.notices} onLink={followLink} none="" />
+    <Card
+      title={found.title}
+      actions={
+        <Button
+          size="compact-xs"
+          variant="default"
+          aria-expanded={isWhole}
+          onClick={() => setRoute({ findings: isWhole ? '' : WHOLE })}
+        >
+          {isWhole ? 'In one line each' : 'What to do'}
+        </Button>
+      }
+    >
+      <NoticeList notices={found.notices} onLink={followLink} none="" isFolded={!isWhole} />
     </Card>
   )
 })
@@ -137,26 +171,6 @@ const Categories = memo(({ view }: { view: View }) => {
     )
   )
 })
-
-/** What was held at the moment that is looked at. */
-function Moment({ view }: { view: View }) {
-  const moment = pick(view, 'moment', 'figures')
-  return (
-    moment && (
-      <Card
-        title={moment.title}
-        className={css.head}
-        actions={
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ at: '', row: '' }, true)}>
-            Back to the peak
-          </Button>
-        }
-      >
-        <Headline figures={moment.figures.filter(({ value }) => value !== null)} alarms={new Map()} />
-      </Card>
-    )
-  )
-}
 
 const Notes = memo(({ view }: { view: View }) => {
   const notes = pick(view, 'data_quality', 'notices')
@@ -180,29 +194,34 @@ const Notes = memo(({ view }: { view: View }) => {
   )
 })
 
-const BLOCKS = 'held_blocks'
 const WINDOW = ['from', 'to', 'from_ns', 'to_ns'] as const
+/** Limits of when a block was allocated. */
+const ALLOCATED = ['min_begin_ns', 'max_begin_ns'] as const
+const OF_BLOCKS = [...WINDOW, ...ALLOCATED]
+const NO_ALLOCATED = Object.fromEntries(ALLOCATED.map((key) => [key, '']))
+/** What means nothing on another device. */
+const ELSEWHERE = Object.fromEntries([...OF_BLOCKS, 'at', 'block', 'segment', 'where', 'row'].map((key) => [key, '']))
 
-function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
+function Tables({ base, hasOoms, usual }: { base: Query; hasOoms: boolean; usual: string }) {
   const route = useRoute()
   const { at = '' } = route
   // The other tables are about a moment, not about what is in sight.
-  const window = route.group === BLOCKS ? WINDOW.map((key) => route[key] ?? '').join(' ') : ''
+  const window = route.group === BLOCKS ? OF_BLOCKS.map((key) => route[key] ?? '').join(' ') : ''
   const query = useMemo<Query>(() => {
     const values = window.split(' ')
-    return { ...base, at, ...Object.fromEntries(WINDOW.map((key, i) => [key, values[i] ?? ''])) }
+    return { ...base, at, ...Object.fromEntries(OF_BLOCKS.map((key, i) => [key, values[i] ?? ''])) }
   }, [base, at, window])
   const groups = useMemo<Group[]>(
     () => [
       {
         table: 'held_stacks',
-        label: at ? `Allocated after event ${Number(at).toLocaleString('en-US')}` : 'Allocated at the peak',
+        label: at ? `Allocated after event ${Number(at).toLocaleString('en-US')}` : usual,
         filters: ['allocation_line'],
       },
       { table: BLOCKS, label: 'Blocks' },
       ...(hasOoms ? [{ table: 'oom_events', label: 'Out of memory', filters: ['allocation_line'] }] : []),
     ],
-    [at, hasOoms],
+    [at, hasOoms, usual],
   )
   return (
     <TableSection
@@ -211,7 +230,23 @@ function Tables({ base, hasOoms }: { base: Query; hasOoms: boolean }) {
       groups={groups}
       below
       placeholder="Search lines, text or /regex/"
+      filters={(table) => route.group === BLOCKS && <AllocatedFilter table={table} />}
+      cleared={NO_ALLOCATED}
       detail={(row, table) => <Detail row={row} table={table} />}
+    />
+  )
+}
+
+function AllocatedFilter({ table }: { table: Table | null }) {
+  const route = useRoute()
+  const [low, high] = ALLOCATED.map((key) => route[key] ?? '')
+  return (
+    <RangeFilter
+      label="Allocated at"
+      unit="ns"
+      range={{ low, high }}
+      extremes={table?.extremes.begin_ns}
+      onChange={(next) => setRoute({ min_begin_ns: next.low, max_begin_ns: next.high, row: '' }, true)}
     />
   )
 }

@@ -14,10 +14,11 @@ import { FigureList, Headline } from '../widgets/figures'
 import { Sentence } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
 import { DetailBlock } from './parts/detailBlock'
+import { DevicePicker } from './parts/devicePicker'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
-import { DeviceChoice, EventField } from './parts/snapshotBar'
+import { EventField } from './parts/snapshotBar'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -81,21 +82,28 @@ export function Growth({ base }: ViewProps) {
 
 function Top({ view, chosen }: { view: View; chosen: boolean }) {
   const summary = pick(view, 'summary', 'figures')
+  const devices = pick(view, 'devices', 'figures')
   const live = pick(view, 'live', 'series')
   const answer = pick(view, 'answer', 'notices')?.notices[0]
   if (!summary) return null
   return (
     <div className={layoutCss.column}>
       <HeadlineCard label={summary.title} className={css.head} below>
-        <span className={css.figures}>
-          <DeviceChoice devices={pick(view, 'devices', 'figures')} chosen={summary.title} />
-          <Headline figures={summary.figures} alarms={new Map()} />
-        </span>
         {answer && (
           <Say severity={answer.severity}>
             <Sentence notice={answer} text={answer.text} />
           </Say>
         )}
+        <span className={css.figures}>
+          {devices && (
+            <DevicePicker
+              devices={devices}
+              chosen={summary.title}
+              cleared={{ at: '', against: '', stack: '', row: '' }}
+            />
+          )}
+          <Headline figures={summary.figures} alarms={new Map()} />
+        </span>
       </HeadlineCard>
       {live && <LiveCard live={live} chosen={chosen} />}
     </div>

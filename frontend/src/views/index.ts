@@ -15,6 +15,7 @@ import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
 import { Phases } from './phases'
+import { RanksMemory } from './ranksMemory'
 import { Segments } from './segments'
 import { SnapshotDiff } from './snapshotDiff'
 import { Stacks } from './stacks'
@@ -38,6 +39,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   growth: Growth,
   allocation_stacks: AllocationStacks,
   distributed: Distributed,
+  ranks_memory: RanksMemory,
   diff: Diff,
   snapshot_diff: SnapshotDiff,
 }

@@ -1,7 +1,9 @@
 // Runtime calls: which call costs the host most while the device has nothing to do, who made it, and every one of them.
+
 import { Button } from '@mantine/core'
 import type { Query } from '../api/client'
 import type { Figure, Table, View } from '../api/payloads'
+import { counted } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
@@ -84,7 +86,7 @@ function Says({ call, caller }: { call: Facts; caller: Facts }) {
       {idles ? 'While the device has nothing to do, the host is longest in ' : 'The host is longest in '}
       <Code text={name} />
       {': '}
-      <Amount figure={time} /> in {calls.toLocaleString('en-US')} {calls === 1 ? 'call' : 'calls'}
+      <Amount figure={time} /> in {counted(calls, 'call')}
       {idle && !idles && '; the device is never idle in runtime calls'}
       {!idle && '; what the device did meanwhile is not known'}. <Who caller={caller} part={part} whole={time} />
       <span className={css.ways}>

@@ -3,7 +3,7 @@ import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Figures, Series, Tree, View } from '../api/payloads'
-import { format } from '../lib/format'
+import { counted, format } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { barsByPhase, largestPhase, partInside } from '../lib/phases'
@@ -146,7 +146,7 @@ function Answer({ tree, value, all }: { tree: Tree; value: string; all: string }
   const share = (key: string) => format(number(key), 'ratio')
   const device = tree.value_columns.includes(DEVICE)
   const ofDevice = value === DEVICE
-  const calls = `${format(number('calls'), 'count')} ${number('calls') === 1 ? 'call' : 'calls'}`
+  const calls = counted(number('calls'), 'call')
   const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of ${all})`
   const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
   const inner = tree.rows[found.inner]

@@ -2,23 +2,26 @@
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
 import { type KeyboardEvent, useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Figures, MemoryMap, Series, Table, View } from '../api/payloads'
+import type { Figures, Link, MemoryMap, Series, Table, View } from '../api/payloads'
 import { heaviestLines, lineColor, type MapChoice, pieceOf, STATES, stateOf } from '../canvas/memoryMap'
 import { typing } from '../canvas/typing'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
+import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { Curve } from '../widgets/curve'
 import { Headline } from '../widgets/figures'
 import { MemoryMapPicture } from '../widgets/memoryMap'
+import { Sentence } from '../widgets/notices'
 import { AllocatorEvents } from './parts/allocatorEvents'
 import { BlockDetail, ChosenBlock } from './parts/chosenBlock'
+import { DevicePicker } from './parts/devicePicker'
 import { ViewFrame } from './parts/frame'
-import { HeadlineCard } from './parts/headline'
+import { HeadlineCard, Say } from './parts/headline'
 import { MomentBar, stepOf } from './parts/momentBar'
 import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
@@ -27,6 +30,7 @@ import breakdownCss from '../widgets/breakdown.module.css'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import frameCss from './parts/frame.module.css'
+import pageCss from './parts/snapshotPage.module.css'
 import css from './segments.module.css'
 
 const HEIGHT = 470
@@ -65,9 +69,10 @@ function Page({ view, base }: { view: View; base: Query }) {
   const moment = pick(view, 'moment', 'figures')
   const place = pick(view, 'place', 'figures')
   const map = pick(view, 'map', 'memory_map')
-  const oom = pick(view, 'oom', 'figures')
+  const answer = pick(view, 'answer', 'notices')?.notices ?? []
   const devices = pick(view, 'devices', 'figures')
   if (!moment || !place || !map) return null
+  const hasEvents = Number(figure(place, 'history_events')) > 0
   const onKey = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return
     if (event.key !== ',' && event.key !== '.') return
@@ -77,72 +82,53 @@ function Page({ view, base }: { view: View; base: Query }) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the buttons of the bar do the same
     <div className={layoutCss.column} onKeyDown={onKey}>
-      <HeadlineCard className={css.head} label={moment.title}>
-        {devices && <DevicePicker devices={devices} chosen={moment.title} />}
-        <Headline figures={moment.figures} alarms={new Map()} />
+      <HeadlineCard className={css.head} label={moment.title} below>
+        {answer.map((notice) => (
+          <Say key={notice.rule} severity={notice.severity}>
+            <Sentence notice={notice} text={notice.text} />
+            {notice.evidence && <Way link={notice.evidence} />}
+          </Say>
+        ))}
+        <span className={pageCss.figures}>
+          {devices && (
+            <DevicePicker devices={devices} chosen={moment.title} cleared={{ at: '', block: '', only: '', row: '' }} />
+          )}
+          <Headline figures={moment.figures} alarms={new Map()} />
+        </span>
       </HeadlineCard>
-      {oom && <OutOfMemory figures={oom} moment={moment} />}
-      <Card label="Chosen event">
-        <MomentBar place={place} kind={step} onKind={(next) => setRoute({ step: next })} onChoose={choose} />
-      </Card>
-      <div className={css.state}>
-        <Card title="Events">
-          <AllocatorEvents
-            base={base}
-            device={device}
-            at={map.event}
-            height={HEIGHT}
-            search={find}
-            onSearch={(next) => setRoute({ find: next })}
-            onChoose={choose}
-          />
+      {hasEvents && (
+        <Card label="Chosen event">
+          <MomentBar place={place} kind={step} onKind={(next) => setRoute({ step: next })} onChoose={choose} />
         </Card>
+      )}
+      <div className={hasEvents ? css.state : undefined}>
+        {hasEvents && (
+          <Card title="Events">
+            <AllocatorEvents
+              base={base}
+              device={device}
+              at={map.event}
+              height={HEIGHT}
+              search={find}
+              onSearch={(next) => setRoute({ find: next })}
+              onChoose={choose}
+            />
+          </Card>
+        )}
         <MapCard map={map} view={view} base={base} />
       </div>
     </div>
   )
 }
 
-function DevicePicker({ devices, chosen }: { devices: Figures; chosen: string }) {
-  const names = devices.figures.map(({ metric }) => metric.title)
-  if (names.length < 2) return <b className={css.device}>{chosen}</b>
-  return (
-    <NativeSelect
-      className={css.device}
-      aria-label="Device"
-      value={chosen}
-      onChange={(event) => setRoute({ device: event.currentTarget.value, at: '', block: '', only: '', row: '' }, true)}
-      data={names}
-    />
-  )
-}
-
-/** What was asked for, and why it could not be had. */
-function OutOfMemory({ figures, moment }: { figures: Figures; moment: Figures }) {
-  const bytes = (key: string) => format(figure(figures, key), 'bytes')
-  const joined = figure(figures, 'fits_joined')
-  const inWay = figure(figures, 'in_way_bytes')
-  const count = Number(figure(figures, 'in_way_blocks') ?? 0)
-  return (
-    <Card title="Out of memory at this event" className={css.oom}>
-      <p className={css.say}>
-        {bytes('asked_bytes')} were asked for. The driver had {bytes('device_free_bytes')} left; the allocator held{' '}
-        {bytes('pool_free_bytes')} free in the pool of the request, {bytes('pool_gap_bytes')} in its largest gap.{' '}
-        {joined
-          ? 'In one piece it would have fit: the memory is fragmented. '
-          : Number(figure(figures, 'asked_bytes')) >
-              Number(figure(moment, 'segment_bytes')) + Number(figure(figures, 'device_free_bytes'))
-            ? 'That is more than the allocator holds and the driver has left. '
-            : 'Even in one piece it would not have fit: too much is in use. '}
-        {inWay === null
-          ? 'No segment of the pool is large enough for it.'
-          : count === 0
-            ? 'A gap was large enough.'
-            : `In the way at the least: ${count === 1 ? 'one block' : `${count} blocks side by side`} of ${format(inWay, 'bytes')}, red in the map.`}
-      </p>
-    </Card>
-  )
-}
+const Way = ({ link }: { link: Link }) => (
+  <>
+    {' '}
+    <button type="button" className={textCss.link} onClick={() => followLink(link)}>
+      {link.text}
+    </button>
+  </>
+)
 
 const SEGMENTS = [
   { value: '', label: 'All segments' },
@@ -275,7 +261,7 @@ function Tables({ view, base }: { view: View; base: Query }) {
   const reserved = pick(view, 'reserved', 'series')
   return (
     <>
-      <div className={css.charts}>
+      <div className={reserved ? css.charts : css.histograms}>
         {reserved && (
           <ReservedCard series={reserved} at={Number(figure(pick(view, 'place', 'figures'), 'event_number'))} />
         )}

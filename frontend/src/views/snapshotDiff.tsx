@@ -2,7 +2,7 @@
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { View } from '../api/payloads'
-import { format } from '../lib/format'
+import { familyScales, format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { type Address, addressText, resolveBaseline, spanOf } from '../lib/profiles'
 import { useProfile, useView } from '../state/data'
@@ -32,6 +32,8 @@ const GROUPS: Group[] = [
   { table: 'peak_stacks', label: 'At the peak' },
   { table: 'end_stacks', label: 'At the snapshot' },
 ]
+
+const CHANGE = 'delta_held_bytes'
 
 export function SnapshotDiff({ catalog, profile, base }: ViewProps) {
   const route = useRoute()
@@ -100,15 +102,18 @@ function Top({ view }: { view: View }) {
   const headline = pick(view, 'headline', 'figures')
   const answer = pick(view, 'answer', 'notices')?.notices[0]
   const figures = pick(view, 'snapshot_figures', 'table')
+  // What is said above the table is in its unit: the same bytes twice are the same digits.
+  const scale =
+    figures?.columns && familyScales(figures.columns, (key) => figures.rows.map((row) => row[key] ?? null)).get(CHANGE)
   return (
     <div className={layoutCss.column}>
       <HeadlineCard className={css.head} below>
-        {headline && <Headline figures={headline.figures} alarms={new Map()} />}
         {answer && (
           <Say severity={answer.severity}>
-            <Sentence notice={answer} text={answer.text} />
+            <Sentence notice={answer} text={answer.text} scale={scale} />
           </Say>
         )}
+        {headline && <Headline figures={headline.figures} alarms={new Map()} scale={scale} />}
       </HeadlineCard>
       {figures && (
         <Card title={figures.title}>

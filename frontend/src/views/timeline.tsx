@@ -2,7 +2,7 @@
 import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Problem, Profile } from '../api/payloads'
+import type { Catalog, Problem, Profile } from '../api/payloads'
 import { tracksOf } from '../canvas/timelineLayout'
 import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Range, Spot, TimelineModel } from '../canvas/timelineModel'
@@ -64,6 +64,7 @@ export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
       drawn={drawn}
       problem={problem}
       handle={handle}
+      catalog={catalog}
       perfetto={(shown) => (
         <OpenInPerfetto
           address={catalog.perfetto_url}
@@ -88,9 +89,10 @@ function Page(props: {
   handle: React.RefObject<TimelineHandle | null>
   /** What there is to see at most. */
   all: string
+  catalog: Catalog
   perfetto: (shown: Range) => ReactNode
 }) {
-  const { all, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
+  const { all, catalog, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
   const { view, told, onView, undo } = useWindow(first)
   const steps = useMemo(
@@ -141,7 +143,14 @@ function Page(props: {
     range === null && event === null ? null : (
       <div className={css.panels}>
         {event !== null && (
-          <EventPanel event={event} base={profile} onGo={goTo} onClose={() => setRoute({ event: '' })} />
+          <EventPanel
+            event={event}
+            base={profile}
+            catalog={catalog}
+            profile={opened}
+            onGo={goTo}
+            onClose={() => setRoute({ event: '' })}
+          />
         )}
         {range && (
           <RangePanel

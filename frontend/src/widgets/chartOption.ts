@@ -184,6 +184,8 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       nameGap: compact ? 34 : 44,
       nameTextStyle: text,
       splitNumber: compact ? 3 : 4,
+      // There is no half of a thing.
+      minInterval: series.lines[0]?.metric.unit === 'count' ? 1 : undefined,
       axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },
       splitLine: { lineStyle: { color: theme.line } },
     },

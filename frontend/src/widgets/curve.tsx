@@ -15,16 +15,18 @@ export function Curve(props: {
   series: Series
   marks: CurveMarks
   height: number
+  /** Without words at the axis of x. */
+  isBare?: boolean
   onWindow: (start: number, end: number) => void
   onMoment: (at: number) => void
   onReset: () => void
   /** Lies over the curve. */
   children?: ReactNode
 }) {
-  const { series, marks, height, onWindow, onMoment, onReset, children } = props
+  const { series, marks, height, isBare, onWindow, onMoment, onReset, children } = props
   const theme = useTheme()
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null)
-  const option = useMemo(() => curveOption(series, theme, marks), [series, theme, marks])
+  const option = useMemo(() => curveOption(series, theme, marks, isBare), [series, theme, marks, isBare])
   const { frame, chart, drawn } = usePlot(option)
 
   const pixel = (event: PointerEvent<HTMLElement>) => {

@@ -25,6 +25,8 @@ export interface CurveMarks {
 
 /** Room around the drawing, in pixels: what lies over it stands in the same frame. */
 export const GRID = { left: 62, right: 18, top: 30, bottom: 42 }
+/** Where what stands below has the same axis. */
+const BARE = { ...GRID, top: 8, bottom: 6 }
 
 export function windowOf(series: Series): [number, number] {
   return [Number(series.x[0] ?? 0), Number(series.x[series.x.length - 1] ?? 1)]
@@ -94,7 +96,8 @@ const scaled = (value: number | null, scale: Scale) => (value === null ? null : 
 
 const number = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
 
-export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EChartsCoreOption {
+/** `isBare`: without words at the axis of x. */
+export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isBare = false): EChartsCoreOption {
   const scale = axisScale(series)
   const window = shownOf(series, marks)
   const xScale = columnScale(series.x_metric.unit, [window[1] - window[0] || 1])
@@ -103,13 +106,13 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
     animation: false,
     textStyle: { fontFamily: SANS },
     // What lies over the drawing, and what is drawn below it, stands on the same axis: labels may not move it.
-    grid: { ...GRID, outerBoundsMode: 'none' },
+    grid: { ...(isBare ? BARE : GRID), outerBoundsMode: 'none' },
     tooltip: tooltip(series, scale, theme),
     xAxis: {
       type: 'value',
       min: window[0],
       max: window[1],
-      name: xScale.symbol ? `${series.x_metric.title} (${xScale.symbol})` : series.x_metric.title,
+      name: isBare ? '' : xScale.symbol ? `${series.x_metric.title} (${xScale.symbol})` : series.x_metric.title,
       nameLocation: 'middle',
       nameGap: 26,
       nameTextStyle: text,
@@ -118,6 +121,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
       splitLine: { show: false },
       axisLabel: {
         ...text,
+        show: !isBare,
         hideOverlap: true,
         showMinLabel: false,
         showMaxLabel: false,
@@ -135,7 +139,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks): EC
       nameLocation: 'middle',
       nameGap: 48,
       nameTextStyle: text,
-      splitNumber: 4,
+      splitNumber: isBare ? 3 : 4,
       axisLabel: { ...text, formatter: number },
       splitLine: { lineStyle: { color: theme.line } },
     },

@@ -1,25 +1,32 @@
 // Named numbers: the headline row and the list card.
 import type { Figure, Figures, Severity } from '../api/payloads'
 import { categoryColor } from '../lib/color'
-import { isChange } from '../lib/format'
+import { isChange, type Scale, scaleOf } from '../lib/format'
 import { MetricName, Value } from './basics'
 import css from './figures.module.css'
 
 const ALARMS: Partial<Record<Severity, string>> = { high: css.alarmHigh, medium: css.alarmMedium }
 
-export function Headline({ figures, alarms }: { figures: readonly Figure[]; alarms: ReadonlyMap<string, Severity> }) {
+/** `scale`: of all figures of its unit, where they are read beside each other; absent: each has its own. */
+export function Headline(props: { figures: readonly Figure[]; alarms: ReadonlyMap<string, Severity>; scale?: Scale }) {
+  const { figures, alarms, scale } = props
   return (
     <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
         const alarm = alarms.get(figure.metric.key)
         return (
-          <div key={figure.metric.key}>
+          <div key={`${figure.metric.key} ${figure.metric.title}`}>
             <dt>
               <MetricName metric={figure.metric} />
             </dt>
             <dd className={alarm && ALARMS[alarm]}>
               <b>
-                <Value value={figure.value} unit={figure.metric.unit} change={isChange(figure.metric.key)} />
+                <Value
+                  value={figure.value}
+                  unit={figure.metric.unit}
+                  scale={scaleOf(scale, figure.metric.unit)}
+                  change={isChange(figure.metric.key)}
+                />
               </b>
               {figure.note && <em title={figure.note}>{figure.note}</em>}
             </dd>

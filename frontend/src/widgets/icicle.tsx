@@ -6,6 +6,7 @@ import { fit as sharpen } from '../canvas/surface'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useTheme } from './basics'
+import { FloatTip } from './floatTip'
 import { useWidth } from './useWidth'
 import css from './icicle.module.css'
 import textCss from './text.module.css'
@@ -13,8 +14,6 @@ import tipCss from './tip.module.css'
 
 /** A canvas has its limits; what a recursion calls deeper down stands in the table. */
 const MAX_LEVELS = 400
-/** Room that the tip needs: it stands over everything, for the frame is cut off below. */
-const TIP = { width: 280, height: 190 }
 
 export function Icicle(props: {
   tree: Tree
@@ -111,15 +110,7 @@ export function Icicle(props: {
           `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, metric?.unit ?? 'ns')}`}
       </span>
       {hover && (
-        <div
-          className={`${tipCss.tip} ${tipCss.float} ${css.tip}`}
-          style={{
-            left: Math.max(0, Math.min(hover.x + 12, window.innerWidth - TIP.width)),
-            ...(hover.y + TIP.height > window.innerHeight
-              ? { bottom: window.innerHeight - hover.y + 10 }
-              : { top: hover.y + 14 }),
-          }}
-        >
+        <FloatTip x={hover.x} y={hover.y}>
           <div className={`${tipCss.head} ${textCss.mono}`}>
             {String(tree.rows[hover.node][tree.label_column] ?? '')}
           </div>
@@ -129,7 +120,7 @@ export function Icicle(props: {
               <span className={textCss.num}>{line.value}</span>
             </div>
           ))}
-        </div>
+        </FloatTip>
       )}
     </div>
   )

@@ -14,17 +14,13 @@ import {
   type Spot,
 } from '../canvas/memoryMap'
 import { fit as sharpen } from '../canvas/surface'
-import { format } from '../lib/format'
+import { columnScale, counted, format, formatNumber } from '../lib/format'
 import { useTheme } from './basics'
+import { FloatTip } from './floatTip'
 import { useWidth } from './useWidth'
 import css from './memoryMap.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
-
-/** Room that the tip needs: it stands over everything. */
-const TIP = { width: 330, height: 170 }
-
-const bytes = (value: number) => format(value, 'bytes')
 
 const hex = (address: string, offset: number) => `0x${(BigInt(address) + BigInt(offset)).toString(16)}`
 
@@ -48,11 +44,16 @@ export function MemoryMapPicture(props: {
   const visible = Math.max(40, Math.min(height, layout.height + 4))
   const titleOf = (group: number) => {
     const { stream, pool, reserved_bytes, allocated_bytes, pending_bytes, free_bytes } = map.groups[group]
-    const parts = [`${bytes(reserved_bytes)}`]
-    if (free_bytes > 0) parts.push(`${bytes(free_bytes)} free`)
-    if (allocated_bytes > 0) parts.push(`${bytes(allocated_bytes)} allocated`)
-    if (pending_bytes > 0) parts.push(`${bytes(pending_bytes)} pending`)
-    return `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}: ${parts.join(', ')}`
+    const parts: [number, string][] = [
+      [free_bytes, 'free'],
+      [allocated_bytes, 'allocated'],
+      [pending_bytes, 'pending'],
+    ]
+    // In one unit, so that they can be added up.
+    const scale = columnScale('bytes', [reserved_bytes, ...parts.map(([size]) => size)])
+    const told = parts.filter(([size]) => size > 0).map(([size, what]) => `${formatNumber(size, scale)} ${what}`)
+    const name = `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}`
+    return `${name}: ${format(reserved_bytes, 'bytes', scale)} (${told.join(', ')})`
   }
   const scene: MapScene = {
     map,
@@ -104,7 +105,7 @@ export function MemoryMapPicture(props: {
           style={{ width: '100%', height: visible }}
           tabIndex={0}
           role="application"
-          aria-label={`Map of ${layout.rows.toLocaleString('en-US')} segments, ${format(layout.perLine, 'bytes')} a line. Arrow keys walk from block to block, Escape lets go. The tables hold the same numbers.`}
+          aria-label={`Map of ${counted(layout.rows, 'segment')}, ${format(layout.perLine, 'bytes')} a line. Arrow keys walk from block to block, Escape lets go. The tables hold the same numbers.`}
           onPointerMove={(event) => {
             const spot = find(event)
             setHover(spot && { spot, x: event.clientX, y: event.clientY })
@@ -131,7 +132,7 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
   ]
   if (piece >= 0) {
     const begin = map.piece_begin[piece]
-    const age = begin < 0 ? 'from before the history' : `${(map.event - begin).toLocaleString('en-US')} events`
+    const age = begin < 0 ? 'from before the history' : counted(map.event - begin, 'event')
     if (map.piece_blocks[piece] > 1) lines.push(['Blocks', map.piece_blocks[piece].toLocaleString('en-US')])
     lines.push(['Age', age])
     if (map.piece_unused[piece] > 0) lines.push(['Lost to rounding', format(map.piece_unused[piece], 'bytes')])
@@ -139,13 +140,7 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
   const state = piece < 0 ? 'Free' : map.piece_is_pending[piece] ? 'Pending free' : 'Allocated'
   const line = piece < 0 ? '' : (map.lines[map.piece_line[piece]] ?? '(no stack recorded)')
   return (
-    <div
-      className={`${tipCss.tip} ${tipCss.float} ${css.tip}`}
-      style={{
-        left: Math.max(0, Math.min(x + 12, window.innerWidth - TIP.width)),
-        ...(y + TIP.height > window.innerHeight ? { bottom: window.innerHeight - y + 10 } : { top: y + 14 }),
-      }}
-    >
+    <FloatTip x={x} y={y}>
       <div className={tipCss.head}>
         {state}
         {piece >= 0 && map.piece_in_way[piece] ? ', in the way of the request' : ''}
@@ -157,6 +152,6 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
-    </div>
+    </FloatTip>
   )
 }

@@ -1,6 +1,6 @@
 // Findings: severity, a sentence with its figures, what to do, where to read on, and the evidence.
 import type { Link, Notice } from '../api/payloads'
-import { format, isChange, signed } from '../lib/format'
+import { format, isChange, type Scale, scaleOf, signed } from '../lib/format'
 import { parseFrame, shortFrame } from '../lib/frames'
 import { shortenMiddle, shortKernel } from '../lib/names'
 import { pieces } from '../lib/template'
@@ -9,8 +9,8 @@ import badgeCss from './badge.module.css'
 import css from './notices.module.css'
 import textCss from './text.module.css'
 
-/** A template with its figures in bold; all of it text, never markup. */
-export function Sentence({ notice, text }: { notice: Notice; text: string }) {
+/** A template with its figures in bold; all of it text, never markup. `scale`: of all figures of its unit. */
+export function Sentence({ notice, text, scale }: { notice: Notice; text: string; scale?: Scale }) {
   return (
     <>
       {pieces(text).map((piece, i) => {
@@ -24,7 +24,7 @@ export function Sentence({ notice, text }: { notice: Notice; text: string }) {
             {unit === 'code' ? (
               <ShortName name={String(figure.value ?? '')} />
             ) : (
-              <Value value={figure.value} unit={unit} change={isChange(key)} />
+              <Value value={figure.value} unit={unit} scale={scaleOf(scale, unit)} change={isChange(key)} />
             )}
           </b>
         )
@@ -61,11 +61,13 @@ const BADGES = {
 
 const isWeb = (url: string) => /^https?:\/\//i.test(url)
 
-export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: Link) => void }) {
+/** `isFolded`: one line of what it says. */
+export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void; isFolded?: boolean }) {
+  const { notice, onLink, isFolded } = props
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice
   return (
-    <li className={css.notice}>
+    <li className={isFolded ? `${css.notice} ${css.folded}` : css.notice}>
       <span className={BADGES[notice.severity]}>
         {measure ? (
           <MetricName metric={measure.metric}>
@@ -82,19 +84,21 @@ export function NoticeItem({ notice, onLink }: { notice: Notice; onLink: (link: 
         <div>
           <Sentence notice={notice} text={notice.text} />
         </div>
-        <p>
-          {notice.todo && <Sentence notice={notice} text={notice.todo} />}
-          {notice.references
-            .filter((reference) => isWeb(reference.url))
-            .map((reference, i) => (
-              <span key={reference.url}>
-                {i === 0 ? ' ' : ' · '}
-                <a href={reference.url} target="_blank" rel="noreferrer noopener">
-                  {reference.text}
-                </a>
-              </span>
-            ))}
-        </p>
+        {!isFolded && (
+          <p>
+            {notice.todo && <Sentence notice={notice} text={notice.todo} />}
+            {notice.references
+              .filter((reference) => isWeb(reference.url))
+              .map((reference, i) => (
+                <span key={reference.url}>
+                  {i === 0 ? ' ' : ' · '}
+                  <a href={reference.url} target="_blank" rel="noreferrer noopener">
+                    {reference.text}
+                  </a>
+                </span>
+              ))}
+          </p>
+        )}
       </div>
       {evidence && (
         <button type="button" className={textCss.link} onClick={() => onLink(evidence)}>
@@ -109,17 +113,19 @@ export function NoticeList({
   notices,
   onLink,
   none,
+  isFolded,
 }: {
   notices: readonly Notice[]
   onLink: (link: Link) => void
   none: string
+  isFolded?: boolean
 }) {
   if (notices.length === 0) return <p className={textCss.none}>{none}</p>
   return (
     <ul className={css.notices}>
       {notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a rule may speak twice; the order is fixed
-        <NoticeItem key={`${notice.rule} ${i}`} notice={notice} onLink={onLink} />
+        <NoticeItem key={`${notice.rule} ${i}`} notice={notice} onLink={onLink} isFolded={isFolded} />
       ))}
     </ul>
   )

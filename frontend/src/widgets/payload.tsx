@@ -1,6 +1,8 @@
 // Any payload, by its kind: what a view without a page of its own is drawn with.
+
 import { useState } from 'react'
 import type { Breakdown, Counters, Link, Payload, TimelineTrack, Tree } from '../api/payloads'
+import { counted } from '../lib/format'
 import { Card, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
 import { Chart } from './chart'
@@ -35,16 +37,16 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
     case 'timeline':
       return <TrackList tracks={payload.tracks} />
     case 'flows':
-      return <p>{payload.total.toLocaleString('en-US')} arrows between events; the timeline draws them.</p>
+      return <p>{counted(payload.total, 'arrow')} between events; the timeline draws them.</p>
     case 'bands':
-      return <p>{payload.block.length.toLocaleString('en-US')} blocks; the page Memory draws them.</p>
+      return <p>{counted(payload.block.length, 'block')}; the page Memory draws them.</p>
     case 'counters':
       return <CountersText data={payload} />
     case 'memory_map':
       return (
         <p>
-          {payload.row_bytes.length.toLocaleString('en-US')} segments after event{' '}
-          {payload.event.toLocaleString('en-US')}; the page Segments draws them.
+          {counted(payload.row_bytes.length, 'segment')} after event {payload.event.toLocaleString('en-US')}; the page
+          Segments draws them.
         </p>
       )
   }

@@ -2,7 +2,7 @@
 import { Button, Progress } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Profile, SpanInfo } from '../api/payloads'
-import { format } from '../lib/format'
+import { counted, format } from '../lib/format'
 import { countsByKind, eventsPerSecond, STAGES, secondsLeft } from '../lib/loading'
 import { addressText } from '../lib/profiles'
 import { PageBones } from './basics'
@@ -26,7 +26,7 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
         <div className={css.line}>
           <b>{title}</b>
           {fraction !== null && <span className={textCss.num}>{Math.floor(fraction * 100)} %</span>}
-          {profile && profile.events_read > 0 && <span>{format(profile.events_read, 'count')} events</span>}
+          {profile && profile.events_read > 0 && <span>{counted(profile.events_read, 'event')}</span>}
           {speed !== null && <span>{format(speed, 'count')} events/s</span>}
           {left !== null && <span>about {timeLeft(left)} left</span>}
           {span && <span className={textCss.mute}>{format(span.size_bytes, 'bytes')}</span>}

@@ -1,7 +1,7 @@
 // A short table as it came, without paging: each text as long as there is room for it, numbers in one unit for each family.
 import { useMemo, useRef } from 'react'
 import type { Column, Table } from '../api/payloads'
-import { familyScales, format, formatNumber, isNumeric, type Scale, scaleFor } from '../lib/format'
+import { familyScales, format, formatNumber, isChange, isNumeric, type Scale, scaleFor } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { type Label, labelsOf } from '../lib/names'
 import type { Row } from '../lib/pages'
@@ -118,7 +118,7 @@ function Cell(props: {
   if (!short)
     return (
       <td className={isNumeric(unit) ? textCss.right : textCss.left}>
-        <Value value={value} unit={unit} scale={scale} bare={isNumeric(unit)} />
+        <Value value={value} unit={unit} scale={scale} bare={isNumeric(unit)} change={isChange(key)} />
       </td>
     )
   const text = textOf(row, key, nameColumn)

@@ -1,6 +1,5 @@
-// The big table: server-side rows, sorted, searched and filtered there; only what is in sight is in the page. Head, rows and
-// cells are in one file because all of them are about the one table of TanStack that is made here.
-import { Button, Tooltip } from '@mantine/core'
+// The big table: server-side rows, sorted, searched and filtered there; only what is in sight is in the page.
+import { Button } from '@mantine/core'
 import {
   type ColumnDef,
   columnResizingFeature,
@@ -12,24 +11,14 @@ import {
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Column, Table } from '../api/payloads'
-import { exact, familyScales, isNumeric, type Scale, scaleFor } from '../lib/format'
-import { type Label, labelsOf } from '../lib/names'
+import { counted, familyScales, isNumeric, type Scale } from '../lib/format'
+import { labelsOf } from '../lib/names'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
-import { Bones, CopyIconButton, MetricHelp, useCopied } from './basics'
-import { ChevronDown, ChevronRight } from './icons'
+import { Bones } from './basics'
 import { ProblemPanel } from './problem'
-import {
-  CellText,
-  fittingWidths,
-  type NameStyle,
-  NameText,
-  readableName,
-  roomOf,
-  shortOf,
-  startWidth,
-} from './tableCells'
+import { fittingWidths, type NameStyle, readableName, roomOf, shortOf, startWidth } from './tableCells'
+import { HeaderCell, RowCells, widthProperty } from './tableRow'
 import { useWidth } from './useWidth'
-import rowNameCss from './rowName.module.css'
 import css from './table.module.css'
 import textCss from './text.module.css'
 
@@ -92,7 +81,8 @@ export function DataTable(props: DataTableProps) {
         </div>
       )}
       <span className={textCss.sr} role="status">
-        {label}: {pages.count} rows{query.search && ` match ${query.search}`}
+        {label}: {counted(pages.count, 'row')}
+        {query.search && ` match ${query.search}`}
         {shown && `, ${shown.length} columns`}
       </span>
     </div>
@@ -143,7 +133,7 @@ function Grid(props: DataTableProps & { table: Table }) {
   const sizes: Record<string, string> = {
     '--tt-row-width': `${headers.reduce((sum, header) => sum + header.getSize(), 0)}px`,
   }
-  for (const header of headers) sizes[`--tt-c-${cssName(header.column.id)}`] = `${header.getSize()}px`
+  for (const header of headers) sizes[widthProperty(header.column.id)] = `${header.getSize()}px`
 
   const rows = useVirtualizer({
     count: pages.count,
@@ -302,132 +292,3 @@ function orderedColumns(data: Table): Column[] {
   const name = data.columns.filter((column) => column.metric.key === data.name_column)
   return [...name, ...data.columns.filter((column) => column.metric.key !== data.name_column)]
 }
-
-const SORTS = {
-  ascending: `${css.sort} ${css.ascending}`,
-  descending: `${css.sort} ${css.descending}`,
-  none: `${css.sort} ${css.unsorted}`,
-}
-
-const cssName = (key: string) => key.replace(/[^a-zA-Z0-9_-]/g, '_')
-const cellStyle = (key: string): CSSProperties => ({ width: `var(--tt-c-${cssName(key)})` })
-
-function HeaderCell(props: {
-  column: Column
-  scale: Scale | undefined
-  isName: boolean
-  direction: 'ascending' | 'descending' | 'none'
-  onSort: () => void
-  onResize: (event: unknown) => void
-  resizing: boolean
-}) {
-  const { column, scale, isName, direction, onSort, onResize, resizing } = props
-  const { metric } = column
-  const numeric = isNumeric(metric.unit)
-  return (
-    <div
-      role="columnheader"
-      aria-sort={direction}
-      className={`${css.th} ${numeric ? css.right : ''} ${isName ? css.name : ''}`}
-      style={cellStyle(metric.key)}
-    >
-      <Tooltip label={<MetricHelp metric={metric} />}>
-        <button type="button" onClick={onSort}>
-          <span>
-            {metric.title}
-            {scale?.symbol && ' '}
-            {scale?.symbol && <small>({scale.symbol})</small>}
-          </span>
-          <i className={SORTS[direction]} aria-hidden="true" />
-        </button>
-      </Tooltip>
-      <span
-        className={resizing ? `${css.resize} ${css.dragged}` : css.resize}
-        aria-hidden="true"
-        onMouseDown={onResize}
-        onTouchStart={onResize}
-      />
-    </div>
-  )
-}
-
-function RowCells(props: {
-  row: Row
-  columns: readonly Column[]
-  data: Table
-  scales: Map<string, Scale>
-  widths: (key: string) => number
-  labels: (name: string) => Label
-  /** null = a row opens elsewhere, or not at all. */
-  isOpen: boolean | null
-  onToggle?: () => void
-}) {
-  const { row, columns, data, scales, widths, labels, isOpen, onToggle } = props
-  const [copied, copy] = useCopied()
-  const toggle = () => {
-    // Marking text with the mouse is no click.
-    if (window.getSelection()?.toString()) return
-    onToggle?.()
-  }
-  return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the name is a button that does the same
-    // biome-ignore lint/a11y/noStaticElementInteractions: see above
-    <div className={copied ? `${css.row} ${css.copied}` : css.row} onClick={toggle}>
-      {columns.map((column) => {
-        const { key, unit } = column.metric
-        const value = row[key] ?? null
-        const width = widths(key)
-        if (key === data.name_column) {
-          const text = String(value ?? '')
-          return (
-            <div key={key} role="rowheader" className={`${css.td} ${css.name}`} style={cellStyle(key)}>
-              <button
-                type="button"
-                className={rowNameCss.rowName}
-                aria-expanded={isOpen ?? undefined}
-                onClick={(event) => {
-                  event.stopPropagation()
-                  toggle()
-                }}
-                onKeyDown={(event) => {
-                  if (event.key === 'c' && !event.ctrlKey && !event.metaKey) copy(rowText(row, columns))
-                }}
-              >
-                {isOpen !== null && (isOpen ? <ChevronDown /> : <ChevronRight />)}
-                <NameText text={readableName(row, key)} label={labels(readableName(row, key))} />
-              </button>
-              <CopyIconButton text={text} label="Copy name" />
-            </div>
-          )
-        }
-        return (
-          <div
-            key={key}
-            role="cell"
-            className={isNumeric(unit) ? `${css.td} ${css.right}` : css.td}
-            style={cellStyle(key)}
-            onDoubleClick={() => copy(value === null ? '' : String(value))}
-          >
-            <CellText
-              row={row}
-              column={column}
-              scale={scales.get(key) ?? scaleFor(unit, 0)}
-              total={data.totals[key] ?? null}
-              most={data.extremes[key]?.[1] ?? 0}
-              width={width}
-            />
-          </div>
-        )
-      })}
-    </div>
-  )
-}
-
-/** A row as text: one line per column with the exact value. */
-export const rowText = (row: Row, columns: readonly Column[]) =>
-  columns
-    .map(({ metric }) => {
-      const value = row[metric.key] ?? null
-      return `${metric.title}\t${typeof value === 'number' ? exact(value, metric.unit) : (value ?? '')}`
-    })
-    .join('\n')

@@ -1,5 +1,5 @@
 // The timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
-import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import type { ColorBy } from '../canvas/timelineColors'
 import { type Extras, TimelineEngine } from '../canvas/timelineEngine'
 import type { Move, TimelineEvents } from '../canvas/timelineHands'
@@ -10,6 +10,8 @@ import type { Arrangement } from '../lib/arrange'
 import { format } from '../lib/format'
 import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
 import { Swatch, useTheme } from './basics'
+import { FloatTip } from './floatTip'
+import { useEngine, type Windowed } from './useEngine'
 import textCss from './text.module.css'
 import css from './timeline.module.css'
 import tipCss from './tip.module.css'
@@ -26,11 +28,8 @@ export interface TimelineHandle {
   redraw(): void
 }
 
-export interface TimelineProps {
+export interface TimelineProps extends Windowed {
   model: TimelineModel
-  view: Range
-  /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
-  told: RefObject<Range | null>
   matches: ((name: string) => boolean) | null
   colors: ColorBy
   /** What kernels do, where that is what colours them. */
@@ -59,26 +58,13 @@ export interface TimelineProps {
 interface Hover {
   item: Item
   color: string
+  /** Where the pointer is in the window. */
   x: number
   y: number
 }
 
 export function TimelineCanvas(props: TimelineProps) {
-  const {
-    model,
-    view,
-    told,
-    matches,
-    colors,
-    classes,
-    selected,
-    range,
-    arrangement,
-    collapsed,
-    extras,
-    gutter,
-    handle,
-  } = props
+  const { model, matches, colors, classes, selected, range, arrangement, collapsed, extras, gutter, handle } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const engine = useRef<TimelineEngine | null>(null)
@@ -86,9 +72,7 @@ export function TimelineCanvas(props: TimelineProps) {
   const latest = useRef(props)
   latest.current = props
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the engine lives as long as its canvas and its model
-  useEffect(() => {
-    if (!canvas.current) return
+  useEngine(engine, canvas, model, props, (on) => {
     const events: TimelineEvents = {
       onView: (next, move) => latest.current.onView(next, move),
       onUndo: () => latest.current.onUndo(),
@@ -96,15 +80,17 @@ export function TimelineCanvas(props: TimelineProps) {
       onGutter: (width) => latest.current.onGutter(width),
       onPick: (item) => latest.current.onPick(item),
       onFollow: (event, spot) => latest.current.onFollow(event, spot),
-      onHover: (item, x, y) => setHover(item && { item, color: made.scene.colors.of(item), x, y }),
+      onHover: (item, x, y) => {
+        const box = on.getBoundingClientRect()
+        setHover(item && { item, color: made.scene.colors.of(item), x: box.left + x, y: box.top + y })
+      },
       onRange: (next) => latest.current.onRange(next),
       onToggle: (id) => latest.current.onToggle(id),
       onOpen: (id) => latest.current.onOpen(id),
     }
-    const made = new TimelineEngine(canvas.current, model, theme, latest.current.view, events, latest.current.keysFrom)
-    engine.current = made
-    return () => made.destroy()
-  }, [model])
+    const made = new TimelineEngine(on, model, theme, latest.current.view, events, latest.current.keysFrom)
+    return made
+  })
   // Each depends on the model as well: a new one has a new engine. It knows its tracks before what is selected on them.
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
@@ -115,11 +101,6 @@ export function TimelineCanvas(props: TimelineProps) {
   useEffect(() => engine.current?.setSelected(selected), [selected, model])
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
   useEffect(() => engine.current?.setExtras(extras), [extras, model])
-  useEffect(() => {
-    const own = told.current
-    told.current = null
-    if (own?.start !== view.start || own.end !== view.end) engine.current?.setView(view)
-  }, [view.start, view.end, model])
   // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
   useImperativeHandle(
     handle,
@@ -145,16 +126,13 @@ export function TimelineCanvas(props: TimelineProps) {
         <HoverTip
           hover={hover}
           kernelClass={classes ? classOf(classes, hover.item.category, hover.item.name) : undefined}
-          width={canvas.current?.clientWidth ?? 800}
-          height={canvas.current?.clientHeight ?? 400}
         />
       )}
     </div>
   )
 }
 
-function HoverTip(props: { hover: Hover; kernelClass?: KernelClass; width: number; height: number }) {
-  const { hover, kernelClass, width, height } = props
+function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelClass }) {
   const { item } = hover
   const merged = item.count > 1
   const lines: [string, string][] = merged
@@ -172,12 +150,8 @@ function HoverTip(props: { hover: Hover; kernelClass?: KernelClass; width: numbe
   if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
   // Last, for why it is that one follows.
   if (kernelClass) lines.push(['Class', kernelClass.title])
-  const style = {
-    left: Math.min(hover.x + 14, Math.max(0, width - 340)),
-    ...(hover.y > height / 2 ? { bottom: height - hover.y + 12 } : { top: hover.y + 16 }),
-  }
   return (
-    <div data-testid="tip" className={`${tipCss.tip} ${tipCss.float}`} style={style}>
+    <FloatTip x={hover.x} y={hover.y}>
       <div className={`${tipCss.head} ${textCss.mono}`}>
         <Swatch color={hover.color} />
         {merged ? `${item.name} and others` : item.name}
@@ -193,6 +167,6 @@ function HoverTip(props: { hover: Hover; kernelClass?: KernelClass; width: numbe
         {item.category}
         {merged ? ' · too small at this zoom: click to zoom in' : ' · click for details'}
       </div>
-    </div>
+    </FloatTip>
   )
 }

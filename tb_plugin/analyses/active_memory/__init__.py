@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analyses.active_memory.block import block_of
+from tb_plugin.analyses.active_memory.block import block_of, segment_of
+from tb_plugin.analyses.active_memory.layers import LAYERS
 from tb_plugin.analyses.active_memory.tiles import DETAIL, Axis, tile_of
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
 from tb_plugin.analyses.snapshot.curve import WIDTH, curve_of
@@ -16,7 +17,21 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, Payload, Table, View
 from tb_plugin.snapshot.table import Snapshot
 
-OWN = ("device", "axis", "from", "to", "from_ns", "to_ns", "width", "level", "tile", "detail", "block")
+OWN = (
+    "device",
+    "axis",
+    "from",
+    "to",
+    "from_ns",
+    "to_ns",
+    "width",
+    "level",
+    "tile",
+    "detail",
+    "layer",
+    "block",
+    "segment",
+)
 FINEST = 40
 
 
@@ -51,14 +66,18 @@ class ActiveMemory:
 
 def _payloads(held: Held, params: Params) -> dict[str, Payload]:
     by_time = params.get("axis") == "time" and held.snapshot.has_times
-    block = whole_number(params, "block")
-    if block is not None:
-        if not 0 <= block < len(held.block("size")):
-            raise BadRequest(f"{held.name} has no block {block}.", "block", f"It has {len(held.block('size')):,}.")
-        return {"block": block_of(held, block)}
+    for kind, column, told in (("block", held.block, block_of), ("segment", held.segment, segment_of)):
+        row = whole_number(params, kind)
+        if row is not None:
+            if not 0 <= row < len(column("size")):
+                raise BadRequest(f"{held.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
+            return {kind: told(held, row)}
     tile = whole_number(params, "tile")
     if tile is not None:
-        return {"bands": tile_of(held, *_tile(Axis(held, by_time), tile, params), detail_of(params))}
+        layer = params.get("layer") or ""
+        if layer not in LAYERS:
+            raise BadRequest(f"layer cannot be {layer[:40]}.", "layer", f"Choose one of {', '.join(LAYERS[1:])}.")
+        return {"bands": tile_of(held, *_tile(Axis(held, by_time), tile, params), detail_of(params), layer)}
     if not held.count:
         return {}
     width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.active_memory.layers import Layer, has_private_pools, layer_of
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
 from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of
+from tb_plugin.analyses.snapshot.modules import modules_of_stacks
 from tb_plugin.analyses.snapshot.words import stack_words, texts_of
-from tb_plugin.payloads import Bands
+from tb_plugin.payloads import Bands, BandsEnvelope
 from tb_plugin.snapshot.table import NEVER, Snapshot
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
@@ -73,26 +75,31 @@ def samples_of(active: Int64, bounds: Int64) -> Int64:
     )
 
 
-def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -> Bands:
-    """Returns a tile. Listed are blocks of at least the peak over 2 to the power of ``detail``; None: of any size."""
-    active = levels_of(held).active
-    states = samples_of(active, axis.bounds(level, tile))
-    peak = _peak(held.snapshot, held.place)
-    most = int(active[peak])
+def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
+    """Returns a tile of a layer. Listed is what has at least the peak over 2 to the power of ``detail``; None: any size."""
+    layer = layer_of(held, kind)
+    states = samples_of(layer.height, axis.bounds(level, tile))
+    peak = _peak(held.snapshot, held.place, kind)
+    most = int(layer.height[peak])
     least, listed_most = (0, MOST) if detail is None else (most >> detail, min(MOST, _listed(detail)))
-    rows, first, end, hidden = _blocks(held, states - 1, least, listed_most)
-    size, begin, freed = (held.block(name)[rows] for name in ("size", "begin", "freed"))
-    listed = np.zeros(len(states) + 1, np.int64)
-    np.add.at(listed, first, size)
-    np.subtract.at(listed, end, size)
-    totals = active[states]
-    stacks, stack = np.unique(held.block("stack")[rows], return_inverse=True)
-    categories = categories_of_blocks(held)
-    named, category = np.unique(
-        categories.of[rows] if categories.known else np.full(len(rows), MISSING), return_inverse=True
+    rows, first, end, hidden = _blocks(layer, states - 1, least, listed_most)
+    size, begin, freed = layer.size[rows], layer.begin[rows], layer.freed[rows]
+    envelope = np.full(len(rows), MISSING) if layer.envelope is None else layer.envelope[rows]
+    envelopes = [BandsEnvelope(one.name, one.at(states).tolist()) for one in layer.envelopes]
+    rest = layer.height[states] - sum((one.at(states) for one in layer.envelopes), np.zeros(len(states), np.int64))
+    listed, on_top = np.zeros(len(states) + 1, np.int64), envelope == MISSING
+    np.add.at(listed, first[on_top], size[on_top])
+    np.subtract.at(listed, end[on_top], size[on_top])
+    stacks, stack = np.unique(layer.stack[rows], return_inverse=True)
+    codes, category_names = _categories(held, rows, kind)
+    named, category = np.unique(codes, return_inverse=True)
+    lines, modules = (
+        texts_of(texts, stacks).to_pylist()
+        for texts in (stack_words(held.snapshot).line, modules_of_stacks(held.snapshot))
     )
-    lines = texts_of(stack_words(held.snapshot).line, stacks).to_pylist()
-    names = [categories.names[code] if code >= 0 else None for code in named.tolist()]
+    names = [category_names[code] if code >= 0 else None for code in named.tolist()]
+    levels = levels_of(held)
+    totals = (levels.reserved if kind == "segments" else levels.active)[states]
     times = np.append(held.time_ns[:1], held.time_ns) if held.count else np.zeros(1, np.int64)
     ended = freed != NEVER
     timed = ended & (begin != MISSING) & held.snapshot.has_times
@@ -111,7 +118,7 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -
         event=(states - 1).tolist(),
         time_ns=times[states].tolist(),
         active_bytes=totals.tolist(),
-        rest_bytes=(totals - np.cumsum(listed)[:-1]).tolist(),
+        rest_bytes=(rest - np.cumsum(listed)[:-1]).tolist(),
         block=rows.tolist(),
         first=first.tolist(),
         end=end.tolist(),
@@ -123,9 +130,21 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None) -
         category=category.tolist(),
         stack_number=stacks.tolist(),
         lines=[line or "" for line in lines],
+        modules=[module or "" for module in modules],
         categories=[name or "" for name in names],
         hidden=hidden,
+        has_private_pools=has_private_pools(held),
+        envelopes=envelopes,
+        envelope=envelope.tolist() if envelopes else [],
     )
+
+
+def _categories(held: Held, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
+    """What rows are for; segments are for many things."""
+    found = categories_of_blocks(held)
+    if kind == "segments" or not found.known:
+        return np.full(len(rows), MISSING), ()
+    return found.of[rows], found.names
 
 
 def _listed(detail: int) -> int:
@@ -133,18 +152,18 @@ def _listed(detail: int) -> int:
     return USUAL << max(0, (detail - DETAIL) // 2)
 
 
-def _blocks(held: Held, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
-    """Rows of the blocks to list, their first column and the one behind their last, and how many others there are."""
+def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
+    """Rows of what to list, their first column and the one behind their last, and how many others there are."""
     none = np.empty(0, np.int64)
     if not len(events):
         return none, none, none, 0
-    begin, end = held.block("begin"), held.block("end")
+    begin, end = layer.begin, layer.end
     # Rows stand by their begin: none behind the last one that has begun.
     began = int(np.searchsorted(begin, events[-1], side="right"))
     near = np.flatnonzero(end[:began] > events[0])
     first, last = _columns(events, begin[near]), _columns(events, end[near])
     there = np.flatnonzero(first < last)
-    size = held.block("size")[near[there]]
+    size = layer.size[near[there]]
     kept = np.flatnonzero(size >= least)
     if len(kept) > most:
         area = size[kept] * (last - first)[there[kept]]
@@ -163,7 +182,7 @@ def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
 
 
 @remembered
-def _peak(snapshot: Snapshot, place: int) -> int:
-    """The first state of a device with most active bytes."""
+def _peak(snapshot: Snapshot, place: int, kind: str) -> int:
+    """The first state of a device at which most is drawn."""
     devices = devices_of(snapshot)
-    return int(levels_of(devices[place]).active.argmax()) if devices else 0
+    return int(layer_of(devices[place], kind).height.argmax()) if devices else 0

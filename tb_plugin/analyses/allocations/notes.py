@@ -10,7 +10,8 @@ from tb_plugin.analyses.snapshot.definitions import HISTORY
 from tb_plugin.analyses.snapshot.held import Held, Levels
 from tb_plugin.analyses.snapshot.marks import HistorySteps
 from tb_plugin.analyses.snapshot.metrics import METRICS
-from tb_plugin.analyses.snapshot.words import Ids, stack_words, texts_of
+from tb_plugin.analyses.snapshot.words import NO_HISTORY, Ids, stack_words, texts_of
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Notice, Notices
 from tb_plugin.payloads.base import Figure
 from tb_plugin.trace.schema import MISSING
@@ -31,7 +32,7 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
     figures = [METRICS.figure("most_allocated_bytes", most)]
     text = f"At its peak {held.name} has {{most_allocated_bytes}} allocated"
     if not held.snapshot.has_history:
-        text = f"{held.name} has {{most_allocated_bytes}} allocated"
+        text = f"{NO_HISTORY} {held.name} has {{most_allocated_bytes}} allocated"
     elif peak == MISSING:
         text += ", before the first recorded event"
     else:
@@ -56,7 +57,8 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
             METRICS.figure("allocation_line", name),
         ]
     notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
-    return Notices("answer", "Peak", "answer", [notice] if most else [])
+    title = "Peak" if held.snapshot.has_history else "At the snapshot"
+    return Notices("answer", title, "answer", [notice] if most else [])
 
 
 def _largest_line(held: Held, event: int) -> tuple[str, int] | None:
@@ -117,13 +119,12 @@ def _cut(held: Held, levels: Levels) -> Notice | None:
     earlier = held.block("begin") == MISSING
     if not is_cut and not earlier.any():
         return None
-    text = (
-        "{unrecorded_bytes} in {unrecorded_blocks} blocks were allocated before the first recorded event: their begin, "
-    )
-    text += "and mostly their stack, is not known."
+    blocks = int(earlier.sum())
+    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were allocated before the first recorded "
+    text += "event: their begin, and mostly their stack, is not known."
     figures = [
         METRICS.figure("unrecorded_bytes", int(levels.allocated[0])),
-        METRICS.figure("unrecorded_blocks", int(earlier.sum())),
+        METRICS.figure("unrecorded_blocks", blocks),
     ]
     if is_cut and snapshot.max_entries:
         text += " The recorder let go of older events: it keeps {entry_limit} at most."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.base import Number
-from tb_plugin.analyses.snapshot.definitions import HISTORY
 from tb_plugin.analyses.snapshot.held import Held, Levels, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS, MOMENT
 from tb_plugin.payloads import Figure, Figures, Metric, Unit
@@ -35,32 +34,46 @@ def summary_of(held: Held, levels: Levels) -> Figures:
         return "" if not held.count else "before the first event" if event == MISSING else f"at event {event:,}"
 
     # Without a history nobody knows of peaks: the end is all there is.
-    known = held.count > 0
-    figures = [
-        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]) if known else None, note=when(peak)),
-        METRICS.figure("most_reserved_bytes", reserved if known else None, note=when(at_reserved - 1)),
-        METRICS.figure("allocated_at_end_bytes", int(levels.allocated[-1])),
-        METRICS.figure(
-            "free_bytes", int(levels.reserved[-1] - levels.active[-1]), "Free at the snapshot", window=HISTORY
-        ),
-        METRICS.figure("history_events", held.count),
-        METRICS.figure("oom_count", len(ooms_of(held)) if known else None),
+    peaks = [
+        METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when(peak)),
+        METRICS.figure("most_reserved_bytes", reserved, note=when(at_reserved - 1)),
     ]
+    figures = [
+        *(peaks if held.count else []),
+        METRICS.figure("allocated_at_end_bytes", int(levels.allocated[-1])),
+        *_rest_of_reserved(levels, held.count - 1, "{} at the snapshot"),
+        METRICS.figure("reserved_at_end_bytes", int(levels.reserved[-1])),
+    ]
+    if held.count:
+        figures.append(METRICS.figure("history_events", held.count))
+        figures.append(METRICS.figure("oom_count", len(ooms_of(held))))
     return Figures("summary", held.name, "", figures, "headline")
 
 
 def moment_figures(held: Held, levels: Levels, at: int, when: str) -> Figures:
     """Returns what a device held after an event."""
     time = int(held.time_ns[at]) if at != MISSING and held.snapshot.has_times else None
-    values = {"allocated": levels.allocated, "active": levels.active, "reserved": levels.reserved}
     figures = [
-        METRICS.figure("event_number", at),
+        METRICS.figure("event_number", at if held.count else None),
         METRICS.figure("event_ns", time),
-        *(METRICS.figure(f"{key}_bytes", int(level[at + 1]), window=MOMENT) for key, level in values.items()),
-        METRICS.figure("free_bytes", int((levels.reserved - levels.active)[at + 1])),
+        METRICS.figure("allocated_bytes", int(levels.allocated[at + 1]), window=MOMENT),
+        *_rest_of_reserved(levels, at),
+        METRICS.figure("reserved_bytes", int(levels.reserved[at + 1]), window=MOMENT),
+        METRICS.figure("active_bytes", int(levels.active[at + 1])),
         METRICS.figure("held_blocks", len(held.allocated(at))),
     ]
     return Figures("moment", f"Memory {when}", held.name, figures)
+
+
+def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure]:
+    """Reserved bytes that are not allocated: pending a free, if any are, and free. With those allocated they are all."""
+    pending = int(levels.active[at + 1] - levels.allocated[at + 1])
+    values = {"pending_now_bytes": pending, "free_bytes": int(levels.reserved[at + 1] - levels.active[at + 1])}
+    return [
+        METRICS.figure(key, value, title.format(METRICS[key].title), window=MOMENT)
+        for key, value in values.items()
+        if value or key == "free_bytes"
+    ]
 
 
 def settings_of(snapshot: Snapshot) -> Figures:

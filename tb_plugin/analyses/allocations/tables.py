@@ -65,7 +65,7 @@ def blocks_frame(held: Held, first: int, last: int, named: Sequence[int] = ()) -
     rows = np.union1d(rows, np.array([row for row in named if 0 <= row < len(begin)], np.int64))
     rows = rows[np.argsort(-held.block("size")[rows], kind="stable")]
     table = block_table(held, rows)
-    empty = [key for key in ("memory_category", "compile_context", "user_metadata", "requested_bytes")
+    empty = [key for key in ("block_module", "memory_category", "compile_context", "user_metadata", "requested_bytes")
              if table[key].null_count == len(rows)]  # fmt: skip
     keys = [key for key in table.column_names if key != "allocation_stack"]
     return Frame(

@@ -31,6 +31,7 @@ from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part
 from tb_plugin.analyses.kernel_classes import word_of
 from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.wording import counted
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
     Breakdown,
@@ -257,7 +258,7 @@ def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:
 def _note(part: Part) -> str:
     if not part.steps:
         return "whole recording, no steps"
-    return "1 step" if _steps(part) == 1 else f"{_steps(part)} steps"
+    return counted(_steps(part), "step")
 
 
 def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:

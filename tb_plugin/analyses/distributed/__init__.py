@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import profile_part
+from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
+from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notices, Payload, Series, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 
 _STEP_PARTS = (
@@ -46,7 +48,7 @@ class Distributed:
     model = TraceTable
     traits = Traits("Ranks", whole="It compares whole steps of all workers.", tables=GROUP_TABLES, facts=GROUP_FACTS)
     scope: Scope = "workers"
-    borrows = OWN_ONLY
+    borrows: Mapping[str, Sequence[str]] = MappingProxyType({"memory_states": (FRAME,)})
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns why a trace without collectives has no such view, else None."""
@@ -67,7 +69,9 @@ class Distributed:
         params = replace(params, steps=_steps(parts, params))
         data = together(tuple(parts), params.steps)
         tables = frames(data)
-        payloads = _payloads(data, worker_rows(data), params)
+        rows = worker_rows(data)
+        told = findings(data, rows, redundancy(parts), params.get("failed"))
+        payloads = _payloads(data, rows, told)
         whole = Part(
             coverage=_coverage(parts, params),
             frames=tables,
@@ -100,10 +104,10 @@ def _coverage(parts: Sequence[Part], params: Params) -> CoverageInfo:
     )
 
 
-def _payloads(data: Together, rows: list[Row], params: Params) -> dict[str, Payload]:
+def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
         "headline": _headline(data, rows),
-        "findings": Notices("findings", "Findings", "training", findings(data, rows, params.get("failed"))),
+        "findings": Notices("findings", "Findings", "training", told),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
     if not data.alone:

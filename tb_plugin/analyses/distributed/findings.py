@@ -12,8 +12,11 @@ STRAGGLER_SHARE = 0.5
 STRAGGLER_WAIT = 0.02
 
 
-def findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
-    """Returns what the numbers of the workers (``rows``, one each) say; ``failed`` names workers that could not be read."""
+def findings(data: Together, rows: list[Row], held: list[Notice], failed: str) -> list[Notice]:
+    """Returns what the numbers of the workers (``rows``, one each) say, with ``held``, what is said of their memory.
+
+    ``failed`` names workers that could not be read.
+    """
     notices = []
     if failed:
         text = f"Not loaded and left out: {failed}. Waiting and transfer are those of the workers that are here."
@@ -54,7 +57,12 @@ def findings(data: Together, rows: list[Row], failed: str) -> list[Notice]:
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
     if data.alone:
         return notices
-    return [*([late] if (late := _straggler(rows)) is not None else _waiting(rows)), *_transferring(rows), *notices]
+    return [
+        *([late] if (late := _straggler(rows)) is not None else _waiting(rows)),
+        *_transferring(rows),
+        *held,
+        *notices,
+    ]
 
 
 def _straggler(rows: list[Row]) -> Notice | None:

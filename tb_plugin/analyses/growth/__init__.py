@@ -13,6 +13,7 @@ from tb_plugin.analyses.snapshot.held import Held, devices_of, held_of, moment_o
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.steps import Steps, steps_of
 from tb_plugin.analyses.snapshot.words import NO_STACK, stack_words
+from tb_plugin.analyses.wording import noun
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.snapshot.table import Snapshot
@@ -121,17 +122,26 @@ def _answer(held: Held, steps: Steps) -> Notice:
         return Notice("growth", "info", text if change.value is not None else text.partition(" From")[0], "", [change])
     row = int(leaks[0])
     stack = int(growth.stack[row])
-    text = "{allocation_line} grows by {step_growth_bytes} a step: {left_bytes} in {counted_steps} steps."
+    counted = int(growth.counted[row])
+    text = "{allocation_line} grows by {step_growth_bytes} a step: {left_bytes} in {counted_steps} "
+    text += f"{noun(counted, 'step')}."
     figures = [
         METRICS.figure("allocation_line", stack_words(held.snapshot).line[stack].as_py() or NO_STACK),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[row])),
         METRICS.figure("left_bytes", int(growth.left_bytes[row])),
-        METRICS.figure("counted_steps", int(growth.counted[row])),
+        METRICS.figure("counted_steps", counted),
     ]
     if len(leaks) > 1:
         text += " It leads {growing_stacks} stacks that grow."
         figures.append(METRICS.figure("growing_stacks", len(leaks)))
-    return Notice("growth", "info", text, "", figures, evidence=Link("growth", {"stack": str(stack)}, "Show its curve"))
+    return Notice(
+        "growth",
+        "info",
+        text,
+        "",
+        figures,
+        evidence=Link("growth", {"stack": str(stack), "row": str(stack)}, "Show its curve"),
+    )
 
 
 def _live(held: Held, steps: Steps, params: Params) -> Series:

@@ -39,12 +39,23 @@ def growth_frame(held: Held) -> Frame:
             "counted_steps": pa.array(growth.counted[rows]),
             "first_step_bytes": pa.array(growth.first_bytes[rows]),
             "last_step_bytes": pa.array(growth.last_bytes[rows]),
+            "left_blocks": pa.array(growth.left_blocks[rows]),
+            "last_step_blocks": pa.array(growth.last_blocks[rows]),
+            "left_bytes": pa.array(growth.left_bytes[rows]),
             "growth_score": pa.array(step_bytes * confidence),
             "allocation_stack": texts_of(words.text, stack),
             "stack_number": pa.array(stack),
         }
     )
-    hidden = ("growth_score", "allocation_stack", "stack_number")
+    hidden = (
+        "step_growth_blocks",
+        "counted_steps",
+        "first_step_bytes",
+        "left_bytes",
+        "growth_score",
+        "allocation_stack",
+        "stack_number",
+    )
     return Frame(
         name="growth_stacks",
         title="Growth by stack",

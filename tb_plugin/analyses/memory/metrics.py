@@ -36,6 +36,10 @@ METRICS = SHARED.adding(
                 "allocated before the window (or the trace); unpaired: the other event is not recorded.",
             ),
             "allocation_step": ("Step", "Profiler step in which it was allocated."),
+            "matched_by": (
+                "Matched by",
+                "address and time: the trace holds this allocation; time: an operator was open all through its microsecond.",
+            ),
             "growth_confidence": (
                 "Confidence",
                 "high: four steps or more, the least growth at least 0.9 of the most; medium: three steps or more; else low.",
@@ -145,6 +149,16 @@ METRICS = SHARED.adding(
             "lifetime_ns": ("Lifetime", "Release less allocation."),
             "peak_time_ns": ("Peak at", "Time of the peak since the first event of the trace."),
             "peak_reserved_time_ns": ("Peak reserved at", "First time at which most was reserved."),
+        },
+    ),
+    define(
+        "",
+        "ns",
+        {
+            "clock_apart_ns": (
+                "Clocks apart",
+                "From the microsecond of the allocation to the nearest time that the trace states; 0 where it lies in it.",
+            ),
         },
     ),
     define(

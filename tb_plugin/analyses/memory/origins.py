@@ -65,12 +65,16 @@ class Origins:
 
 def origins_of(trace: TraceTable, owners: Owners) -> Origins:
     """Returns where all allocator events of a trace come from."""
-    track, time = tracks_of(trace), trace.memory.time_ns
+    return origins_at(trace, owners, tracks_of(trace), trace.memory.time_ns)
+
+
+def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origins:
+    """Returns where moments of threads come from; ``owners`` are those of the same moments."""
     phases = phases_of(trace)
     phase = phases.of[annotation_at(trace, track, time)].astype(np.int32)
     labels = trace.steps.label if trace.steps.recorded else ()
     return Origins(
-        _frames(trace, owners, track),
+        _frames(trace, owners, track, time),
         Origin(phase, pa.array(phases.labels, pa.large_string())),
         Origin(step_at(trace, time), pa.array(labels, pa.large_string())),
     )
@@ -85,12 +89,11 @@ def step_at(trace: TraceTable, time: Int64) -> Int32:
     return np.where((place >= 0) & (time < steps.host_end_ns[place]), place, MISSING).astype(np.int32)
 
 
-def _frames(trace: TraceTable, owners: Owners, track: Int32) -> Origin:
+def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
     """The line under which the innermost operator or Python call open at each event began.
 
     Of a backward operator without a line that of its forward operator.
     """
-    time = trace.memory.time_ns
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]
     place = innermost(trace.track[calls], trace.start_ns[calls], trace.end_ns[calls], parent, track, time)

@@ -142,7 +142,7 @@ def pair(address: Int64, size: Int64) -> Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Owners:
-    """Whom each allocator event belongs to: rows of the trace, -1 = none."""
+    """Whom each allocator event (or another moment of a thread) belongs to: rows of the trace, -1 = none."""
 
     operators: Int64
     """Operator rows of the threads that have allocator events."""
@@ -182,8 +182,11 @@ def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedintege
 
 def owners_of(trace: TraceTable) -> Owners:
     """Returns the innermost operator and module call open on the thread of each allocator event."""
-    memory = trace.memory
-    track = tracks_of(trace)
+    return owners_at(trace, tracks_of(trace), trace.memory.time_ns)
+
+
+def owners_at(trace: TraceTable, track: Int32, time: Int64) -> Owners:
+    """Returns the innermost operator and module call open on a thread at each moment; -1 is no thread."""
     known = np.unique(track[track != MISSING])
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -193,13 +196,13 @@ def owners_of(trace: TraceTable) -> Owners:
         trace.start_ns[operators] + trace.dur_ns[operators],
         parent,
         track,
-        memory.time_ns,
+        time,
     )
     forward = _take(inherit(trace.forward[operators], parent), operator)
-    return Owners(operators, parent, roots_of(parent), operator, _modules(trace, track, forward), forward)
+    return Owners(operators, parent, roots_of(parent), operator, _modules(trace, track, time, forward), forward)
 
 
-def _modules(trace: TraceTable, track: Int32, forward: Int32) -> Int32:
+def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> Int32:
     rows = np.flatnonzero(trace.kind == EventKind.MODULE)
     none: Int32 = np.full(len(track), MISSING, np.int32)
     if not len(rows):
@@ -210,7 +213,7 @@ def _modules(trace: TraceTable, track: Int32, forward: Int32) -> Int32:
         place = innermost(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows], nesting.parent, at_track, at)
         return _take(rows.astype(np.int32), place)
 
-    module = around(track, trace.memory.time_ns)
+    module = around(track, time)
     backward = (module == MISSING) & (forward != MISSING)
     module[backward] = around(trace.track[forward[backward]], trace.start_ns[forward[backward]])
     return module

@@ -31,6 +31,7 @@ from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
 from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.selection import chosen_steps, select_rows
+from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import (
     Breakdown,
     Column,
@@ -167,7 +168,7 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
     """Figures that mean something for this trace: waiting for input where there is a loader, communication where any was."""
     recorded, count = trace.steps.recorded, len(breakdown.label)
     total = float(breakdown.total.mean()) if count else None
-    subtitle = ("1 step" if count == 1 else f"{count} steps") if recorded else "no steps recorded"
+    subtitle = counted(count, "step") if recorded else "no steps recorded"
     of = ("of the step" if count == 1 else "of the steps") if recorded else "of the recording"
     note = subtitle if recorded else ""
     figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time", note, window)]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analyses.segments.answer import answer_of
 from tb_plugin.analyses.segments.curve import reserved_of
-from tb_plugin.analyses.segments.metrics import SHOWN
 from tb_plugin.analyses.segments.picture import picture_of
-from tb_plugin.analyses.segments.running_out import in_way_of, last_ooms, obstacles_frame, oom_moments_frame, ran_out
-from tb_plugin.analyses.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_event, usual_request
+from tb_plugin.analyses.segments.running_out import obstacles_frame, oom_moments_frame
+from tb_plugin.analyses.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request
 from tb_plugin.analyses.segments.tables import blocks_frame, pinning_frame, pools_frame, segments_frame
-from tb_plugin.analyses.snapshot.held import devices_of, held_of, moment_of
+from tb_plugin.analyses.snapshot.held import devices_of, held_of, levels_of, moment_of
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.moment import moment_at
+from tb_plugin.analyses.snapshot.running_out import in_way_of, last_ooms, ran_out
 from tb_plugin.payloads import CoverageInfo, Figure, Figures, Metric, Payload, Table, View
 from tb_plugin.snapshot.table import Action, Snapshot
 
@@ -41,7 +43,7 @@ class Segments:
         """Returns map, figures and tables of one moment of one device. Raises BadRequest."""
         held = held_of(snapshot, params)
         asked = moment_of(held, params)
-        at = usual_event(held) if asked is None else asked
+        at = levels_of(held).peak() if asked is None else asked
         moment = moment_at(held, at)
         ooms = last_ooms(held)
         here = ran_out(held, at) if at >= 0 and held.action[at] == Action.OOM else None
@@ -49,12 +51,13 @@ class Segments:
         request = usual_request(moment, here) if size is None else max(size, 0)
         by_bytes, by_count = gap_sizes_of(moment)
         payloads: dict[str, Payload] = {
+            "answer": answer_of(moment, here),
             "moment": summary_of(moment),
             "place": place_of(held, at),
             "map": picture_of(moment, in_way_of(here, moment)),
             "gap_sizes": by_bytes,
             "gap_counts": by_count,
-            "request": Figures("request", "Request", "", [SHOWN.figure("request_bytes", request)]),
+            "request": Figures("request", "Request", "", [METRICS.figure("request_bytes", request)]),
             "devices": Figures("devices", "Devices", "", [
                 Figure(Metric(f"device.{each.name}", each.name, "count", "Events of the device."), each.count)
                 for each in devices_of(snapshot)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.segments.metrics import SHOWN
 from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.words import pool_texts, stream_texts
+from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import Line, Series
 from tb_plugin.snapshot.table import NEVER
 from tb_plugin.trace.schema import MISSING
@@ -16,6 +17,8 @@ Int64 = npt.NDArray[np.int64]
 
 LINES = 8
 """Streams and pools with a line of their own, those that ever held most; the others are one."""
+COLORS = tuple(f"slice{i}" for i in range(LINES + 1) if i != 2)
+"""Colours of these lines: all slices but that with the colour of the reserved bytes of all."""
 WIDTH = 1000
 """Points that are drawn at most; of events between two the highest sum is kept."""
 
@@ -42,16 +45,16 @@ def reserved_of(held: Held) -> Series:
         pool_texts(held.snapshot, found[:, 0]).to_pylist(),
         stream_texts(held.snapshot, found[:, 1]).to_pylist(),
     )
-    whole = Line(SHOWN.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
+    whole = Line(METRICS.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
     lines = [whole] if len(most) != 1 else []
     for i, one in enumerate(most[:LINES].tolist()):
         title = f"{pools[one] or 'unknown'} pool, stream {streams[one] or 'unknown'}"
-        lines.append(Line(SHOWN.metric("pool_reserved_bytes", title=title), f"slice{i}", total[one, kept].tolist()))
+        lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), COLORS[i], total[one, kept].tolist()))
     if len(most) > LINES:
         rest = total[most[LINES:]][:, kept].sum(axis=0)
-        title = f"{len(most) - LINES} others"
-        lines.append(Line(SHOWN.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
-    return Series("reserved", "Reserved by stream and pool", held.name, SHOWN.metric("event_number"),
+        title = counted(len(most) - LINES, "other")
+        lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
+    return Series("reserved", "Reserved by stream and pool", held.name, METRICS.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip
 
 

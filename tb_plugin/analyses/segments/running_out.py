@@ -1,83 +1,20 @@
-"""Events at which memory ran out: what was asked for, what was free, and which blocks stood in the way."""
+"""Tables of the events at which memory ran out, and of the blocks that stood in the way."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.segments.metrics import SHOWN
-from tb_plugin.analyses.snapshot.free import SMALL_BLOCK
-from tb_plugin.analyses.snapshot.held import Held, ooms_of
-from tb_plugin.analyses.snapshot.moment import Moment, Obstacles, moment_at, obstacles_to
+from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.metrics import METRICS
+from tb_plugin.analyses.snapshot.moment import moment_at, obstacles_to
+from tb_plugin.analyses.snapshot.running_out import RunningOut
 from tb_plugin.analyses.snapshot.words import address_texts, stack_words, texts_of
 from tb_plugin.payloads import Sort
 from tb_plugin.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-MOST_OOMS = 20
-"""Events that are looked into, the last ones: a program that catches them and tries again has as many as it likes."""
 MOST_RUNS = 100
-
-
-@dataclass(frozen=True, eq=False)
-class RunningOut:
-    """One event at which memory ran out."""
-
-    event: int
-    asked: int
-    device_free: int
-    stack: int
-    moment: Moment
-    """The state that it met."""
-    serves: Bool
-    """Which rows of segments its stream, pool and size may use."""
-    obstacles: Obstacles
-
-    @property
-    def pool_free(self) -> int:
-        """Returns the free bytes that could serve it."""
-        gaps = self.moment.gaps
-        return int(gaps.size[self.serves[gaps.row]].sum())
-
-    @property
-    def pool_gap(self) -> int:
-        """Returns the largest free range that could serve it."""
-        gaps = self.moment.gaps
-        return int(gaps.size[self.serves[gaps.row]].max(initial=0))
-
-    @property
-    def fits_joined(self) -> bool:
-        """Returns whether it would fit if all that is free could be one range."""
-        return self.asked <= self.pool_free + self.device_free
-
-
-def ran_out(held: Held, event: int) -> RunningOut:
-    """Returns what an event met at which memory ran out."""
-    events, at = held.snapshot.events, held.events.start + event
-    moment = moment_at(held, event)
-    serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
-    asked = int(events.size[at])
-    # Small requests are served from small segments, and no others are.
-    serves &= moment.rows.is_large == (asked > SMALL_BLOCK)
-    return RunningOut(event, asked, max(int(events.address[at]), 0), int(events.stack[at]), moment, serves,
-                      obstacles_to(moment, asked, serves))  # fmt: skip
-
-
-def _same(values: Int64, value: int) -> Bool:
-    """Which are equal; what nobody recorded may be."""
-    found: Bool = (values == value) | (values == MISSING) | (value == MISSING)
-    return found
-
-
-def last_ooms(held: Held) -> list[RunningOut]:
-    """Returns the last events at which memory ran out, in their order."""
-    return [ran_out(held, event) for event in ooms_of(held)[-MOST_OOMS:].tolist()]
 
 
 def oom_moments_frame(held: Held, found: list[RunningOut]) -> Frame:
@@ -106,7 +43,7 @@ def oom_moments_frame(held: Held, found: list[RunningOut]) -> Frame:
     return Frame(
         name="oom_moments",
         title="Out of memory",
-        columns=SHOWN.columns(*table.column_names, hidden=("allocation_stack",)),
+        columns=METRICS.columns(*table.column_names, hidden=("allocation_stack",)),
         data=table,
         row_key=("event_number",),
         name_column="allocation_line",
@@ -142,18 +79,9 @@ def obstacles_frame(held: Held, one: RunningOut | None) -> Frame:
     return Frame(
         name="oom_obstacles",
         title="In the way of the request",
-        columns=SHOWN.columns(*table.column_names, hidden=("block_row", "allocation_stack")),
+        columns=METRICS.columns(*table.column_names, hidden=("block_row", "allocation_stack")),
         data=table,
         row_key=("block_row",),
         name_column="allocation_line",
         sort=Sort("in_way_bytes", False),
     )
-
-
-def in_way_of(one: RunningOut | None, moment: Moment) -> Bool:
-    """Returns which blocks of a moment are in the run that stood in the way at the least bytes."""
-    found = np.zeros(len(moment.block), np.bool_)
-    if one is not None and len(one.obstacles.row):
-        first = int(one.obstacles.first[0])
-        found[first : first + int(one.obstacles.count[0])] = True
-    return found

@@ -1,19 +1,19 @@
-"""The figures of a moment, where it lies in the history, and which moment is shown unless one is chosen."""
+"""The figures of a moment, and where it lies in the history."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.segments.metrics import SHOWN
-from tb_plugin.analyses.segments.running_out import RunningOut
-from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of, ooms_of
+from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.moment import Moment, stuck_of
+from tb_plugin.analyses.snapshot.running_out import RunningOut, figures_of
 from tb_plugin.analyses.snapshot.words import address_texts, stack_words, texts_of
+from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import Figure, Figures, Series
 from tb_plugin.payloads.series import Line
-from tb_plugin.snapshot.table import Action, Snapshot
-from tb_plugin.trace.memo import remembered
+from tb_plugin.snapshot.table import Action
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -28,28 +28,6 @@ KINDS: dict[str, tuple[Action, ...]] = {
 _CHUNK = 1 << 20
 
 
-def usual_event(held: Held) -> int:
-    """Returns the event that is shown unless one is chosen.
-
-    The last at which memory ran out; else, of those with most reserved bytes, the first with least of them allocated.
-    """
-    return _usual(held.snapshot, held.place)
-
-
-@remembered
-def _usual(snapshot: Snapshot, place: int) -> int:
-    devices = devices_of(snapshot)
-    if not devices:
-        return MISSING
-    held = devices[place]
-    ooms = ooms_of(held)
-    if len(ooms):
-        return int(ooms[-1])
-    levels = levels_of(held)
-    most = np.flatnonzero(levels.reserved == levels.reserved.max())
-    return int(most[np.argmin(levels.allocated[most])]) - 1
-
-
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
     """Returns the size that gaps are measured against unless one is chosen."""
     return oom.asked if oom else int(moment.size.max(initial=0))
@@ -62,53 +40,42 @@ def summary_of(moment: Moment) -> Figures:
     requested = held.block("requested")[moment.block]
     known = (requested != MISSING) & ~moment.is_pending
     figures = [
-        SHOWN.figure("segment_bytes", moment.reserved, note=f"{len(moment.rows):,} segments"),
-        SHOWN.figure("allocated_now_bytes", moment.allocated, note=f"{int((~moment.is_pending).sum()):,} blocks"),
-        SHOWN.figure("pending_now_bytes", moment.pending),
-        SHOWN.figure("free_now_bytes", free, note=f"in {len(moment.gaps.size):,} gaps"),
-        SHOWN.figure("widest_gap_bytes", largest),
-        SHOWN.figure("scattered_ratio", 1 - largest / free if free else None),
-        SHOWN.figure("stuck_bytes", int(stuck_of(moment).sum())),
-        SHOWN.figure(
+        METRICS.figure("segment_bytes", moment.reserved, note=counted(len(moment.rows), "segment")),
+        METRICS.figure("allocated_now_bytes", moment.allocated, note=counted(int((~moment.is_pending).sum()), "block")),
+        *([METRICS.figure("pending_now_bytes", moment.pending)] if moment.pending else []),
+        METRICS.figure("free_now_bytes", free, note=f"in {counted(len(moment.gaps.size), 'gap')}"),
+        METRICS.figure("widest_gap_bytes", largest),
+        METRICS.figure("scattered_ratio", 1 - largest / free if free else None),
+        METRICS.figure("stuck_bytes", int(stuck_of(moment).sum())),
+        METRICS.figure(
             "rounding_bytes",
             int((moment.size - requested)[known].sum()) if known.any() else None,
-            note=f"of {int(known.sum()):,} blocks",
+            note=f"of {counted(int(known.sum()), 'block')}",
         ),
     ]
     if len(outside):
-        figures.append(SHOWN.figure("unknown_place_bytes", int(outside.sum()), note=f"{len(outside):,} blocks"))
+        figures.append(METRICS.figure("unknown_place_bytes", int(outside.sum()), note=counted(len(outside), "block")))
     return Figures("moment", held.name, "", figures, "headline")
 
 
 def oom_of(one: RunningOut) -> Figures:
     """Returns what an event met at which memory ran out."""
-    runs = one.obstacles
-    found = len(runs.row) > 0
-    figures = [
-        SHOWN.figure("asked_bytes", one.asked),
-        SHOWN.figure("device_free_bytes", one.device_free),
-        SHOWN.figure("pool_free_bytes", one.pool_free),
-        SHOWN.figure("pool_gap_bytes", one.pool_gap),
-        SHOWN.figure("fits_joined", one.fits_joined),
-        SHOWN.figure("in_way_bytes", int(runs.live_bytes[0]) if found else None),
-        SHOWN.figure("in_way_blocks", int(runs.count[0]) if found else None),
-    ]
-    return Figures("oom", "Out of memory", "", figures)
+    return Figures("oom", "Out of memory", "", figures_of(one))
 
 
 def place_of(held: Held, at: int) -> Figures:
     """Returns the chosen event and the next and previous one of each kind: what one steps along."""
-    figures = [SHOWN.figure("event_number", at), SHOWN.figure("history_events", held.count)]
+    figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", held.count)]
     if at >= 0:
         events, row = held.snapshot.events, held.events.start + at
         is_oom = events.action[row] == Action.OOM
         words = stack_words(held.snapshot)
         figures += [
-            SHOWN.figure("event_action", Action(int(events.action[row])).name.lower()),
-            SHOWN.figure("asked_bytes" if is_oom else "event_bytes", int(events.size[row])),
-            SHOWN.figure("address", None if is_oom else address_texts(events.address[row : row + 1])[0].as_py()),
-            SHOWN.figure("allocation_line", texts_of(words.line, events.stack[row : row + 1])[0].as_py()),
-            SHOWN.figure("event_ns", int(events.time_ns[row]) if held.snapshot.has_times else None),
+            METRICS.figure("event_action", Action(int(events.action[row])).name.lower()),
+            METRICS.figure("asked_bytes" if is_oom else "event_bytes", int(events.size[row])),
+            METRICS.figure("address", None if is_oom else address_texts(events.address[row : row + 1])[0].as_py()),
+            METRICS.figure("allocation_line", texts_of(words.line, events.stack[row : row + 1])[0].as_py()),
+            METRICS.figure("event_ns", int(events.time_ns[row]) if held.snapshot.has_times else None),
         ]
     for kind, actions in KINDS.items():
         figures.append(_step("previous_event", kind, _before(held, at, actions)))
@@ -117,7 +84,7 @@ def place_of(held: Held, at: int) -> Figures:
 
 
 def _step(key: str, kind: str, event: int | None) -> Figure:
-    return SHOWN.figure(key, event, title=kind)
+    return METRICS.figure(key, event, title=kind)
 
 
 def _after(held: Held, at: int, actions: tuple[Action, ...]) -> int | None:
@@ -149,10 +116,10 @@ def gap_sizes_of(moment: Moment) -> tuple[Series, Series]:
     np.add.at(total, power - low, size)
     count = np.bincount(power - low, minlength=bins).astype(np.int64)
     edges: list[int | float | str] = [1 << p for p in range(low, high + 2)]
-    x = SHOWN.metric("gap_from_bytes")
+    x = METRICS.metric("gap_from_bytes")
     return (
         Series("gap_sizes", "Free bytes by size of the gap", "", x, edges,
-               [Line(SHOWN.metric("gaps_bytes"), "memcpy", [*total.tolist()])], "histogram"),
+               [Line(METRICS.metric("gaps_bytes"), "memcpy", [*total.tolist()])], "histogram"),
         Series("gap_counts", "Gaps by size", "", x, edges,
-               [Line(SHOWN.metric("gaps_now"), "kernel", [*count.tolist()])], "histogram"),
+               [Line(METRICS.metric("gaps_now"), "kernel", [*count.tolist()])], "histogram"),
     )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.segments.metrics import SHOWN
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.moment import Moment, pinned_by, stuck_of
 from tb_plugin.analyses.snapshot.words import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.payloads import Sort
@@ -50,7 +50,7 @@ def segments_frame(moment: Moment) -> Frame:
     return Frame(
         name="segments_at",
         title="Segments",
-        columns=SHOWN.columns(
+        columns=METRICS.columns(
             *table.column_names,
             share=("segment_bytes", "free_now_bytes"),
             hidden=("allocation_stack", "pending_now_bytes"),
@@ -107,7 +107,7 @@ def pools_frame(moment: Moment, request: int) -> Frame:
     return Frame(
         name="pools_at",
         title="Streams and pools",
-        columns=SHOWN.columns(*table.column_names, share=("segment_bytes",)),
+        columns=METRICS.columns(*table.column_names, share=("segment_bytes",), hidden=("gaps_now",)),
         data=table.sort_by([("segment_bytes", "descending")]),
         row_key=("pool_name", "stream_name", "segment_kind"),
         name_column="pool_name",
@@ -124,7 +124,7 @@ def blocks_frame(moment: Moment) -> Frame:
     return Frame(
         name="blocks_at",
         title="Blocks",
-        columns=SHOWN.columns(
+        columns=METRICS.columns(
             *("allocation_line", "block_size_bytes", "requested_bytes", "is_pending", "address", "stream_name"),
             *("pool_name", "age_events", "begin_event", "allocation_stack", "block_row"),
             share=("block_size_bytes",),
@@ -147,7 +147,7 @@ def pinning_frame(moment: Moment) -> Frame:
     return Frame(
         name="blocks_in_way",
         title="Blocks in the way",
-        columns=SHOWN.columns(
+        columns=METRICS.columns(
             *("allocation_line", "block_size_bytes", "returnable_bytes", "segment_bytes", "address", "stream_name"),
             *("pool_name", "age_events", "allocation_stack", "block_row"),
             hidden=("allocation_stack", "block_row"),

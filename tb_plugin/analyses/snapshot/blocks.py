@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
 from tb_plugin.analyses.snapshot.held import Held
+from tb_plugin.analyses.snapshot.modules import modules_of_stacks
 from tb_plugin.analyses.snapshot.words import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.snapshot.table import NEVER, Action
 from tb_plugin.trace.schema import MISSING
@@ -40,6 +41,7 @@ def block_table(held: Held, rows: Int64) -> pa.Table:
             "begin_ns": pa.array(begins, mask=~(known & timed)),
             "end_ns": pa.array(ends, mask=~(told & timed)),
             "life_ns": pa.array(ends - begins, mask=~(known & told & timed)),
+            "block_module": texts_of(modules_of_stacks(snapshot), stack),
             "memory_category": categories_of_blocks(held).texts(rows),
             "compile_context": snapshot.strings.take(held.block("context")[rows]),
             "user_metadata": snapshot.strings.take(held.block("metadata")[rows]),

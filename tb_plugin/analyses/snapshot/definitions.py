@@ -13,6 +13,9 @@ MOST_RESERVED = "the moment of most reserved bytes"
 TWO_MOMENTS = "the two chosen moments"
 RAN_OUT = "the moment at which memory ran out"
 
+WITHOUT_BLOCK = "Bytes of the segments that no block uses: the allocator's cache"
+GAP = "Bytes of the largest free range"
+
 DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     define(
         COUNTED,
@@ -57,10 +60,10 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         MOST_RESERVED,
         "bytes",
         {
-            "unused_bytes": ("Not in use", "Reserved bytes in which no block is active."),
+            "unused_bytes": ("Not in use", f"{WITHOUT_BLOCK}."),
             "pinned_bytes": ("Pinned", "Those in segments that hold a block, and cannot be given back."),
             "small_unused_bytes": ("In small segments", "Those in segments for blocks of up to 1 MiB."),
-            "largest_gap_bytes": ("Largest gap", "Largest contiguous range in which no block is active."),
+            "largest_gap_bytes": ("Largest gap", f"{GAP}."),
             "reserved_then_bytes": ("Reserved then", "Bytes of all segments."),
         },
     ),
@@ -90,11 +93,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         RAN_OUT,
         "bytes",
         {
-            "cache_free_bytes": ("Free in the cache", "Reserved less active bytes."),
-            "usable_gap_bytes": (
-                "Largest gap",
-                "Largest gap in segments of the stream, pool and size that was asked for.",
-            ),
+            "cache_free_bytes": ("Free in the cache", f"{WITHOUT_BLOCK}, whoever may use it."),
             "line_held_bytes": ("Held by the line", "Bytes of the blocks that the line had allocated."),
         },
     ),
@@ -148,6 +147,10 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "count",
         {
             "snapshot_steps": ("Steps", "Steps of the history, from annotations or the pattern of its allocations."),
+            "last_step_blocks": (
+                "Blocks after the last",
+                "Blocks that are allocated at the end of the last step, those of the first step and older ones too.",
+            ),
             "growing_stacks": ("Growing stacks", "Stacks that are leak candidates: of a confidence of at least 0.7."),
         },
     ),
@@ -223,7 +226,6 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
                 "Of the stack",
                 "Bytes of the stack with the largest change, experiment less baseline.",
             ),
-            "reserved_at_end_bytes": ("Reserved at the snapshot", "Reserved bytes when the snapshot was taken."),
             "never_used_bytes": ("Never in use", "Most reserved less most active bytes."),
         },
     ),

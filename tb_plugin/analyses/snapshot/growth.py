@@ -35,6 +35,7 @@ class Growth:
     """Live after the first step (the warm-up)."""
     last_bytes: Int64
     """Live after the last step."""
+    last_blocks: Int64
     left_bytes: Int64
     """Blocks that were allocated in the counted steps and are left after the last one."""
     left_blocks: Int64
@@ -73,7 +74,7 @@ def growth_of(held: Held) -> Growth:
 
 def _none() -> Growth:
     nothing = np.empty(0, np.int64)
-    return Growth(nothing, nothing, nothing, nothing, nothing, nothing, nothing, np.empty(0, np.float64))
+    return Growth(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, np.empty(0, np.float64))
 
 
 @remembered
@@ -99,6 +100,7 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
         stack=stack[groups.first],
         first_bytes=groups.sum(np.where(live_first, size, 0)),
         last_bytes=groups.sum(np.where(left, size, 0)),
+        last_blocks=np.bincount(groups.of[left], minlength=len(groups)).astype(np.int64),
         left_bytes=groups.sum(np.where(kept, size, 0)),
         left_blocks=np.bincount(groups.of[kept], minlength=len(groups)).astype(np.int64),
         counted=counted,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import SHARED, define
-from tb_plugin.analyses.snapshot.definitions import DEFINITIONS, HISTORY
+from tb_plugin.analyses.snapshot.definitions import DEFINITIONS, HISTORY, WITHOUT_BLOCK
+from tb_plugin.analyses.snapshot.moment_metrics import MOMENTS
 from tb_plugin.analyses.snapshot.rank_metrics import RANKS
 
 MOMENT = "the chosen moment, else that of most allocated bytes"
 
 METRICS = SHARED.adding(
     *DEFINITIONS,
+    *MOMENTS,
     define(
         "",
         "code",
@@ -35,6 +37,12 @@ METRICS = SHARED.adding(
                 "default, or a private pool (of a captured graph, or one that the program made) by its id.",
             ),
             "step_name": ("Step", "Number of the profiler step, from the annotations of the snapshot."),
+            "block_module": (
+                "Module",
+                "The innermost call of a module in the stack whose forward lies outside of the framework, else the "
+                "innermost call: file and function of the forward and, where that does not name its class, the line "
+                "that calls it; the instance where it is recorded.",
+            ),
             "memory_category": ("Category", "Category of the block, as recorded or derived."),
         },
     ),
@@ -83,7 +91,7 @@ METRICS = SHARED.adding(
             "held_bytes": ("Bytes", "Bytes of the blocks that are allocated, as the allocator rounded them."),
             "largest_bytes": ("Largest", "Bytes of the largest of these blocks."),
             "active_bytes": ("Active", "Allocated bytes, and those that a stream may still use after their release."),
-            "free_bytes": ("Free", "Reserved less active bytes: the cache of the allocator."),
+            "free_bytes": ("Free", f"{WITHOUT_BLOCK}."),
         },
     ),
     define(
@@ -95,6 +103,10 @@ METRICS = SHARED.adding(
                 "Bytes of the blocks that were there before the first recorded event.",
             ),
             "step_peak_bytes": ("Peak allocated", "Most bytes that were allocated after an event of the step."),
+            "active_then_bytes": (
+                "Active then",
+                "Active bytes after its allocation; of a block from before the history, before the first event.",
+            ),
             "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),
             "event_bytes": (
@@ -105,7 +117,11 @@ METRICS = SHARED.adding(
             "device_free_bytes": ("Device free", "Bytes that the driver had free then."),
             "most_allocated_bytes": ("Peak allocated", "Most bytes that were allocated at a time."),
             "most_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
-            "allocated_at_end_bytes": ("At the snapshot", "Bytes that are allocated when the snapshot was taken."),
+            "allocated_at_end_bytes": (
+                "Allocated at the snapshot",
+                "Bytes that are allocated when the snapshot was taken.",
+            ),
+            "reserved_at_end_bytes": ("Reserved at the snapshot", "Reserved bytes when the snapshot was taken."),
         },
     ),
     define(

@@ -18,6 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
 
 NO_STACK = "(no stack recorded)"
+NO_HISTORY = "No history was recorded: these are figures at the moment of the dump."
 _NATIVE = ("", "??")
 """Files of frames that the interpreter did not run."""
 

@@ -1,61 +1,75 @@
 // Everything known about the block that is kept, and its whole stack.
 import { ActionIcon, Button } from '@mantine/core'
+import type { ReactNode } from 'react'
 import type { Query } from '../../api/client'
+import type { Figures } from '../../api/payloads'
 import { useView } from '../../state/data'
 import { setPrefs, usePrefs } from '../../state/prefs'
-import { setRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Bones } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { pick } from './pick'
 import textCss from '../../widgets/text.module.css'
-import css from './eventPanel.module.css'
+import css from './blockPanel.module.css'
 import frameCss from './frame.module.css'
 
 const STACK = 'allocation_stack'
+/** Figures that say what it is; the others stand below the stack. */
+const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
 
-export function BlockPanel({ base, block, onClose }: { base: Query; block: number; onClose: () => void }) {
+export function BlockPanel(props: {
+  base: Query
+  kind: 'block' | 'segment'
+  row: number
+  onBlocks: (where: string) => void
+  onClose: () => void
+  /** What else is known of a block. */
+  about: (block: Figures) => ReactNode
+}) {
+  const { base, kind, row, onBlocks, onClose, about } = props
+  const title = kind === 'block' ? 'Block' : 'Segment'
   const prefs = usePrefs()
-  const resource = useView('active_memory', { ...base, block })
-  const payload = resource.data && pick(resource.data, 'block', 'figures')
+  const resource = useView('active_memory', { ...base, [kind]: row })
+  const payload = resource.data && pick(resource.data, kind, 'figures')
   const stack = payload?.figures.find(({ metric }) => metric.key === STACK)?.value
   const known =
     payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null && value !== '') ?? []
-  const inTable = () =>
-    setRoute({ group: 'held_blocks', where: `block_row:${block}`, row: '', search: '', sort: '', desc: '' }, true)
   return (
-    <Card
-      label="Block"
-      title={`Block ${block.toLocaleString('en-US')}`}
-      subtitle={payload?.subtitle}
-      actions={
+    <section aria-label={title}>
+      <div className={css.head}>
+        <b>
+          {title} {row.toLocaleString('en-US')}
+        </b>
         <span className={textCss.row}>
-          <Button size="compact-xs" variant="default" onClick={inTable}>
-            Show in Blocks table
-          </Button>
+          {kind === 'block' && (
+            <Button size="compact-xs" variant="default" onClick={() => onBlocks(`block_row:${row}`)}>
+              Show in table
+            </Button>
+          )}
           <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
-          <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close block" onClick={onClose}>
+          <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Close ${kind}`} onClick={onClose}>
             <CloseIcon />
           </ActionIcon>
         </span>
-      }
-    >
+      </div>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!payload && !resource.problem && <Bones height={120} />}
+      {payload && kind === 'block' && about(payload)}
       {payload && (
-        <div data-testid="block" className={resource.busy ? `${css.grid} ${frameCss.stale}` : css.grid}>
-          <FigureList figures={known} whole />
-          <div>
-            {typeof stack === 'string' && stack !== '' ? (
+        <div data-testid="block" className={resource.busy ? frameCss.stale : undefined}>
+          <FigureList figures={known.filter(({ metric }) => FIRST.includes(metric.key))} whole />
+          {typeof stack === 'string' && stack !== '' ? (
+            <div className={css.stack}>
               <StackFrames stack={stack} editor={prefs.editor} />
-            ) : (
-              <p className={textCss.none}>The snapshot holds no stack of it.</p>
-            )}
-          </div>
+            </div>
+          ) : (
+            <p className={textCss.none}>The snapshot holds no stack of it.</p>
+          )}
+          <FigureList figures={known.filter(({ metric }) => !FIRST.includes(metric.key))} whole />
         </div>
       )}
-    </Card>
+    </section>
   )
 }

@@ -1,7 +1,7 @@
 // Everything recorded about the selected event, and the ways to those that belong to it.
 import { ActionIcon, Button } from '@mantine/core'
 import type { Query } from '../../api/client'
-import type { Figure } from '../../api/payloads'
+import type { Catalog, Figure, Profile } from '../../api/payloads'
 import type { Range } from '../../canvas/timelineModel'
 import { shortenMiddle } from '../../lib/names'
 import { useView } from '../../state/data'
@@ -13,21 +13,26 @@ import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
+import { BlocksOf } from './blocksOf'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
 import frameCss from './frame.module.css'
 
 /** Of a longer name the title is short, and all of it stands among the facts: the panel may be low. */
 const LONGEST = 160
+/** Kinds of events in which memory is asked for: what runs on the host. */
+const ALLOCATES = new Set(['operator', 'annotation', 'python', 'module', 'runtime'])
 
 export function EventPanel(props: {
   event: number
   base: Query
+  catalog: Catalog
+  profile: Profile
   /** To an event that belongs to this one. */
   onGo: (event: number, at: Range) => void
   onClose: () => void
 }) {
-  const { event, base, onGo, onClose } = props
+  const { event, base, catalog, profile, onGo, onClose } = props
   const prefs = usePrefs()
   const resource = useView('events', { ...base, event })
   const payloads = resource.data?.payloads ?? {}
@@ -38,6 +43,7 @@ export function EventPanel(props: {
   const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
   const kind = String(main?.figures.find((figure) => figure.metric.key === 'kind')?.value ?? '')
   const home = tableOf(name, kind)
+  const at = main && ALLOCATES.has(kind) ? placeOf(main.figures) : null
   const isLong = name.length > LONGEST
   return (
     <Card
@@ -56,6 +62,7 @@ export function EventPanel(props: {
               Show in {home.label}
             </Button>
           )}
+          {at && <BlocksOf catalog={catalog} profile={profile} at={at} />}
           <CopyIconButton text={name} label="Copy name" />
           <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close details" onClick={onClose}>
             <CloseIcon />
@@ -100,17 +107,22 @@ function factsOf(figures: readonly Figure[], isLong: boolean): Figure[] {
   return isLong ? [...others, ...facts.filter((fact) => !others.includes(fact))] : others
 }
 
+/** Which event it is that figures are about, and when it ran; null where they are not about one. */
+function placeOf(figures: readonly Figure[]): (Range & { event: number }) | null {
+  const [event, start, dur] = ['event', 'start_ns', 'dur_ns'].map(
+    (key) => figures.find(({ metric }) => metric.key === key)?.value,
+  )
+  if (typeof event !== 'number' || typeof start !== 'number' || typeof dur !== 'number') return null
+  return { event, start, end: start + dur }
+}
+
 /** The way to an event that belongs to the selected one; nothing for figures that are not about one event. */
 function GoButton(props: { figures: Figure[]; title: string; onGo: (event: number, at: Range) => void }) {
   const { figures, title, onGo } = props
-  const number = (key: string) => {
-    const value = figures.find(({ metric }) => metric.key === key)?.value
-    return typeof value === 'number' ? value : null
-  }
-  const [event, start, dur] = [number('event'), number('start_ns'), number('dur_ns')]
-  if (event === null || start === null || dur === null) return null
+  const at = placeOf(figures)
+  if (at === null) return null
   return (
-    <Button size="compact-xs" variant="subtle" onClick={() => onGo(event, { start, end: start + dur })}>
+    <Button size="compact-xs" variant="subtle" onClick={() => onGo(at.event, at)}>
       Go to {title.toLowerCase()}
     </Button>
   )

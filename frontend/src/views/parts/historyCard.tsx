@@ -1,56 +1,89 @@
-// The history of a device: curves above, every block as a band below, over the same part of it.
+// The history of a device: curves above, every block as a band below, over the same part of it; beside them what was clicked.
 import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
-import { memo, useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import type { Query } from '../../api/client'
-import type { Series, View } from '../../api/payloads'
+import { type ReactNode, useCallback, useMemo, useRef } from 'react'
+import { getView, type Query } from '../../api/client'
+import type { Bands, Figures, View } from '../../api/payloads'
 import type { BandColor } from '../../canvas/bandsColors'
 import type { BandsModel } from '../../canvas/bandsEngine'
-import type { BandMarks, BandsAxis } from '../../canvas/bandsScene'
-import type { LegendEntry } from '../../canvas/timelineLegend'
-import { categoryColor } from '../../lib/color'
-import { shortFrame } from '../../lib/frames'
-import { useView } from '../../state/data'
+import type { BandsAxis, BandsLayer } from '../../canvas/bandsScene'
 import { setRoute, useRoute } from '../../state/route'
 import { BandsCanvas, type BandsHandle } from '../../widgets/bands'
-import { Bones, Card, Swatch, useTheme } from '../../widgets/basics'
-import { Curve } from '../../widgets/curve'
-import { type CurveMarks, cutSeries } from '../../widgets/curveOption'
+import { Bones, Card } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
-import { marksOf, OFF } from './historyMarks'
+import { BlockPanel } from './blockPanel'
+import { HistoryCurves } from './historyCurves'
+import { marksOf } from './historyMarks'
+import { BandsKey, MomentFigures } from './historySide'
 import { pick } from './pick'
-import { KEYS, NO_WINDOW, useBands, useHistoryWindow } from './useHistory'
-import breakdownCss from '../../widgets/breakdown.module.css'
+import { NO_WINDOW, useBands, useHistoryWindow } from './useHistory'
 import textCss from '../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
-const CURVE_HEIGHT = 168
-const BANDS_HEIGHT = 340
-/** Entries in the key of colours, as far as there is room. */
-const KEY = 8
-const DETAILS = [
-  { value: '', label: 'Largest blocks' },
-  { value: '13', label: 'More blocks' },
-  { value: '15', label: 'Still more' },
-  { value: 'all', label: 'All blocks' },
-]
-const COLORS: { value: BandColor; label: string }[] = [
-  { value: 'stack', label: 'Stack' },
-  { value: 'line', label: 'Line' },
-  { value: 'category', label: 'Category' },
+const LAYERS: { value: BandsLayer; label: string }[] = [
+  { value: '', label: 'Blocks' },
+  { value: 'pools', label: 'Private pools' },
+  { value: 'segments', label: 'Segments' },
 ]
 
-export function HistoryCard({ view, base }: { view: View; base: Query }) {
+/** What the table of blocks calls that which has a colour. */
+const COLUMNS: Record<BandColor, string> = {
+  stack: 'allocation_line',
+  line: 'allocation_line',
+  module: 'block_module',
+  category: 'memory_category',
+}
+
+interface ColorChoice {
+  value: BandColor
+  label: string
+  /** Why it says nothing here. */
+  missing: string
+}
+
+const colorsOf = (head: Bands): ColorChoice[] => [
+  { value: 'stack', label: 'Stack', missing: '' },
+  { value: 'line', label: 'Line', missing: '' },
+  {
+    value: 'module',
+    label: 'Module',
+    missing: head.modules.some(Boolean) ? '' : 'No stack of what is drawn has a call of a module',
+  },
+  {
+    value: 'category',
+    label: 'Category',
+    missing: head.categories.some(Boolean) ? '' : 'No category is known of what is drawn',
+  },
+]
+
+/** `onBlocks` shows blocks in their table, by a filter of it; `about` says what else is known of a block. */
+export function HistoryCard(props: {
+  view: View
+  base: Query
+  onBlocks: (where: string) => void
+  about: (block: Figures) => ReactNode
+}) {
+  const { view, base, onBlocks, about } = props
   const route = useRoute()
   const axis: BandsAxis = route.axis === 'time' ? 'time' : 'events'
   const { detail = '' } = route
-  const query = useMemo<Query>(() => ({ ...base, axis, detail }), [base, axis, detail])
+  const layer = LAYERS.find(({ value }) => value === route.layer)?.value ?? ''
+  const query = useMemo<Query>(() => ({ ...base, axis, detail, layer }), [base, axis, detail, layer])
   const handle = useRef<BandsHandle>(null)
-  const { model, problem, busy } = useBands(query, axis, () => handle.current?.redraw())
-  if (!model) return problem ? <ProblemPanel problem={problem} /> : <Bones height={CURVE_HEIGHT + BANDS_HEIGHT} />
+  const { model, problem, busy } = useBands(query, axis, layer, () => handle.current?.redraw())
+  if (!model) return problem ? <ProblemPanel problem={problem} /> : <Bones height={500} />
   return (
     <>
       {problem && <ProblemPanel problem={problem} />}
-      <Drawn view={view} base={base} axis={axis} model={model} busy={busy} handle={handle} />
+      <Drawn
+        view={view}
+        base={base}
+        axis={axis}
+        model={model}
+        busy={busy}
+        handle={handle}
+        onBlocks={onBlocks}
+        about={about}
+      />
     </>
   )
 }
@@ -62,21 +95,37 @@ function Drawn(props: {
   model: BandsModel
   busy: boolean
   handle: React.RefObject<BandsHandle | null>
+  onBlocks: (where: string) => void
+  about: (block: Figures) => ReactNode
 }) {
-  const { view, base, axis, model, busy, handle } = props
+  const { view, base, axis, model, busy, handle, onBlocks, about } = props
   const route = useRoute()
-  const choices = COLORS.filter(({ value }) => value !== 'category' || model.head.categories.some(Boolean))
+  const choices = colorsOf(model.head)
+  const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
   // What somebody derived says more than where it was asked for.
-  const usual = choices[choices.length - 1].value === 'category' ? 'category' : 'stack'
-  const colors = choices.find(({ value }) => value === route.color)?.value ?? usual
+  const usual = told.includes('category') ? 'category' : 'stack'
+  const colors = told.find((value) => value === route.color) ?? usual
   const window = useHistoryWindow(axis, model.head.extent)
   const marks = useMemo(() => marksOf(view, axis, route.at), [view, axis, route.at])
   const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
+  // Rows of blocks and of segments are numbered each by itself.
+  const kind = model.layer === 'segments' ? 'segment' : 'block'
+  const stackOf = useCallback(
+    async (row: number, signal: AbortSignal) => {
+      const answer = await getView('active_memory', { ...base, [kind]: row }, signal)
+      const figures = answer.state === 'ready' ? pick(answer.data, kind, 'figures')?.figures : undefined
+      return String(figures?.find(({ metric }) => metric.key === 'allocation_stack')?.value ?? '')
+    },
+    [base, kind],
+  )
   const { start, end } = window.view
   const isWhole = start <= 0 && end >= model.head.extent
+  const asked = route[kind] === undefined ? Number.NaN : Number(route[kind])
+  const block = Number.isSafeInteger(asked) ? asked : null
   return (
     <Card
       title="Active memory"
+      className={css.card}
       actions={
         <span className={css.actions}>
           <SegmentedControl
@@ -90,42 +139,86 @@ function Drawn(props: {
               { value: 'time', label: 'Time' },
             ]}
           />
+          <NativeSelect
+            size="xs"
+            aria-label="What is drawn"
+            value={model.layer}
+            onChange={(event) => setRoute({ layer: event.currentTarget.value })}
+            data={LAYERS.filter(({ value }) => value !== 'pools' || model.head.has_private_pools)}
+          />
           <SegmentedControl
             size="xs"
             aria-label="Colour by"
             value={colors}
             onChange={(next) => setRoute({ color: next === usual ? '' : next })}
-            data={choices}
-          />
-          <NativeSelect
-            size="xs"
-            aria-label="Blocks drawn singly"
-            value={DETAILS.some(({ value }) => value === route.detail) ? route.detail : ''}
-            onChange={(event) => setRoute({ detail: event.currentTarget.value })}
-            data={DETAILS}
+            data={choices.map(({ value, label, missing }) => ({
+              value,
+              disabled: missing !== '',
+              label: missing ? (
+                <Tooltip label={missing}>
+                  <span>{label}</span>
+                </Tooltip>
+              ) : (
+                label
+              ),
+            }))}
           />
           <Moves handle={handle} isWhole={isWhole} onMoment={toMoment} />
         </span>
       }
     >
-      <Curves base={base} axis={axis} start={start} end={end} marks={marks} handle={handle} />
-      <div aria-busy={busy}>
-        <BandsCanvas
-          model={model}
-          view={window.view}
-          told={window.told}
-          colors={colors}
+      <div className={css.grid}>
+        <HistoryCurves
+          base={base}
+          axis={axis}
+          start={start}
+          end={end}
           marks={marks}
-          selected={route.block === undefined ? null : Number(route.block)}
-          height={BANDS_HEIGHT}
-          onView={window.onView}
-          onUndo={window.undo}
-          onPick={(row) => setRoute({ block: row === null ? '' : String(row) })}
-          onMoment={toMoment}
+          hasKey={block === null && marks.moment === null}
           handle={handle}
         />
+        <div className={css.bands} aria-busy={busy}>
+          <BandsCanvas
+            model={model}
+            view={window.view}
+            told={window.told}
+            colors={colors}
+            marks={marks}
+            selected={block}
+            onView={window.onView}
+            onUndo={window.undo}
+            onPick={(row) => setRoute({ [kind]: row === null ? '' : String(row) })}
+            onMoment={toMoment}
+            stackOf={stackOf}
+            handle={handle}
+          />
+        </div>
+        <div className={block === null && marks.moment === null ? css.side : `${css.side} ${css.tall}`}>
+          <div className={css.scroll}>
+            {block !== null && (
+              <BlockPanel
+                base={base}
+                kind={kind}
+                row={block}
+                onBlocks={onBlocks}
+                about={about}
+                onClose={() => setRoute({ [kind]: '' })}
+              />
+            )}
+            {marks.moment !== null && <MomentFigures view={view} />}
+            {block === null && (
+              <BandsKey
+                handle={handle}
+                asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
+                marks={marks}
+                // Segments are listed elsewhere.
+                onPick={kind === 'block' ? (label) => onBlocks(`${COLUMNS[colors]}:${label}`) : undefined}
+                hasEnvelopes={model.head.envelopes.length > 0}
+              />
+            )}
+          </div>
+        </div>
       </div>
-      <Key handle={handle} asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail}`} marks={marks} />
     </Card>
   )
 }
@@ -157,6 +250,7 @@ function Moves(props: {
         <Button
           size="compact-xs"
           variant="default"
+          className={css.wide}
           onClick={() => {
             const event = handle.current?.pointed() ?? null
             if (event !== null) onMoment(event)
@@ -166,99 +260,5 @@ function Moves(props: {
         </Button>
       </Tooltip>
     </span>
-  )
-}
-
-/** Drawn anew when the window comes to rest, and not while tiles come. */
-const Curves = memo(function Curves(props: {
-  base: Query
-  axis: BandsAxis
-  start: number
-  end: number
-  marks: BandMarks
-  handle: React.RefObject<BandsHandle | null>
-}) {
-  const { base, axis, start, end, marks, handle } = props
-  const route = useRoute()
-  const [low, high] = KEYS[axis]
-  const [from = '', to = ''] = [route[low], route[high]]
-  const query = useMemo<Query>(() => ({ ...base, axis, [low]: from, [high]: to }), [base, axis, low, high, from, to])
-  const resource = useView('active_memory', query)
-  const off = OFF[axis]
-  const series = resource.data && pick(resource.data, 'curve', 'series')
-  const shown = useMemo(() => series && cutSeries(series, start - off, end - off), [series, start, end, off])
-  const drawn = useMemo<CurveMarks>(
-    () => ({
-      bands: marks.steps.map((step) => ({ label: '', start: step.start - off, end: step.end - off })),
-      peak: null,
-      moment: marks.moment === null ? null : marks.moment - off,
-      window: [start - off, end - off],
-    }),
-    [marks, off, start, end],
-  )
-  if (resource.problem && !shown) return <ProblemPanel problem={resource.problem} />
-  if (resource.data && !series && !resource.busy) return null
-  if (!shown) return <Bones height={CURVE_HEIGHT} />
-  const unitOf: Record<string, string> = { events: 'count', time: 'ns' }
-  // While the other axis is under way its points mean nothing here.
-  if (shown.x_metric.unit !== unitOf[axis]) return <Bones height={CURVE_HEIGHT} />
-  return (
-    <>
-      <Curve
-        series={shown}
-        marks={drawn}
-        height={CURVE_HEIGHT}
-        onWindow={(first, last) => setRoute({ ...NO_WINDOW, [low]: String(first), [high]: String(last) }, true)}
-        onReset={() => setRoute(NO_WINDOW, true)}
-        onMoment={(at) => {
-          const event = axis === 'events' ? at : (handle.current?.eventAt(at) ?? null)
-          if (event !== null) setRoute({ at: String(event), row: '' }, true)
-        }}
-      />
-      <LineKeys series={shown} />
-    </>
-  )
-})
-
-const LineKeys = ({ series }: { series: Series }) => (
-  <ul className={breakdownCss.key}>
-    {series.lines.map((line) => (
-      <li key={line.metric.key}>
-        <Swatch color={categoryColor(line.category)} />
-        {line.metric.title}
-      </li>
-    ))}
-  </ul>
-)
-
-/** What colours and marks mean, as far as they are in sight. */
-function Key(props: { handle: React.RefObject<BandsHandle | null>; asked: string | null; marks: BandMarks }) {
-  const { handle, asked, marks } = props
-  const theme = useTheme()
-  const [legend, setLegend] = useState<LegendEntry[]>([])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
-  useEffect(() => {
-    if (asked !== null) setLegend(handle.current?.legend(KEY) ?? [])
-  }, [asked, theme])
-  return (
-    <ul className={`${breakdownCss.key} ${css.key}`} data-testid="bands-key">
-      {legend.map(({ label, color }) => (
-        <li key={label} title={label}>
-          <Swatch color={color} />
-          {shortFrame(label, 44)}
-        </li>
-      ))}
-      <li>
-        <Swatch color={theme.idle} />
-        smaller blocks, summed
-      </li>
-      {marks.ooms.length > 0 && (
-        <li>
-          <Swatch color={theme.highEdge} />
-          out of memory
-        </li>
-      )}
-      <li className={textCss.mute}>Wheel zooms, drag moves, click keeps a block, Shift-click looks at a moment</li>
-    </ul>
   )
 }

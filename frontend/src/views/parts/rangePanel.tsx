@@ -4,7 +4,7 @@ import { useMemo, useState } from 'react'
 import { type Query, windowUrl } from '../../api/client'
 import type { View } from '../../api/payloads'
 import type { Range } from '../../canvas/timelineModel'
-import { format } from '../../lib/format'
+import { counted, format } from '../../lib/format'
 import { useView } from '../../state/data'
 import { usePages } from '../../state/pages'
 import { Card } from '../../widgets/basics'
@@ -84,7 +84,7 @@ function Devices({ view }: { view: View }) {
   const rows = devices?.kind === 'table' ? devices.rows : []
   return (
     <>
-      {events && `${Number(events.value).toLocaleString('en-US')} events`}
+      {events && counted(Number(events.value), 'event')}
       {rows.map((row) => (
         <span key={String(row.device)}>
           {' · '}device {String(row.device)} busy {format(Number(row.busy_ns), 'ns')},{' '}

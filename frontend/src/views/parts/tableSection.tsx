@@ -3,6 +3,7 @@ import { ActionIcon, Checkbox, Popover, SegmentedControl, TextInput, Tooltip } f
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, tableCsvUrl } from '../../api/client'
 import type { Table } from '../../api/payloads'
+import { counted } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
 import type { Row, TableQuery } from '../../lib/pages'
 import { parseSearch } from '../../lib/search'
@@ -157,8 +158,8 @@ export function TableSection(props: {
           <span data-testid="count" className={`${toolbarCss.count} ${textCss.mute}`}>
             {table &&
               (pages.count === table.total_rows
-                ? `${table.total_rows.toLocaleString('en-US')} rows`
-                : `${pages.count.toLocaleString('en-US')} of ${table.total_rows.toLocaleString('en-US')} rows`)}
+                ? counted(table.total_rows, 'row')
+                : `${pages.count.toLocaleString('en-US')} of ${counted(table.total_rows, 'row')}`)}
           </span>
           {table && <ColumnChooser table={table} shown={shown} />}
         </span>

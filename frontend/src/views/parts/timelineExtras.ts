@@ -1,5 +1,5 @@
 // What the timeline shows besides its events: arrows, gaps, charts, and where the hits of a search or of a row lie.
-import { useCallback, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'
 import type { Extras } from '../../canvas/timelineEngine'
@@ -7,8 +7,9 @@ import type { Range, Spot } from '../../canvas/timelineModel'
 import { type Arrow, type Gap, outermost, type Point } from '../../canvas/timelineScene'
 import { format } from '../../lib/format'
 import { parseSearch } from '../../lib/search'
+import { useActivity } from '../../state/activity'
 import { readBookmarks } from '../../state/bookmarks'
-import { useView } from '../../state/data'
+import { useView, whenReady } from '../../state/data'
 import { decodeHit } from '../../state/hit'
 import { readRoute, setRoute, useRoute } from '../../state/route'
 
@@ -194,25 +195,38 @@ function useHits(profile: Query, window: Query, view: Range, event: number | nul
   // Clicks that come faster than answers each go one hit on.
   const place = useRef<{ asked: string; at: number; total: number } | null>(null)
   const turn = useRef(Promise.resolve())
+  // The picture is not complete before the last of them has come.
+  const [steps, setSteps] = useState(0)
+  useActivity(steps > 0)
+  const gone = useRef(false)
+  useEffect(() => {
+    gone.current = false
+    return () => {
+      gone.current = true
+    }
+  }, [])
   const step = useCallback(
     async (by: -1 | 1) => {
       const sought = soughtOf(readRoute())
       if (sought === null) return
       const query = { ...profile, ...sought }
       const asked = JSON.stringify(query)
+      const givenUp = () => gone.current || JSON.stringify({ ...profile, ...soughtOf(readRoute()) }) !== asked
       let here = place.current?.asked === asked ? { ...place.current, at: place.current.at + by } : null
       if (here === null) {
-        const near = await getView('find', { ...query, near_ns: latest.current.view.start, limit: 1 })
-        if (near.state === 'loading') return
-        const total = numberOf(near.data, 'summary', 'events') ?? 0
-        here = { asked, total, at: (numberOf(near.data, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0) }
+        const start = latest.current.view.start
+        const near = await whenReady(() => getView('find', { ...query, near_ns: start, limit: 1 }), givenUp)
+        if (near === null) return
+        const total = numberOf(near, 'summary', 'events') ?? 0
+        here = { asked, total, at: (numberOf(near, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0) }
       }
       if (here.total === 0) return
       // After the last one comes the first.
       here.at = ((here.at % here.total) + here.total) % here.total
-      const answer = await getTable('find', 'hits', { ...query, offset: here.at, limit: 1 })
-      if (answer.state === 'loading' || answer.data.rows.length === 0) return
-      const [row] = answer.data.rows
+      const { at } = here
+      const row = (await whenReady(() => getTable('find', 'hits', { ...query, offset: at, limit: 1 }), givenUp))
+        ?.rows[0]
+      if (row === undefined) return
       place.current = here
       setPosition(here)
       reveal(spotOfRow(row))
@@ -222,8 +236,12 @@ function useHits(profile: Query, window: Query, view: Range, event: number | nul
   )
   const go = useCallback(
     (by: -1 | 1) => {
+      setSteps((under) => under + 1)
       // A server that is gone is told by the questions of the page itself.
-      turn.current = turn.current.then(() => step(by)).catch(() => {})
+      turn.current = turn.current
+        .then(() => step(by))
+        .catch(() => {})
+        .finally(() => setSteps((under) => under - 1))
     },
     [step],
   )

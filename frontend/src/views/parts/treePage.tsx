@@ -2,7 +2,7 @@
 import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../../api/payloads'
-import { format } from '../../lib/format'
+import { counted, format } from '../../lib/format'
 import { hitsOf, stepHit } from '../../lib/hits'
 import type { Row } from '../../lib/pages'
 import { matcher } from '../../lib/search'
@@ -208,7 +208,7 @@ export function TreePage(props: {
           <SearchBox value={route.search ?? ''} onChange={search} placeholder={`Search ${noun}, text or /regex/`} />
         </span>
         <span data-testid={found ? undefined : 'count'} className={`${toolbarCss.count} ${textCss.mute}`}>
-          {`${tree.rows.length.toLocaleString('en-US')} ${tree.rows.length === 1 ? noun.replace(/s$/, '') : noun}`}
+          {counted(tree.rows.length, noun.replace(/s$/, ''), noun)}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
       </div>

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getView, type Query } from '../../api/client'
 import type { Bands, Problem } from '../../api/payloads'
 import type { BandsModel } from '../../canvas/bandsEngine'
-import type { BandsAxis } from '../../canvas/bandsScene'
+import type { BandsAxis, BandsLayer } from '../../canvas/bandsScene'
 import { BandStore } from '../../canvas/bandsStore'
 import type { Range } from '../../canvas/timelineModel'
 import type { TileKey } from '../../lib/tiles'
@@ -60,7 +60,7 @@ const bandsOf = (answer: Bands | null): Bands => {
 }
 
 /** Tiles of a device. `onTiles` is called when some have come. */
-export function useBands(query: Query, axis: BandsAxis, onTiles: () => void): BandsData {
+export function useBands(query: Query, axis: BandsAxis, layer: BandsLayer, onTiles: () => void): BandsData {
   const whole = useMemo(() => ({ ...query, tile: 0 }), [query])
   const resource = useView('active_memory', whole)
   const head = resource.busy || !resource.data ? null : pick(resource.data, 'bands', 'bands')
@@ -84,8 +84,8 @@ export function useBands(query: Query, axis: BandsAxis, onTiles: () => void): Ba
       onProblem: (error) => setProblem(error === null ? null : problemOf(error)),
     })
     store.keep({ level: head.level, group: 0, number: head.tile }, head)
-    return { axis, head, store }
-  }, [head, query, axis])
+    return { axis, layer, head, store }
+  }, [head, query, axis, layer])
   useEffect(() => () => model?.store.destroy(), [model])
   useActivity(busy)
   return { model, problem: resource.problem ?? problem, busy: busy || resource.busy }

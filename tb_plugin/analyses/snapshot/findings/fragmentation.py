@@ -13,7 +13,7 @@ from tb_plugin.analyses.snapshot.held import Held, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.steps import steps_of
 from tb_plugin.analyses.snapshot.words import stack_words
-from tb_plugin.analyses.wording import references_of
+from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.schema import MISSING
 
@@ -46,6 +46,7 @@ def fragmentation(held: Held) -> Iterator[Notice]:
     free = free_of(held, event)
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])
     pinned, small = int(free.free[free.is_pinned].sum()), int(free.free[free.is_small].sum())
+    pinned_segments = int((free.is_pinned & (free.free > 0)).sum())
     varying = varying_ratio(held)
     stack = _pinning(held, free)
     line = stack_words(held.snapshot).line[stack].as_py() if stack is not None else None
@@ -54,17 +55,15 @@ def fragmentation(held: Held) -> Iterator[Notice]:
         METRICS.figure("unused_bytes", unused),
         METRICS.figure("reserved_then_bytes", reserved),
         METRICS.figure("pinned_bytes", pinned),
-        METRICS.figure("pinned_segments", int((free.is_pinned & (free.free > 0)).sum())),
+        METRICS.figure("pinned_segments", pinned_segments),
         METRICS.figure("largest_gap_bytes", free.largest()),
         METRICS.figure("small_unused_bytes", small),
         METRICS.figure("varying_ratio", varying),
         METRICS.figure("pinning_line", line),
     ]
     text = "{unused_ratio} of the reserved memory is not in use when most is reserved: {unused_bytes} of "
-    text += (
-        "{reserved_then_bytes}. {pinned_bytes} of it cannot be given back, for it lies in {pinned_segments} segments "
-    )
-    text += "that hold blocks; the largest gap is {largest_gap_bytes}. "
+    text += "{reserved_then_bytes}. {pinned_bytes} of it cannot be given back, for blocks lie in the same "
+    text += f"{{pinned_segments}} {noun(pinned_segments, 'segment')}; the largest gap is {{largest_gap_bytes}}. "
     cause = "rest"
     if varying is not None and varying >= VARYING_SHARE:
         cause = "varying"

@@ -8,7 +8,7 @@ from tb_plugin.analyses.snapshot.growth import LEAK_CONFIDENCE, growth_of
 from tb_plugin.analyses.snapshot.held import Held, levels_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.words import NO_STACK, stack_words
-from tb_plugin.analyses.wording import references_of
+from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice, Severity
 
 MOST_LEAKS = 5
@@ -25,27 +25,35 @@ def leaks(held: Held) -> Iterator[Notice]:
     peak = int(levels_of(held).allocated.max())
     words = stack_words(held.snapshot)
     for row in growth.leaks()[:MOST_LEAKS].tolist():
-        stack, kept = int(growth.stack[row]), int(growth.left_bytes[row])
+        stack, kept, blocks = int(growth.stack[row]), int(growth.left_bytes[row]), int(growth.left_blocks[row])
+        counted, every = int(growth.counted[row]), int(growth.last_blocks[row])
         figures = [
             METRICS.figure("allocation_line", words.line[stack].as_py() or NO_STACK),
             METRICS.figure("step_growth_bytes", float(growth.step_bytes[row])),
             METRICS.figure("step_growth_blocks", float(growth.step_blocks[row])),
             METRICS.figure("growing_steps", int(growth.growing[row])),
-            METRICS.figure("counted_steps", int(growth.counted[row])),
+            METRICS.figure("counted_steps", counted),
             METRICS.figure("left_bytes", kept),
-            METRICS.figure("left_blocks", int(growth.left_blocks[row])),
+            METRICS.figure("left_blocks", blocks),
+            METRICS.figure("last_step_bytes", int(growth.last_bytes[row])),
+            METRICS.figure("last_step_blocks", every),
             METRICS.figure("leak_confidence", float(growth.confidence[row])),
         ]
+        text = "{allocation_line} keeps {step_growth_bytes} of every step: {growing_steps} of {counted_steps} "
+        text += f"{noun(counted, 'step')} left {{left_blocks}} {noun(blocks, 'block')} of {{left_bytes}} that nothing "
+        text += "has released."
+        if every != blocks:
+            text += f" In all {{last_step_blocks}} {noun(every, 'block')} of {{last_step_bytes}} {noun(every, 'is', 'are')} "
+            text += "there after the last step: older ones, those of the first step and what may yet go do not count."
         yield Notice(
             "snapshot_leak",
             _severity(kept / peak if peak else 0.0),
-            "{allocation_line} keeps {step_growth_bytes} of every step: {growing_steps} of {counted_steps} steps left "
-            "{left_blocks} blocks of {left_bytes} that nothing has released.",
+            text,
             held.snapshot.recorder.todo("snapshot_leak"),
             figures,
             "leak_confidence",
             LEAK_CONFIDENCE,
-            Link("growth", {"device": held.name, "stack": str(stack)}, "Show its growth"),
+            Link("growth", {"device": held.name, "stack": str(stack), "row": str(stack)}, "Show its growth"),
             references_of(held.snapshot.recorder, "snapshot_leak"),
         )
 

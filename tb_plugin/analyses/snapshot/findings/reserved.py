@@ -10,7 +10,7 @@ from tb_plugin.analyses.snapshot.growth import FEWEST_GROWING, WARM_UP
 from tb_plugin.analyses.snapshot.held import Held
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.steps import steps_of
-from tb_plugin.analyses.wording import references_of
+from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.snapshot.table import Action
 
@@ -44,8 +44,9 @@ def reserved_swings(held: Held) -> Iterator[Notice]:
     yield Notice(
         "snapshot_reserved_swings",
         "medium",
-        "In {swing_steps} of {steady_steps} steps segments are given back to the driver and taken again: {swing_bytes} a "
-        "step, {segments_given} given back and {segments_taken} taken in all. Each waits for the device.",
+        f"In {{swing_steps}} of {{steady_steps}} {noun(count, 'step')} segments are given back to the driver and taken "
+        f"again: {{swing_bytes}} a step, {{segments_given}} {noun(len(given), 'segment')} given back and {{segments_taken}} "
+        "taken in all. Each waits for the device.",
         recorder.todo("snapshot_reserved_swings"),
         [
             METRICS.figure("swing_steps", len(swinging)),

@@ -10,7 +10,7 @@ from tb_plugin.analyses.snapshot.held import Held, level, levels_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.steps import steps_of
 from tb_plugin.analyses.snapshot.words import NO_STACK, stack_words
-from tb_plugin.analyses.wording import references_of
+from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice
 
 SAVED_SHARE = 0.15
@@ -45,7 +45,8 @@ def single_peak(held: Held) -> Iterator[Notice]:
     yield Notice(
         "snapshot_single_peak",
         "medium",
-        "One short-lived block makes the peak: {transient_bytes} of {allocation_line} that live for {life_events} events. "
+        "One short-lived block makes the peak: {transient_bytes} of {allocation_line} that live for {life_events} "
+        f"{noun(int(freed[block] - begin[block]), 'event')}. "
         "Without it {peak_less_bytes} instead of {most_allocated_bytes} would be needed, {saved_bytes} less.",
         recorder.todo("snapshot_single_peak"),
         [

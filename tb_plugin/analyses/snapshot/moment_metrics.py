@@ -1,12 +1,16 @@
-"""Metrics of the view Segments."""
+"""Definitions of the memory after one event: segments, blocks and gaps (part of ``metrics.METRICS``)."""
 
 from __future__ import annotations
 
-from tb_plugin.analyses.metrics import SHARED, define
-from tb_plugin.analyses.snapshot.metrics import METRICS as OF_SNAPSHOTS
+from collections.abc import Mapping
+
+from tb_plugin.analyses.metrics import define
+from tb_plugin.analyses.snapshot.definitions import GAP, HISTORY, WITHOUT_BLOCK
+from tb_plugin.payloads import Metric
 
 AT = "after the chosen event"
-OWN = (
+
+MOMENTS: tuple[Mapping[str, Metric], ...] = (
     define(
         AT,
         "text",
@@ -28,10 +32,10 @@ OWN = (
                 "Pending free",
                 "Bytes of blocks whose release was asked for, and that a stream may still use.",
             ),
-            "free_now_bytes": ("Free", "Bytes of the segments that no block uses."),
+            "free_now_bytes": ("Free", f"{WITHOUT_BLOCK}."),
             "widest_gap_bytes": (
                 "Largest gap",
-                "Bytes of the largest free range: no larger request fits into what is held.",
+                f"{GAP}: no larger request fits into what is held.",
             ),
             "stuck_bytes": (
                 "Stuck",
@@ -61,7 +65,7 @@ OWN = (
             ),
             "pool_gap_bytes": (
                 "Its largest gap",
-                "Bytes of the largest free range of the stream, pool and size class of the request.",
+                f"{GAP} of the stream, pool and size class of the request.",
             ),
         },
     ),
@@ -99,7 +103,7 @@ OWN = (
         },
     ),
     define(
-        "the recorded history of the device",
+        HISTORY,
         "count",
         {
             "next_event": ("Next", "Number of the next event of a kind; empty: there is none."),
@@ -107,7 +111,7 @@ OWN = (
         },
     ),
     define(
-        "the recorded history of the device",
+        HISTORY,
         "bytes",
         {
             "request_bytes": (
@@ -122,6 +126,3 @@ OWN = (
         },
     ),
 )
-METRICS = SHARED.adding(*OWN)
-SHOWN = OF_SNAPSHOTS.adding(*OWN)
-"""Everything that the view may show."""
