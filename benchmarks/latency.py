@@ -48,6 +48,8 @@ TABLES = {
     "flows": (),
     "counters": (),
     "gaps": ("gaps",),
+    "allocated_in": ("allocating_operators",),
+    "memory_states": ("memory_states",),
     "stated": ("allocator_blocks", "allocator_totals"),
 }
 """Views and all their tables, as docs/http.md names them."""

@@ -251,7 +251,7 @@ def test_any_threads_are_chosen_in_the_menu_and_everything_follows(open_tab: Ope
     tab.page.keyboard.press("Escape")
     frame.get_by_text("Functions", exact=True).click()
     frame = tab.settle()
-    assert f"{answer['functions']['total_rows']:,} rows" in frame.inner_text("[data-testid=count]")
+    assert f"{answer['functions']['total_rows']:,} row" in frame.inner_text("[data-testid=count]")
     frame.get_by_role("button", name=f"Threads: {said}").click()
     frame.get_by_role("button", name=f"Only {threads[-1]['thread']}").click()
     tab.settle()

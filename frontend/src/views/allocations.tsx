@@ -22,7 +22,7 @@ import { BesideCard } from './parts/beside'
 import { DevicePicker } from './parts/devicePicker'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
-import { HistoryCard } from './parts/historyCard'
+import { EVENTS, HistoryCard } from './parts/historyCard'
 import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -127,7 +127,7 @@ const Top = memo(({ view }: { view: View }) => {
           ))}
           <div className={css.numbers}>
             {devices && <DevicePicker devices={devices} chosen={summary.title} cleared={ELSEWHERE} />}
-            <Headline figures={summary.figures} alarms={new Map()} />
+            <Headline figures={summary.figures.filter(({ metric }) => metric.key !== EVENTS)} alarms={new Map()} />
           </div>
         </HeadlineCard>
       )}

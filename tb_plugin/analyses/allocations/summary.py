@@ -46,7 +46,8 @@ def summary_of(held: Held, levels: Levels) -> Figures:
     ]
     if held.count:
         figures.append(METRICS.figure("history_events", held.count))
-        figures.append(METRICS.figure("oom_count", len(ooms_of(held))))
+        if failed := len(ooms_of(held)):
+            figures.append(METRICS.figure("oom_count", failed))
     return Figures("summary", held.name, "", figures, "headline")
 
 

@@ -6,6 +6,7 @@ import type { Bands, Figures, View } from '../../api/payloads'
 import type { BandColor } from '../../canvas/bandsColors'
 import type { BandsModel } from '../../canvas/bandsEngine'
 import type { BandsAxis, BandsLayer } from '../../canvas/bandsScene'
+import { counted } from '../../lib/format'
 import { setRoute, useRoute } from '../../state/route'
 import { BandsCanvas, type BandsHandle } from '../../widgets/bands'
 import { Bones, Card } from '../../widgets/basics'
@@ -19,6 +20,8 @@ import { NO_WINDOW, useBands, useHistoryWindow } from './useHistory'
 import textCss from '../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
+/** How many events the history has: they are what the axis counts. */
+export const EVENTS = 'history_events'
 const LAYERS: { value: BandsLayer; label: string }[] = [
   { value: '', label: 'Blocks' },
   { value: 'pools', label: 'Private pools' },
@@ -118,6 +121,7 @@ function Drawn(props: {
     },
     [base, kind],
   )
+  const events = pick(view, 'summary', 'figures')?.figures.find(({ metric }) => metric.key === EVENTS)?.value
   const { start, end } = window.view
   const isWhole = start <= 0 && end >= model.head.extent
   const asked = route[kind] === undefined ? Number.NaN : Number(route[kind])
@@ -125,6 +129,7 @@ function Drawn(props: {
   return (
     <Card
       title="Active memory"
+      subtitle={typeof events === 'number' ? counted(events, 'event') : undefined}
       className={css.card}
       actions={
         <span className={css.actions}>
