@@ -10,11 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.metrics import TITLES
+from tb_plugin.analyses.overview.device_time import device_time
+from tb_plugin.payloads import Notices
+from tb_plugin.trace.intervals import measure_within
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, memcpy, trace
+from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, trace
+from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
 
@@ -125,11 +131,11 @@ def middle(values: list[int]) -> int:
 
 def recount(table: TraceTable) -> dict[int, Cause]:
     """The cause of each idle microsecond of device 0."""
-    rows = range(len(table))
+    numbers = range(len(table))
     name = [table.strings[int(i)] for i in table.name]
     start, end = table.start_ns.tolist(), table.end_ns.tolist()
     kind, track, launch = table.kind.tolist(), table.track.tolist(), table.launch.tolist()
-    work = [i for i in rows if kind[i] in DEVICE_WORK and table.device[i] == 0]
+    work = [i for i in numbers if kind[i] in DEVICE_WORK and table.device[i] == 0]
     latency: dict[int, tuple[int, bool, bool]] = {}
     for i in work:
         if launch[i] < 0:
@@ -154,7 +160,7 @@ def recount(table: TraceTable) -> dict[int, Cause]:
         return middle(alike) + 8 * middle([abs(value - middle(alike)) for value in alike])
 
     def doing(now: int, thread: int) -> Cause | None:
-        of = [i for i in rows if start[i] <= now < end[i] and (track[i] == thread or name[i] == "Python GC")]
+        of = [i for i in numbers if start[i] <= now < end[i] and (track[i] == thread or name[i] == "Python GC")]
         for cause in (
             Cause.GARBAGE_COLLECTION, Cause.COMPILATION, Cause.INITIALISATION, Cause.DRIVER_MEMORY,
             Cause.SYNCHRONISATION, Cause.INPUT,
@@ -241,3 +247,57 @@ def test_causes_are_those_of_a_plain_recount(builder: TraceBuilder, seed: int) -
     again = idle_account(builder.table(), 0)
     assert again.start_ns.tolist() == account.start_ns.tolist(), "the order of events means nothing"
     assert again.cause.tolist() == account.cause.tolist()
+
+
+# -- the view
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_causes_sum_to_the_idle_time_of_every_device_and_step(name: str) -> None:
+    table = sample(name)
+    facts = part(table, "overview").facts
+    busy = device_busy(table)
+    steps = table.steps
+    for number, device in enumerate(table.devices):
+        time = device_time(table, number)
+        if time is None:
+            continue
+        of_device = {key: value for key, value in facts.items() if key.startswith(f"device.{device.id}.idle.")}
+        assert len(of_device) == len(Cause)
+        assert sum(of_device.values()) == facts[f"device.{device.id}.idle_ns"] == time.idle_ns
+        by_cause = idle_account(table, number).by_cause(steps.start_ns, steps.end_ns)
+        worked = measure_within(busy[number], steps.start_ns, steps.end_ns)
+        assert (sum(by_cause.values()) == steps.end_ns - steps.start_ns - worked).all()
+    if busy:
+        rows = {row["cause"]: row for row in part(table, "idle").frames["idle_causes"].data.to_pylist()}
+        means = {TITLES[cause][0]: facts[f"overview.idle.{cause.name.lower()}_mean_ns"] for cause in Cause}
+        devices = len(busy) * len(steps.label)
+        assert {title: row["idle_ns"] / devices for title, row in rows.items()} == pytest.approx(
+            {title: mean for title, mean in means.items() if mean}
+        )
+
+
+def test_the_view_tells_steps_causes_and_pieces() -> None:
+    table = pair().call(40, 20, name="cudaStreamSynchronize").python("train.py(3): loop", 60, 9).table()
+    frames = part(table, "idle", ("1",)).frames
+    (step,) = frames["idle_steps"].data.to_pylist()
+    assert step == {
+        "step": "1", "device": "0", "idle_ns": 70_000, "idle_python_ns": 20_000, "idle_synchronisation_ns": 20_000,
+        "idle_launch_ns": 2_000, "idle_launch_latency_ns": 10_000, "idle_kernel_latency_ns": 10_000,
+        "idle_unexplained_ns": 8_000,
+    }  # fmt: skip
+    causes = {row["cause"]: row for row in frames["idle_causes"].data.to_pylist()}
+    assert (causes["Python"]["idle_pieces"], causes["Python"]["idle_longest_ns"]) == (2, 10_000)
+    assert (causes["Launch latency"]["idle_pieces"], causes["Synchronising calls"]["idle_pieces"]) == (1, 1)
+    pieces = {(row["cause"], row["start_ns"]): row for row in frames["idle_pieces"].data.to_pylist()}
+    longest = pieces["Synchronising calls", 40_000]
+    assert (longest["dur_ns"], longest["idle_host"], longest["next_work"]) == (20_000, "cudaStreamSynchronize", "l")
+    assert pieces["Python", 60_000]["idle_host"] == pieces["Python", 60_000]["idle_line"] == "train.py(3): loop"
+    notice = part(table, "idle", ("1",)).payloads["answer"]
+    assert isinstance(notice, Notices)
+    said = "The device has nothing to do for {idle_ns}, {idle_ratio} of the time: {idle_synchronisation_ns} while"
+    assert notice.notices[0].text.startswith(said)
+
+
+def test_without_a_device_there_is_no_such_view() -> None:
+    assert analysis("idle").missing(trace().op("aten::mm", 0, 5).table()) is not None
