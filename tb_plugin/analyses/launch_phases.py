@@ -57,7 +57,7 @@ def launch_phases(trace: TraceTable) -> Launches:
     blocked = np.minimum(np.maximum(before, awaited), start)
     is_queued = blocked >= returned
     free = np.minimum(np.maximum(returned, blocked), start)
-    return Launches(rows, call, free, np.maximum(blocked - returned, 0), start - free, is_queued, is_graph)
+    return Launches(rows, call, free, np.maximum(blocked, returned) - returned, start - free, is_queued, is_graph)
 
 
 def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
@@ -98,3 +98,24 @@ def usual(latency_ns: Int64) -> int:
         return 0
     median = int(np.sort(latency_ns)[(len(latency_ns) - 1) // 2])
     return median + 8 * int(np.sort(np.abs(latency_ns - median))[(len(latency_ns) - 1) // 2])
+
+
+def usual_latency(trace: TraceTable, device: int) -> Int64:
+    """Returns up to where the latency of each work (as in ``launch_phases``) is usual on a device.
+
+    Compared is work of its kind (kernels; copies and sets) that was launched alike: queued, by a graph, or neither.
+    """
+    launches = launch_phases(trace)
+    of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)
+    is_kernel = trace.kind[launches.row] == EventKind.KERNEL
+    limit = np.zeros(len(launches.row), np.int64)
+    for kind in (is_kernel, ~is_kernel):
+        for alike in (
+            launches.is_queued,
+            ~launches.is_queued & launches.is_graph,
+            ~launches.is_queued & ~launches.is_graph,
+        ):
+            # Where queued work follows without a gap there is no latency to learn from.
+            known = of_device & kind & alike & ((launches.latency_ns > 0) | ~launches.is_queued)
+            limit[kind & alike] = usual(launches.latency_ns[known])
+    return limit

@@ -1,4 +1,4 @@
-"""Runtime calls: which calls of the runtime and driver cost the host most, who made them, and whether the device idled."""
+"""Launches: what devices wait for them, in which phases, and which runtime calls cost the host most, and who made them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import Groups, Spans, group, outermost_of
+from tb_plugin.analyses.launching.answer import launch_facts, launch_payloads, totals
+from tb_plugin.analyses.launching.depth import queue_depths
+from tb_plugin.analyses.launching.launched import launched
+from tb_plugin.analyses.launching.tables import by_kernel, by_operator, late, queues, sequences
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.runtime_calls import callers, runtime_calls
-from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.selection import Selection, chosen_steps, select_rows
 from tb_plugin.payloads import Figure, Figures, Payload, Sort, Table, View
+from tb_plugin.trace.intervals import union
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import nest
@@ -81,10 +86,10 @@ class _Chosen:
 
 
 class Launches:
-    """The tables of runtime and driver calls."""
+    """The tables of launches, and of runtime and driver calls."""
 
     id = "launches"
-    title = "Runtime calls"
+    title = "Launches"
     model = TraceTable
     traits = Traits("Time", whole="", tables=("runtime_calls", "runtime_calls_by_caller"))
     scope: Scope = "profile"
@@ -101,7 +106,7 @@ class Launches:
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns both tables and what their first rows say. Raises BadRequest for unknown steps."""
+        """Returns all tables and what they come to. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         calls = _chosen(trace, selection.rows)
         frames = {
@@ -111,7 +116,7 @@ class Launches:
             ),
         }
         idle = None if calls.device_idle_ns is None else int(calls.device_idle_ns.sum())
-        facts = {
+        facts: dict[str, int | None] = {
             "launches.calls": len(calls.row),
             "launches.host_ns": int(trace.self_ns[calls.row].sum()),
             "launches.device_idle_ns": idle,
@@ -120,11 +125,37 @@ class Launches:
             "summary": Figures("summary", "Runtime calls", "", _summary(facts), "headline"),
             **_answer(frames),
         }
-        return Part(selection.coverage, facts, frames, payloads, (*payloads, "runtime_calls"))
+        own = _launches(trace, selection)
+        shown = {**own.payloads, **payloads}
+        return Part(
+            selection.coverage, {**own.facts, **facts}, {**own.frames, **frames}, shown, (*shown, "runtime_calls")
+        )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page or one of its tables."""
         return answer_view(self, parts[0], params)
+
+
+def _launches(trace: TraceTable, selection: Selection) -> Part:
+    """What is said of the launches themselves: those whose call is chosen."""
+    every = launched(trace)
+    chosen = every.of(selection.rows[every.call])
+    at = chosen_steps(trace, selection.steps)
+    depths = queue_depths(trace, union(trace.steps.start_ns[at], trace.steps.end_ns[at]))
+    all_of = totals(chosen)
+    frames = (
+        by_operator(trace, chosen),
+        by_kernel(trace, chosen),
+        late(trace, chosen),
+        queues(trace, depths),
+        sequences(trace, selection.rows),
+    )
+    return Part(
+        selection.coverage,
+        launch_facts(trace, all_of, depths),
+        {frame.name: frame for frame in frames},
+        launch_payloads(chosen, all_of, depths),
+    )
 
 
 def _chosen(trace: TraceTable, selected: npt.NDArray[np.bool_]) -> _Chosen:

@@ -1,4 +1,4 @@
-// Runtime calls: which call costs the host most while the device has nothing to do, who made it, and every one of them.
+// Launches: what devices wait for them, in which phases, kernels that repeat, and the runtime calls that cost the host most.
 
 import { Button } from '@mantine/core'
 import type { Query } from '../api/client'
@@ -9,11 +9,13 @@ import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { joinList } from '../state/hash'
-import { showHits } from '../state/links'
+import { showHits, showInTimeline } from '../state/links'
 import { setPrefs, usePrefs } from '../state/prefs'
 import { setRoute } from '../state/route'
-import { Bones, Value } from '../widgets/basics'
-import { Headline } from '../widgets/figures'
+import { Bones, Card, Value } from '../widgets/basics'
+import { Chart } from '../widgets/chart'
+import { FigureList, Headline } from '../widgets/figures'
+import { Sentence } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
 import { DetailBlock, FirstRows } from './parts/detailBlock'
 import { ViewFrame } from './parts/frame'
@@ -22,6 +24,7 @@ import { pick } from './parts/pick'
 import { firstNumber, RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './launches.module.css'
 import frameCss from './parts/frame.module.css'
@@ -30,7 +33,14 @@ const BY_CALLER = 'runtime_calls_by_caller'
 const GROUPS: Group[] = [
   { table: 'runtime_calls', label: 'By call', filters: ['name'] },
   { table: BY_CALLER, label: 'By caller', widest: 210 },
+  { table: 'launch_operators', label: 'By operator', filters: ['operator'] },
+  { table: 'launch_kernels', label: 'By kernel', filters: ['name'], nameStyle: 'kernel' },
+  { table: 'late_launches', label: 'Late', filters: ['name', 'operator', 'device'], nameStyle: 'kernel' },
+  { table: 'queue_depths', label: 'Queues', filters: ['device'], nameStyle: 'plain' },
+  { table: 'kernel_sequences', label: 'Sequences', filters: ['stream', 'device'], nameStyle: 'sequence' },
 ]
+const CALLS = new Set(['runtime_calls', BY_CALLER])
+const MOMENTS = new Set(['late_launches', 'kernel_sequences'])
 const KIND = { kind: 'runtime' }
 const CALLER = ['operator', 'caller_phase', 'caller_frame']
 
@@ -39,18 +49,53 @@ export function Launches({ base }: ViewProps) {
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={78} />} steps={String(base.steps ?? '')}>
-        {(view) => <Answer view={view} />}
+        {(view) => (
+          <div className={layoutCss.grid}>
+            <Phases view={view} />
+            <Answer view={view} />
+          </div>
+        )}
       </ViewFrame>
       {(resource.data || !resource.problem) && (
         <TableSection
           view="launches"
           base={base}
           groups={GROUPS}
-          placeholder="Search calls and callers, text or /regex/"
+          placeholder="Search calls, callers and kernels, text or /regex/"
           detail={(row, table) => <Detail row={row} table={table} base={base} />}
         />
       )}
     </div>
+  )
+}
+
+/** The answer about launches: what devices waited, and how the three phases are spread. */
+function Phases({ view }: { view: View }) {
+  const summary = pick(view, 'launch_summary', 'figures')
+  const answer = pick(view, 'launch_answer', 'notices')?.notices[0]
+  const spread = ['api_times', 'queue_times', 'launch_latencies'].flatMap((name) => pick(view, name, 'series') ?? [])
+  if (!summary || !answer) return null
+  return (
+    <>
+      <HeadlineCard label="Launches" below>
+        <Headline figures={summary.figures} alarms={new Map()} />
+        <p className={css.say} data-testid="launch-answer">
+          <Sentence notice={answer} text={answer.text} />
+        </p>
+      </HeadlineCard>
+      <Card className={layoutCss.span12} label="Phases of launches">
+        <div className={css.spread}>
+          {spread.map((series) => (
+            <figure key={series.name} className={css.histogram}>
+              <figcaption>
+                {series.title} <span className={textCss.mute}>{series.subtitle}</span>
+              </figcaption>
+              <Chart series={series} height={96} compact />
+            </figure>
+          ))}
+        </div>
+      </Card>
+    </>
   )
 }
 
@@ -159,6 +204,9 @@ const Code = ({ text, room = 56 }: { text: string; room?: number }) => (
 )
 
 function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
+  if (MOMENTS.has(table.name)) return <Moment row={row} table={table} />
+  if (table.name === 'queue_depths') return <FigureList figures={figuresOf(row, table)} whole />
+  if (!CALLS.has(table.name)) return <RowDetail row={row} table={table} base={base} stacks={false} />
   return (
     <RowDetail
       row={row}
@@ -173,6 +221,26 @@ function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
         </>
       )}
     />
+  )
+}
+
+const figuresOf = (row: Row, table: Table): Figure[] =>
+  table.columns.flatMap(({ metric, hidden }) => (hidden ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }]))
+
+/** A late launch, or the first repeat of a sequence: its numbers, and the way to its events. */
+function Moment({ row, table }: { row: Row; table: Table }) {
+  const { start_ns: start, dur_ns: dur, event } = row
+  return (
+    <div className={layoutCss.column}>
+      {typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
+        <span>
+          <Button size="compact-xs" variant="default" onClick={() => showInTimeline(event, start, dur)}>
+            Show in timeline
+          </Button>
+        </span>
+      )}
+      <FigureList figures={figuresOf(row, table)} whole />
+    </div>
   )
 }
 

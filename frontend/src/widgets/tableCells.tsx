@@ -10,7 +10,10 @@ import badgeCss from './badge.module.css'
 import css from './tableCells.module.css'
 import textCss from './text.module.css'
 
-export type NameStyle = 'plain' | 'kernel'
+export type NameStyle = 'plain' | 'kernel' | 'sequence'
+
+/** Between the kernels of a sequence. */
+export const ARROW = ' → '
 
 const MONO_PX = 7.3
 /** Of words, in the widest of the fonts that a system may have. */
@@ -75,7 +78,10 @@ export function fittingWidths(
 /** Characters that a name column of this width holds. */
 export const roomOf = (width: number) => Math.max(8, Math.floor((width - 74) / MONO_PX))
 
-export const shortOf = (style: NameStyle) => (style === 'kernel' ? shortKernel : (name: string) => name)
+const shortSequence = (names: string) => names.split(ARROW).map(shortKernel).join(ARROW)
+
+export const shortOf = (style: NameStyle) =>
+  style === 'kernel' ? shortKernel : style === 'sequence' ? shortSequence : (name: string) => name
 
 /** The name of a row as people read it: a mangled one as it stood in the source. */
 export const readableName = (row: Row, key: string) => String(row.readable ?? row[key] ?? '')

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.idle.host import launching_threads, occupied
-from tb_plugin.analyses.launch_phases import Launches, launch_phases, usual
+from tb_plugin.analyses.launch_phases import Launches, launch_phases, usual_latency
 from tb_plugin.trace.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
     returned = np.where(tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, _ends(trace, call)))
     until = np.clip(returned, gaps.start_ns, gaps.end_ns)
     host = _host_pieces(trace, device, gaps, until, call)
-    after = _after_launch(gaps, until, at, launches, _limits(trace, device, launches), tail)
+    after = _after_launch(gaps, until, at, launches, usual_latency(trace, device), tail)
     start, end, cause = (np.concatenate(parts) for parts in zip(host, after, strict=True))
     order = np.argsort(start, kind="stable")
     start, end, cause = start[order], end[order], cause[order]
@@ -103,23 +103,6 @@ def _gaps(trace: TraceTable, device: int) -> Gaps:
     first = np.append(rows, MISSING)[np.searchsorted(trace.start_ns[rows], busy.start)]
     proper = begin < end
     return Gaps(begin[proper], end[proper], np.append(first, MISSING)[proper])
-
-
-def _limits(trace: TraceTable, device: int, launches: Launches) -> Int64:
-    """Up to where the latency of each work counts as such: what is usual for work of its kind that was launched alike."""
-    of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)
-    is_kernel = trace.kind[launches.row] == EventKind.KERNEL
-    limit = np.zeros(len(launches.row), np.int64)
-    for kind in (is_kernel, ~is_kernel):
-        for alike in (
-            launches.is_queued,
-            ~launches.is_queued & launches.is_graph,
-            ~launches.is_queued & ~launches.is_graph,
-        ):
-            # Where queued work follows without a gap there is no latency to learn from.
-            known = of_device & kind & alike & ((launches.latency_ns > 0) | ~launches.is_queued)
-            limit[kind & alike] = usual(launches.latency_ns[known])
-    return limit
 
 
 Pieces = tuple[Int64, Int64, Int64]

@@ -1,0 +1,103 @@
+"""Launches one by one: a call, the first work that it launched, the phases between them, and what the device waited for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.idle.account import idle_account
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.launch_phases import launch_phases, usual_latency
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.numbering import firsts, numbered, places_of
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+LEAST_OUTLIER_NS = 20_000
+"""A latency below is none, however steady the others are."""
+CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
+"""Causes of idle time that a captured graph has none of between its kernels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Launched:
+    """Launches of covered work, one a call; columns by launch, in order of the first work. Nanoseconds."""
+
+    row: Int64
+    """The first work that the call launched."""
+    call: Int64
+    api_ns: Int64
+    queue_ns: Int64
+    latency_ns: Int64
+    limit_ns: Int64
+    """A latency beyond is an outlier, on an empty queue."""
+    is_queued: Bool
+    is_short: Bool
+    """The call takes longer than the kernel that it launches; a graph's launch never is."""
+    starved_ns: Int64
+    """Idle time of the device in the gaps that its work ended."""
+    capture_ns: Int64
+    """Of a short kernel: the part of that which a captured graph would not have."""
+
+    @property
+    def is_outlier(self) -> Bool:
+        """Returns which begin unusually late, though nothing is in their way."""
+        return ~self.is_queued & (self.latency_ns > self.limit_ns)
+
+    def of(self, chosen: Bool) -> Launched:
+        """Returns some of the launches."""
+        return Launched(*(getattr(self, each.name)[chosen] for each in fields(self)))
+
+
+@remembered
+def launched(trace: TraceTable) -> Launched:
+    """Returns all launches of which both the call and its work are recorded."""
+    every = launch_phases(trace)
+    known = np.flatnonzero(every.call != MISSING)
+    # Rows are in order of time: the first of a call begins first.
+    at = known[firsts(*numbered(every.call[known]))]
+    row, call = every.row[at], every.call[at]
+    api = trace.dur_ns[call]
+    is_short = (trace.kind[row] == EventKind.KERNEL) & (api > trace.dur_ns[row]) & ~every.is_graph[at]
+    limit = np.zeros(len(row), np.int64)
+    for device in device_busy(trace):
+        mine = trace.device[row] == device
+        limit[mine] = np.maximum(usual_latency(trace, device)[at[mine]], LEAST_OUTLIER_NS)
+    starved, capture = _waited(trace, call)
+    return Launched(
+        row=row,
+        call=call,
+        api_ns=api,
+        queue_ns=every.queue_ns[at],
+        latency_ns=every.latency_ns[at],
+        limit_ns=limit,
+        is_queued=every.is_queued[at],
+        is_short=is_short,
+        starved_ns=starved,
+        capture_ns=np.where(is_short, capture, 0),
+    )
+
+
+def _waited(trace: TraceTable, call: Int64) -> tuple[Int64, Int64]:
+    """How long devices idled until work of each call began, and how much of that a captured graph would not have."""
+    place = places_of(call, len(trace))
+    starved, capture = np.zeros(len(call), np.int64), np.zeros(len(call), np.int64)
+    for device, busy in device_busy(trace).items():
+        if not len(busy):  # its work takes no time
+            continue
+        account = idle_account(trace, device)
+        gaps = account.gaps
+        of = place[np.append(trace.launch, MISSING)[gaps.next]]
+        # Until its first work a device was not in use: no launch came late.
+        of = np.where(gaps.start_ns >= busy.start[0], of, MISSING)
+        np.add.at(starved, of[of != MISSING], (gaps.end_ns - gaps.start_ns)[of != MISSING])
+        piece = of[account.gap]
+        counts = (piece != MISSING) & np.isin(account.cause, CAPTURED)
+        np.add.at(capture, piece[counts], (account.end_ns - account.start_ns)[counts])
+    return starved, capture

@@ -1,0 +1,203 @@
+"""Sequences of kernels that repeat on a stream: what a person could fuse, compile, or capture in a graph.
+
+Sequences grow one kernel at a time, and only where both the one without its first and the one without its last kernel are
+frequent; equal ones share a number that is made of two smaller ones. So each length costs what is still frequent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.grouping import Groups, group
+from tb_plugin.analyses.waits import waits_for_device
+from tb_plugin.trace.numbering import firsts, numbered
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+LONGEST, LEAST = 16, 5
+"""A sequence has 2 to so many kernels, and so many repeats at least."""
+COMPARED, LISTED = 500, 200
+"""So many sequences are compared, those with most time in gaps, and so many are listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A sequence of kernels and where it repeats; repeats of all sequences share no kernel."""
+
+    length: int
+    first: Int64
+    """Row of the first kernel of each repeat, by time."""
+    rows: Int64
+    """The kernels of the first repeat."""
+    kernel_ns: int
+    gaps_ns: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Stream:
+    """Kernels by stream and time, one after the other."""
+
+    row: Int64
+    symbol: Int64
+    """Equal for kernels of one name on one stream."""
+    joined: Bool
+    """The next kernel follows: nothing else ran between on the stream, and nobody waited for the device between."""
+    gaps: Int64
+    """Time in gaps before each, from the very first on."""
+    busy: Int64
+    """Time in kernels before each, and of all."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    length: int
+    at: Int64
+    gaps_ns: int
+    kernel_ns: int
+
+
+def repeats(trace: TraceTable, chosen: Bool) -> list[Repeat]:
+    """Returns the sequences of the chosen kernels that repeat, most time in their gaps first."""
+    stream = _stream(trace, chosen)
+    found: list[Repeat] = []
+    taken = np.zeros(len(stream.row) + LONGEST, np.bool_)
+    for candidate in _candidates(stream):
+        inside = candidate.at[:, None] + np.arange(candidate.length)
+        free = ~taken[inside].any(axis=1)
+        at = candidate.at[free]
+        if len(at) < LEAST:
+            continue
+        taken[inside[free]] = True
+        found.append(_repeat(stream, candidate.length, at))
+        if len(found) == LISTED:
+            break
+    return sorted(found, key=lambda each: (-each.gaps_ns, -each.kernel_ns, int(each.first[0])))
+
+
+def _repeat(stream: _Stream, length: int, at: Int64) -> Repeat:
+    rows = stream.row[int(at[0]) + np.arange(length)]
+    return Repeat(length, stream.row[at], rows, int(_within(stream.busy, at, length).sum()), _gaps(stream, at, length))
+
+
+def _within(before: Int64, at: Int64, length: int) -> Int64:
+    return before[at + length] - before[at]
+
+
+def _gaps(stream: _Stream, at: Int64, length: int) -> int:
+    return int((stream.gaps[at + length - 1] - stream.gaps[at]).sum())
+
+
+def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
+    work = covered_work(trace)
+    work = work[np.lexsort((trace.start_ns[work], trace.track[work]))]
+    track, start, call = trace.track[work], trace.start_ns[work], trace.launch[work]
+    end = start + trace.dur_ns[work]
+    counts = (trace.kind[work] == EventKind.KERNEL) & chosen[work]
+    joined = counts[:-1] & counts[1:] & (track[:-1] == track[1:])
+    joined &= ~_waited_between(trace, start, call)
+    gap = np.maximum(np.where(track[:-1] == track[1:], start[1:] - end[:-1], 0), 0)
+    # Neighbours among the kernels are neighbours among all work wherever they are joined.
+    kept = np.flatnonzero(counts)
+    before = np.append(0, np.cumsum(gap))
+    symbol = group(track[kept], trace.name[work[kept]]).of
+    busy = np.append(0, np.cumsum(trace.dur_ns[work[kept]]))
+    return _Stream(work[kept], symbol, np.append(joined, False)[kept], before[kept], busy)
+
+
+def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]) -> Bool:
+    """Whether a wait for the device began between the launches of neighbours; between their begins where one has none."""
+    waits = np.flatnonzero((trace.kind == EventKind.RUNTIME) & waits_for_device(trace))
+    begins = np.sort(trace.start_ns[waits])
+    launch = np.searchsorted(begins, trace.start_ns[call], side="right") if len(trace) else call
+    begin = np.searchsorted(begins, start, side="right")
+    known = (call[:-1] != MISSING) & (call[1:] != MISSING)
+    found: Bool = np.where(known, launch[:-1] != launch[1:], begin[:-1] != begin[1:])
+    return found
+
+
+def _candidates(stream: _Stream) -> list[_Candidate]:
+    """Sequences that are worth to be compared, most time in gaps first, then in kernels, then the longest, then the first."""
+    found: list[_Candidate] = []
+    shorter: tuple[Int64, Groups, Bool] | None = None
+    of, at = stream.symbol, np.arange(len(stream.row))
+    for length in range(2, LONGEST + 2):
+        of, at = _longer(stream, of, at)
+        groups = Groups(*_numbered(of))
+        distinct = _overlap_free(at, groups, length)
+        if shorter is not None:
+            found += _maximal(stream, length - 1, *shorter, at, groups, distinct)
+        if not len(at):
+            break
+        shorter = at, groups, distinct
+    found.sort(key=lambda each: (-each.gaps_ns, -each.kernel_ns, -each.length, int(each.at[0])))
+    return found[:COMPARED]
+
+
+def _numbered(values: Int64) -> tuple[Int64, Int64]:
+    of, count = numbered(values)
+    return of, firsts(of, count)
+
+
+def _longer(stream: _Stream, of: Int64, at: Int64) -> tuple[Int64, Int64]:
+    """Frequent sequences of one kernel more: numbers and where they begin. They overlap in all but their ends."""
+    number = np.full(len(stream.row) + 1, MISSING, np.int64)
+    number[at] = of
+    follows = (number[at + 1] != MISSING) & stream.joined[at]
+    at = at[follows]
+    of, count = numbered(number[at] * (len(stream.row) + 1) + number[at + 1])
+    frequent = (np.bincount(of, minlength=count) >= LEAST)[of]
+    return of[frequent], at[frequent]
+
+
+def _overlap_free(at: Int64, groups: Groups, length: int) -> Bool:
+    """Which sequences never overlap themselves: what does is a shorter one again and again. Two kernels may be alike."""
+    if length == 2:
+        return np.ones(len(groups), np.bool_)
+    order = np.argsort(groups.of, kind="stable")
+    of, place = groups.of[order], at[order]
+    near = (of[1:] == of[:-1]) & (place[1:] - place[:-1] < length)
+    found = np.ones(len(groups), np.bool_)
+    found[of[1:][near]] = False
+    return found
+
+
+def _maximal(
+    stream: _Stream, length: int, at: Int64, groups: Groups, distinct: Bool, at_longer: Int64, longer: Groups, good: Bool
+) -> list[_Candidate]:
+    """Of sequences of a length those that no longer one contains as often as they occur."""
+    if length < LONGEST:
+        number = np.full(len(stream.row) + 1, MISSING, np.int64)
+        number[at] = groups.of
+        distinct = distinct.copy()
+        for shift in (0, 1):
+            inner = number[at_longer[longer.first] + shift]
+            distinct[inner[good & (longer.count() == groups.count()[inner])]] = False
+    order = np.argsort(groups.of, kind="stable")
+    of, at = groups.of[order], at[order]
+    apart = _apart(of, at, length)
+    of, at = of[apart], at[apart]
+    gaps = Groups(of, groups.first).sum(stream.gaps[at + length - 1] - stream.gaps[at])
+    chosen = np.flatnonzero(distinct)
+    chosen = chosen[np.argsort(-gaps[chosen], kind="stable")[:COMPARED]]
+    low, high = (np.searchsorted(of, chosen, side=side).tolist() for side in ("left", "right"))
+    return [
+        _Candidate(length, places, int(gaps[i]), int(_within(stream.busy, places, length).sum()))
+        for i, places in zip(chosen.tolist(), (at[a:b] for a, b in zip(low, high, strict=True)), strict=True)
+    ]
+
+
+def _apart(of: Int64, at: Int64, length: int) -> Bool:
+    """Which of the places, ordered by sequence, overlap none before them; only pairs of equal kernels ever do."""
+    if length > 2 or not len(at):
+        return np.ones(len(at), np.bool_)
+    begins = np.append(True, (at[1:] - at[:-1] > 1) | (of[1:] != of[:-1]))
+    run = np.maximum.accumulate(np.where(begins, np.arange(len(at)), 0))
+    found: Bool = (np.arange(len(at)) - run) % 2 == 0
+    return found
