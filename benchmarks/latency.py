@@ -29,7 +29,15 @@ TABLES = {
     "timeline": (),
     "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),
     "kernels": ("kernels", "kernels_by_launch", "copies"),
-    "launches": ("runtime_calls", "runtime_calls_by_caller"),
+    "launches": (
+        "runtime_calls",
+        "runtime_calls_by_caller",
+        "launch_operators",
+        "launch_kernels",
+        "late_launches",
+        "queue_depths",
+        "kernel_sequences",
+    ),
     "modules": ("modules", "compiled"),
     "memory": (
         "memory_operators",
@@ -75,6 +83,8 @@ WITH_EVENTS = (
     "modules",
     "runtime_calls",
     "runtime_calls_by_caller",
+    "launch_operators",
+    "launch_kernels",
 )
 """Tables whose rows show these when they are opened."""
 REPEATED = 3

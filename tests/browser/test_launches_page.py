@@ -55,3 +55,27 @@ def test_callers_fit_a_narrow_page(open_tab: Open) -> None:
     assert frame.get_by_test_id("grid").evaluate(wider) == 0
     frame = tab.open(run=RUN, view="launches", row="cudaLaunchKernel")
     assert frame.get_by_test_id("callers").locator("[tabindex='0']").first.evaluate(wider) == 0
+
+
+def test_sequences_lead_to_the_first_repeat(open_tab: Open) -> None:
+    """The page says first what the launches come to; a row of a sequence opens the timeline at its first kernel."""
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(run=RUN, view="launches", group="kernel_sequences")
+    said = frame.get_by_test_id("launch-answer").inner_text()
+    assert said.startswith("42 of 954 launches met an empty queue; devices idled 177 ms until launched work began.")
+    assert frame.locator("figure").count() == 3
+    assert_healthy(frame)
+    assert frame.get_by_test_id("grid").evaluate("(node) => node.scrollWidth - node.clientWidth") == 0
+    first = ask(tab.address, "table/launches/kernel_sequences", run=RUN)["rows"][0]
+    frame = tab.open(run=RUN, view="launches", group="kernel_sequences", row=str(first["event"]))
+    frame.get_by_role("button", name="Show in timeline").last.click()
+    tab.settle()
+    assert (tab.state()["view"], tab.state()["event"]) == ("timeline", str(first["event"]))
+
+
+def test_operators_and_kernels_fit_a_narrow_page(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    for group in ("launch_operators", "launch_kernels", "late_launches", "queue_depths"):
+        frame = tab.open(run=RUN, view="launches", group=group)
+        assert_healthy(frame)
+        assert frame.get_by_test_id("grid").evaluate("(node) => node.scrollWidth - node.clientWidth") == 0, group

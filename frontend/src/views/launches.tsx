@@ -33,11 +33,11 @@ const BY_CALLER = 'runtime_calls_by_caller'
 const GROUPS: Group[] = [
   { table: 'runtime_calls', label: 'By call', filters: ['name'] },
   { table: BY_CALLER, label: 'By caller', widest: 210 },
-  { table: 'launch_operators', label: 'By operator', filters: ['operator'] },
-  { table: 'launch_kernels', label: 'By kernel', filters: ['name'], nameStyle: 'kernel' },
+  { table: 'launch_operators', label: 'By operator', filters: ['operator'], widest: 210 },
+  { table: 'launch_kernels', label: 'By kernel', filters: ['name'], nameStyle: 'kernel', widest: 210 },
   { table: 'late_launches', label: 'Late', filters: ['name', 'operator', 'device'], nameStyle: 'kernel' },
   { table: 'queue_depths', label: 'Queues', filters: ['device'], nameStyle: 'plain' },
-  { table: 'kernel_sequences', label: 'Sequences', filters: ['stream', 'device'], nameStyle: 'sequence' },
+  { table: 'kernel_sequences', label: 'Sequences', filters: ['stream', 'device'], nameStyle: 'sequence', widest: 210 },
 ]
 const CALLS = new Set(['runtime_calls', BY_CALLER])
 const MOMENTS = new Set(['late_launches', 'kernel_sequences'])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Column, Unit } from '../api/payloads'
-import { fittingWidths } from './tableCells'
+import { fittingWidths, shortSequence } from './tableCells'
 
 const column = (key: string, unit: Unit, share = false): Column => ({
   metric: { key, title: key, unit, definition: '', window: '' },
@@ -24,4 +24,10 @@ test.each([
 ])('$room px: $says', ({ room, widths, left = 0 }) => {
   const found = fittingWidths(COLUMNS, STARTS, 'name', room)
   expect(COLUMNS.map(({ metric }) => found.get(metric.key))).toEqual([widths[0] + left, ...widths.slice(1)])
+})
+
+test('a sequence of kernels says of each what it does, and equal neighbours once', () => {
+  const add = 'void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, int>(int)'
+  expect(shortSequence([add, add, 'my_gemm', add].join(' → '))).toBe('add × 2 → my_gemm → add')
+  expect(shortSequence('one')).toBe('one')
 })

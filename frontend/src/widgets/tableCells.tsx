@@ -13,7 +13,7 @@ import textCss from './text.module.css'
 export type NameStyle = 'plain' | 'kernel' | 'sequence'
 
 /** Between the kernels of a sequence. */
-export const ARROW = ' → '
+const ARROW = ' → '
 
 const MONO_PX = 7.3
 /** Of words, in the widest of the fonts that a system may have. */
@@ -78,7 +78,17 @@ export function fittingWidths(
 /** Characters that a name column of this width holds. */
 export const roomOf = (width: number) => Math.max(8, Math.floor((width - 74) / MONO_PX))
 
-const shortSequence = (names: string) => names.split(ARROW).map(shortKernel).join(ARROW)
+/** A sequence of kernels: of each only what it does where its name says that, and equal neighbours once. */
+export function shortSequence(names: string): string {
+  const runs: { name: string; count: number }[] = []
+  for (const full of names.split(ARROW)) {
+    const name = shortKernel(full).replace(/^.* \[(.+)\]$/, '$1')
+    const last = runs[runs.length - 1]
+    if (last?.name === name) last.count++
+    else runs.push({ name, count: 1 })
+  }
+  return runs.map(({ name, count }) => (count > 1 ? `${name} × ${count}` : name)).join(ARROW)
+}
 
 export const shortOf = (style: NameStyle) =>
   style === 'kernel' ? shortKernel : style === 'sequence' ? shortSequence : (name: string) => name

@@ -77,7 +77,7 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth]) -> d
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
     if len(depths) == 1:
-        figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved, "Queue empty"))
+        figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved))
     empty = launches.latency_ns[~launches.is_queued]
     series = (
         _distribution("api_times", "launch_api_ns", launches.api_ns, "all launches"),
@@ -93,10 +93,14 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth]) -> d
 
 def _answer(all_of: Facts) -> Notice:
     """How often a device waited for a launch, what that came to, and whether a graph would help."""
-    text = "{empty_queue_launches} of {launches} launches met an empty queue; devices idled {starved_ns} until launched work began."
+    text = (
+        "{empty_queue_launches} of {launches} launches met an empty queue;"
+        " devices idled {starved_ns} until launched work began."
+    )
     keys = ["empty_queue_launches", "launches", "starved_ns"]
     if all_of["short_launches"]:
-        text += " {short_launches} took longer than the kernel they launch: capturing those in a graph saves at most {capture_ns}."
+        text += " {short_launches} took longer than the kernel they launch:"
+        text += " capturing those in a graph saves at most {capture_ns}."
         keys += ["short_launches", "capture_ns"]
     if all_of["late_launches"]:
         text += " {late_launches} began unusually late."
@@ -117,4 +121,6 @@ def _distribution(name: str, key: str, values: Int64, what: str) -> Series:
     counts = np.histogram(values, edges)[0].tolist() if len(values) else []
     metric = METRICS.metric(key)
     x: list[int | float | str] = [*edges] if counts else []
-    return Series(name, metric.title, what, metric, x, [Line(METRICS.metric("launches"), "kernel", counts)], "histogram")
+    return Series(
+        name, metric.title, what, metric, x, [Line(METRICS.metric("launches"), "kernel", counts)], "histogram"
+    )

@@ -1,4 +1,4 @@
-"""Launches one by one: a call, the first work that it launched, the phases between them, and what the device waited for it."""
+"""Launches one by one: a call, the first work that it launched, its phases, and what the device waited for it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,10 @@ METRICS = SHARED.adding(
                 "Empty queue",
                 "Launches that returned when all earlier work of their stream had ended.",
             ),
-            "short_launches": ("Short", "Launches whose call takes longer than the kernel; launches of graphs are none."),
+            "short_launches": (
+                "Short",
+                "Launches whose call takes longer than the kernel; launches of graphs are none.",
+            ),
             "late_launches": (
                 "Late",
                 "Launches on an empty queue with an unusual latency: above the median and 8 median absolute deviations of "
@@ -49,12 +52,15 @@ METRICS = SHARED.adding(
                 "Idle time of the device in gaps that work of these launches ended; the gap before its first work aside.",
             ),
             "capture_ns": (
-                "Capture saves at most",
-                "Part of that in launch calls, launch latency and operator dispatch, in gaps that short kernels ended: an "
-                "upper bound of what capturing them in a graph saves.",
+                "Saved at most",
+                "Part of Device waited in launch calls, launch latency and operator dispatch, in gaps that short kernels "
+                "ended: an upper bound of what capturing them in a graph saves.",
             ),
             "sequence_ns": ("Kernel time", "Time of the kernels in all repeats."),
-            "sequence_gaps_ns": ("Gaps inside", "Time between the kernels, in all repeats; nothing else runs on the stream."),
+            "sequence_gaps_ns": (
+                "Gaps inside",
+                "Time between the kernels, in all repeats; nothing else runs on the stream.",
+            ),
         },
     ),
     define(
@@ -83,7 +89,10 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "ratio",
         {
-            "starved_ratio": ("Starved", "Share of the time in which no launch waits: the device runs its last work, or idles."),
+            "starved_ratio": (
+                "Starved",
+                "Share of the time in which no launch waits: the device runs its last work, or idles.",
+            ),
             "shallow_ratio": ("1 to 3", "Share of the time in which 1 to 3 launches wait."),
             "blocked_ratio": (
                 "Blocked",
@@ -91,4 +100,4 @@ METRICS = SHARED.adding(
             ),
         },
     ),
-)  # fmt: skip
+)

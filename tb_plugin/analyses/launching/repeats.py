@@ -6,7 +6,7 @@ frequent; equal ones share a number that is made of two smaller ones. So each le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ LONGEST, LEAST = 16, 5
 """A sequence has 2 to so many kernels, and so many repeats at least."""
 COMPARED, LISTED = 500, 200
 """So many sequences are compared, those with most time in gaps, and so many are listed."""
+ROUNDS = 8
+"""So often the rest is searched again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,17 +69,18 @@ def repeats(trace: TraceTable, chosen: Bool) -> list[Repeat]:
     """Returns the sequences of the chosen kernels that repeat, most time in their gaps first."""
     stream = _stream(trace, chosen)
     found: list[Repeat] = []
-    taken = np.zeros(len(stream.row) + LONGEST, np.bool_)
-    for candidate in _candidates(stream):
-        inside = candidate.at[:, None] + np.arange(candidate.length)
-        free = ~taken[inside].any(axis=1)
-        at = candidate.at[free]
-        if len(at) < LEAST:
-            continue
-        taken[inside[free]] = True
-        found.append(_repeat(stream, candidate.length, at))
-        if len(found) == LISTED:
+    for _ in range(ROUNDS):
+        taken = np.zeros(len(stream.row) + 1, np.bool_)
+        for candidate in _candidates(stream):
+            inside = candidate.at[:, None] + np.arange(candidate.length)
+            free = ~taken[inside].any(axis=1)
+            if int(free.sum()) >= LEAST and len(found) < LISTED:
+                taken[inside[free]] = True
+                found.append(_repeat(stream, candidate.length, candidate.at[free]))
+        if not taken.any():
             break
+        # A sequence that lay in a longer one is looked for again in what that left.
+        stream = replace(stream, joined=stream.joined & ~taken[:-1] & ~taken[1:])
     return sorted(found, key=lambda each: (-each.gaps_ns, -each.kernel_ns, int(each.first[0])))
 
 
@@ -169,7 +172,14 @@ def _overlap_free(at: Int64, groups: Groups, length: int) -> Bool:
 
 
 def _maximal(
-    stream: _Stream, length: int, at: Int64, groups: Groups, distinct: Bool, at_longer: Int64, longer: Groups, good: Bool
+    stream: _Stream,
+    length: int,
+    at: Int64,
+    groups: Groups,
+    distinct: Bool,
+    at_longer: Int64,
+    longer: Groups,
+    good: Bool,
 ) -> list[_Candidate]:
     """Of sequences of a length those that no longer one contains as often as they occur."""
     if length < LONGEST:

@@ -27,6 +27,7 @@ LATE_LISTED = 200
 """So many late launches are listed: the latest."""
 ARROW = " → "
 """Between the kernels of a sequence."""
+_MEDIANS = ("launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns")
 _EVENT = Metric("event", "Event", "count", "Number of the first work in order of time, as the timeline knows it.")
 
 
@@ -70,7 +71,9 @@ def _grouped(
         "launch_latency_p95_ns": latency_p95,
         **extra,
     }
-    hidden = ("late_launches", "launch_api_p95_ns", "launch_queue_p95_ns", "launch_latency_p95_ns", "readable")
+    # Ten numbers leave no room for the names: half of them wait in the column chooser.
+    shown = (key, "launches", "starved_ns", "capture_ns", "short_launches", *_MEDIANS)
+    hidden = tuple(column for column in data if column not in shown)
     columns = METRICS.columns(*data, hidden=hidden, share=("starved_ns",))
     order = [("starved_ns", "descending"), ("launch_api_ns", "descending"), (key, "ascending")]
     return Frame(name, title, columns, pa.table(data).sort_by(order), (key,), key, Sort("starved_ns", True))
