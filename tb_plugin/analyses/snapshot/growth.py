@@ -28,7 +28,7 @@ FEWEST_RISES = 6
 RISING = 0.9
 """So many of the peaks are higher than the one before."""
 RISEN = 0.05
-"""Of the first peak: below, nobody has to act."""
+"""Share of the first peak: below, nobody has to act."""
 LEAK_CONFIDENCE = 0.7
 """From here on growth is a leak candidate. Of steps in which all grow alike it is 1; a cache that fills for half of the
 steps and stops has at most 0.5."""
