@@ -51,7 +51,7 @@ BYTES_PER_ROW = {
     "timeline": 85,
     "operators": 150,
     "kernels": 40,
-    "launches": 60,
+    "launches": 110,
     "modules": 60,
     "stacks": 120,
     "phases": 80,
@@ -190,7 +190,8 @@ def test_sorting_and_grouping_do_not_multiply_with_the_events(stage: str) -> Non
 
     # Reading sorts nothing but a little at its end; some views sort once for each step or device.
     assert sorts(MANY) <= sorts(FEW) + 24
-    assert sorts(MANY) < 200
+    # The account of idle time sorts about 90 times for each device, however long the trace is.
+    assert sorts(MANY) < 300
 
 
 @pytest.mark.parametrize("stage", STAGES)

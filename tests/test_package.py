@@ -56,6 +56,7 @@ SHARED = {
         "idle",
         "host",
         "launch_phases",
+        "launching",
     },
     "devices": {"base", "kernel_classes"},
 }

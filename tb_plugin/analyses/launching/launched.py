@@ -43,15 +43,15 @@ class Launched:
     starved_ns: Int64
     """Idle time of the device in the gaps that its work ended."""
     capture_ns: Int64
-    """Of a short kernel: the part of that which a captured graph would not have."""
+    """The part of that which a captured graph would not have; 0 where the kernel is not short."""
 
     @property
     def is_outlier(self) -> Bool:
         """Returns which begin unusually late, though nothing is in their way."""
         return ~self.is_queued & (self.latency_ns > self.limit_ns)
 
-    def of(self, chosen: Bool) -> Launched:
-        """Returns some of the launches."""
+    def of(self, chosen: Bool | Int64) -> Launched:
+        """Returns some of the launches: those with a flag, or those at some places."""
         return Launched(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.grouping import Groups, group
 from tb_plugin.analyses.waits import waits_for_device
-from tb_plugin.trace.numbering import firsts, numbered
+from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -25,7 +25,7 @@ LONGEST, LEAST = 16, 5
 """A sequence has 2 to so many kernels, and so many repeats at least."""
 COMPARED, LISTED = 500, 200
 """So many sequences are compared, those with most time in gaps, and so many are listed."""
-ROUNDS = 8
+ROUNDS = 4
 """So often the rest is searched again."""
 
 
@@ -125,87 +125,82 @@ def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Frequent:
+    """Sequences of one length that occur often enough, by number; their occurrences by number and place."""
+
+    length: int
+    of: Int64
+    at: Int64
+    count: Int64
+    good: Bool
+    """Occurrences never overlap: what does is a shorter one again and again. Two kernels may be alike."""
+
+    @property
+    def first(self) -> Int64:
+        """Returns where each occurs first."""
+        first: Int64 = self.at[np.cumsum(self.count) - self.count]
+        return first
+
+
 def _candidates(stream: _Stream) -> list[_Candidate]:
     """Sequences that are worth to be compared, most time in gaps first, then in kernels, then the longest, then the first."""
     found: list[_Candidate] = []
-    shorter: tuple[Int64, Groups, Bool] | None = None
-    of, at = stream.symbol, np.arange(len(stream.row))
-    for length in range(2, LONGEST + 2):
-        of, at = _longer(stream, of, at)
-        groups = Groups(*_numbered(of))
-        distinct = _overlap_free(at, groups, length)
+    number = np.append(stream.symbol, MISSING)
+    shorter: _Frequent | None = None
+    for length in range(2, LONGEST + 1):
+        longer = _longer(stream, number, length)
         if shorter is not None:
-            found += _maximal(stream, length - 1, *shorter, at, groups, distinct)
-        if not len(at):
+            found += _maximal(stream, shorter, longer, number)
+        if not len(longer.at):
             break
-        shorter = at, groups, distinct
+        number = np.full(len(stream.row) + 1, MISSING, np.int64)
+        number[longer.at] = longer.of
+        shorter = longer
+    else:
+        found += _maximal(stream, longer, None, number)
     found.sort(key=lambda each: (-each.gaps_ns, -each.kernel_ns, -each.length, int(each.at[0])))
     return found[:COMPARED]
 
 
-def _numbered(values: Int64) -> tuple[Int64, Int64]:
-    of, count = numbered(values)
-    return of, firsts(of, count)
-
-
-def _longer(stream: _Stream, of: Int64, at: Int64) -> tuple[Int64, Int64]:
-    """Frequent sequences of one kernel more: numbers and where they begin. They overlap in all but their ends."""
-    number = np.full(len(stream.row) + 1, MISSING, np.int64)
-    number[at] = of
-    follows = (number[at + 1] != MISSING) & stream.joined[at]
-    at = at[follows]
+def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
+    """Frequent sequences of one kernel more than those whose ``number`` stands where they begin: two that overlap."""
+    at = np.flatnonzero(stream.joined & (number[:-1] != MISSING) & (number[1:] != MISSING))
     of, count = numbered(number[at] * (len(stream.row) + 1) + number[at + 1])
-    frequent = (np.bincount(of, minlength=count) >= LEAST)[of]
-    return of[frequent], at[frequent]
+    often = np.bincount(of, minlength=count) >= LEAST
+    at, of = at[often[of]], (np.cumsum(often) - 1)[of[often[of]]]
+    order = np.argsort(of, kind="stable")
+    of, at = of[order], at[order]
+    good = np.ones(int(often.sum()), np.bool_)
+    if length > 2:
+        good[of[1:][(of[1:] == of[:-1]) & (at[1:] - at[:-1] < length)]] = False
+    return _Frequent(length, of, at, np.bincount(of, minlength=len(good)), good)
 
 
-def _overlap_free(at: Int64, groups: Groups, length: int) -> Bool:
-    """Which sequences never overlap themselves: what does is a shorter one again and again. Two kernels may be alike."""
-    if length == 2:
-        return np.ones(len(groups), np.bool_)
-    order = np.argsort(groups.of, kind="stable")
-    of, place = groups.of[order], at[order]
-    near = (of[1:] == of[:-1]) & (place[1:] - place[:-1] < length)
-    found = np.ones(len(groups), np.bool_)
-    found[of[1:][near]] = False
-    return found
-
-
-def _maximal(
-    stream: _Stream,
-    length: int,
-    at: Int64,
-    groups: Groups,
-    distinct: Bool,
-    at_longer: Int64,
-    longer: Groups,
-    good: Bool,
-) -> list[_Candidate]:
+def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number: Int64) -> list[_Candidate]:
     """Of sequences of a length those that no longer one contains as often as they occur."""
-    if length < LONGEST:
-        number = np.full(len(stream.row) + 1, MISSING, np.int64)
-        number[at] = groups.of
-        distinct = distinct.copy()
+    wanted = some.good.copy()
+    if longer is not None:
         for shift in (0, 1):
-            inner = number[at_longer[longer.first] + shift]
-            distinct[inner[good & (longer.count() == groups.count()[inner])]] = False
-    order = np.argsort(groups.of, kind="stable")
-    of, at = groups.of[order], at[order]
-    apart = _apart(of, at, length)
-    of, at = of[apart], at[apart]
-    gaps = Groups(of, groups.first).sum(stream.gaps[at + length - 1] - stream.gaps[at])
-    chosen = np.flatnonzero(distinct)
-    chosen = chosen[np.argsort(-gaps[chosen], kind="stable")[:COMPARED]]
+            inner = number[longer.first + shift]
+            wanted[inner[longer.good & (longer.count == some.count[inner])]] = False
+    apart = _apart(some)
+    of, at, length = some.of[apart], some.at[apart], some.length
+    gaps = Groups(of, some.first).sum(stream.gaps[at + length - 1] - stream.gaps[at])
+    chosen = np.flatnonzero(wanted)
+    if len(chosen) > COMPARED:
+        chosen = np.sort(chosen[np.argpartition(-gaps[chosen], COMPARED)[:COMPARED]])
     low, high = (np.searchsorted(of, chosen, side=side).tolist() for side in ("left", "right"))
     return [
-        _Candidate(length, places, int(gaps[i]), int(_within(stream.busy, places, length).sum()))
-        for i, places in zip(chosen.tolist(), (at[a:b] for a, b in zip(low, high, strict=True)), strict=True)
+        _Candidate(length, at[a:b], int(gaps[i]), int(_within(stream.busy, at[a:b], length).sum()))
+        for i, a, b in zip(chosen.tolist(), low, high, strict=True)
     ]
 
 
-def _apart(of: Int64, at: Int64, length: int) -> Bool:
-    """Which of the places, ordered by sequence, overlap none before them; only pairs of equal kernels ever do."""
-    if length > 2 or not len(at):
+def _apart(some: _Frequent) -> Bool:
+    """Which occurrences overlap none before them; only those of two equal kernels ever do."""
+    of, at = some.of, some.at
+    if some.length > 2 or not len(at):
         return np.ones(len(at), np.bool_)
     begins = np.append(True, (at[1:] - at[:-1] > 1) | (of[1:] != of[:-1]))
     run = np.maximum.accumulate(np.where(begins, np.arange(len(at)), 0))

@@ -94,8 +94,8 @@ def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
 
 def late(trace: TraceTable, launches: Launched) -> Frame:
     """Returns the launches on an empty queue that begin unusually late, the latest first."""
-    outliers = launches.of(launches.is_outlier)
-    outliers = outliers.of(np.lexsort((outliers.row, -outliers.latency_ns))[:LATE_LISTED])
+    at = np.flatnonzero(launches.is_outlier)
+    outliers = launches.of(at[np.lexsort((launches.row[at], -launches.latency_ns[at]))[:LATE_LISTED]])
     operator = np.append(trace.name, MISSING)[trace.operator[outliers.row]].astype(np.int64)
     returned = trace.start_ns[outliers.call] + outliers.api_ns
     data = {
@@ -179,4 +179,5 @@ def _lengths(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Int64:
     first, last = np.full(len(trace.tracks), np.iinfo(np.int64).max), np.zeros(len(trace.tracks), np.int64)
     np.minimum.at(first, trace.track[rows], trace.start_ns[rows])
     np.maximum.at(last, trace.track[rows], trace.start_ns[rows] + trace.dur_ns[rows])
-    return np.maximum(last - first, 0)
+    length: Int64 = np.maximum(last - first, 0)
+    return length
