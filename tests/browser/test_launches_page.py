@@ -68,6 +68,8 @@ def test_sequences_lead_to_the_first_repeat(open_tab: Open) -> None:
     assert frame.get_by_test_id("grid").evaluate("(node) => node.scrollWidth - node.clientWidth") == 0
     first = ask(tab.address, "table/launches/kernel_sequences", run=RUN)["rows"][0]
     frame = tab.open(run=RUN, view="launches", group="kernel_sequences", row=str(first["event"]))
+    kernels = frame.get_by_role("list", name="Kernels").get_by_role("listitem")
+    assert kernels.count() == first["sequence_length"]
     frame.get_by_role("button", name="Show in timeline").last.click()
     tab.settle()
     assert (tab.state()["view"], tab.state()["event"]) == ("timeline", str(first["event"]))

@@ -5,7 +5,7 @@ import type { Query } from '../api/client'
 import type { Figure, Table, View } from '../api/payloads'
 import { counted } from '../lib/format'
 import { shortFrame } from '../lib/frames'
-import { shortenMiddle } from '../lib/names'
+import { shortenMiddle, shortKernel } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { joinList } from '../state/hash'
@@ -17,6 +17,7 @@ import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
 import { Sentence } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
+import { kernelsOf } from '../widgets/tableCells'
 import { DetailBlock, FirstRows } from './parts/detailBlock'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
@@ -239,7 +240,16 @@ function Moment({ row, table }: { row: Row; table: Table }) {
           </Button>
         </span>
       )}
-      <FigureList figures={figuresOf(row, table)} whole />
+      {typeof row.kernel_sequence === 'string' && (
+        <ol className={css.kernels} aria-label="Kernels">
+          {kernelsOf(row.kernel_sequence).map((name, i) => (
+            <li key={`${i} ${name}`} className={textCss.mono} title={name}>
+              {shortKernel(name)}
+            </li>
+          ))}
+        </ol>
+      )}
+      <FigureList figures={figuresOf(row, table).filter(({ metric }) => metric.key !== 'kernel_sequence')} whole />
     </div>
   )
 }

@@ -78,10 +78,13 @@ export function fittingWidths(
 /** Characters that a name column of this width holds. */
 export const roomOf = (width: number) => Math.max(8, Math.floor((width - 74) / MONO_PX))
 
+/** The full names of a sequence of kernels. */
+export const kernelsOf = (sequence: string) => sequence.split(ARROW)
+
 /** A sequence of kernels: of each only what it does where its name says that, and equal neighbours once. */
 export function shortSequence(names: string): string {
   const runs: { name: string; count: number }[] = []
-  for (const full of names.split(ARROW)) {
+  for (const full of kernelsOf(names)) {
     const name = shortKernel(full).replace(/^.* \[(.+)\]$/, '$1')
     const last = runs[runs.length - 1]
     if (last?.name === name) last.count++

@@ -31,7 +31,7 @@ _FACTS = {
     "launch.starved_ns": "starved_ns",
     "launch.capture_ns": "capture_ns",
 }
-_SHOWN = ("launches", "starved_ns", "launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns", "capture_ns")
+_SHOWN = ("launches", "starved_ns", "launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns")
 
 
 def totals(launches: Launched) -> Facts:
@@ -76,6 +76,7 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth]) -> d
     if not len(launches.row):
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
+    figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "A graph saves at most"))
     if len(depths) == 1:
         figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved))
     empty = launches.latency_ns[~launches.is_queued]
