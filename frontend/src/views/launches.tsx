@@ -243,7 +243,8 @@ function Moment({ row, table }: { row: Row; table: Table }) {
       {typeof row.kernel_sequence === 'string' && (
         <ol className={css.kernels} aria-label="Kernels">
           {kernelsOf(row.kernel_sequence).map((name, i) => (
-            <li key={`${i} ${name}`} className={textCss.mono} title={name}>
+            // biome-ignore lint/suspicious/noArrayIndexKey: one kernel may stand at several places, which never change.
+            <li key={i} className={textCss.mono} title={name}>
               {shortKernel(name)}
             </li>
           ))}
