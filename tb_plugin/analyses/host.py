@@ -87,8 +87,11 @@ class Host:
         left, length = left[asked], length[asked]
         doing = np.append(names, np.int32(MISSING))[np.searchsorted(times, left, side="right") - 1]
         known, of = np.unique(doing, return_inverse=True)
-        order = stable_order(of.ravel())
-        of, left, length = of.ravel()[order], left[order], length[order]
+        # Of names with equal times the first in the alphabet: their numbers follow the order of the file.
+        by_text = np.argsort([text or "" for text in self._trace.strings.take(known).to_pylist()], kind="stable")
+        known, of = known[by_text], np.argsort(by_text, kind="stable")[of.ravel()]
+        order = stable_order(of)
+        of, left, length = of[order], left[order], length[order]
         column = np.searchsorted(edges, left, side="right")
         first, last = np.searchsorted(edges, begin), np.searchsorted(edges, end)
         best_name, best = np.full(len(begin), MISSING, np.int64), np.full(len(begin), -1, np.int64)

@@ -61,7 +61,7 @@ class IdleTime:
         """Needs device work."""
         if device_busy(trace):
             return None
-        return Missing("The trace holds no work of a device.", trace.recorder.todo("view.kernels"))
+        return Missing("The trace holds no work of a device.", trace.recorder.todo("view.idle"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -18,6 +19,7 @@ _TO_PAGEABLE = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", 
 """Names of copies to host memory that the device cannot write to by itself; matched from their begin."""
 
 
+@remembered
 def waits_for_device(trace: TraceTable) -> Bool:
     """Returns which rows are calls in which the host waits for a device.
 

@@ -169,6 +169,7 @@ RECORDING = {
     "health.python": Advice("with_stack=False leaves them out."),
     "view.kernels": Advice(_DEVICE_ACTIVITY),
     "view.launches": Advice(_DEVICE_ACTIVITY),
+    "view.idle": Advice(_DEVICE_ACTIVITY),
     "view.operators": Advice("Add ProfilerActivity.CPU to profile(activities=...)."),
     "view.stacks": Advice("Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls."),
     "view.modules": Advice("profile(with_stack=True) records them, and so does the PyTorch Lightning profiler."),

@@ -71,7 +71,7 @@ def _causes(trace: TraceTable) -> Mapping[Cause, tuple[Int64, bool]]:
         Cause.INITIALISATION: (np.sort(setup), False),
         Cause.DRIVER_MEMORY: (memory[~first], False),
         Cause.SYNCHRONISATION: (np.flatnonzero(calls & waits_for_device(trace)), False),
-        Cause.INPUT: (np.flatnonzero(host & _matches(trace, DATALOADER)), False),
+        Cause.INPUT: (np.flatnonzero(host & _named(trace, f"^(?s:{DATALOADER.pattern})")), False),
         Cause.GRAPH: (np.flatnonzero(graph), False),
         Cause.LAUNCH: (np.flatnonzero(calls & launches & ~graph), False),
         Cause.DISPATCH: (np.flatnonzero(outermost), False),
@@ -85,9 +85,4 @@ def _named(trace: TraceTable, pattern: str) -> Bool:
     hit = pc.match_substring_regex(trace.strings.array, pattern)
     flags = pc.fill_null(hit, False).to_numpy(zero_copy_only=False)
     found: Bool = np.append(flags, False)[trace.name]
-    return found
-
-
-def _matches(trace: TraceTable, pattern: object) -> Bool:
-    found: Bool = trace.strings.where(lambda text: pattern.match(text) is not None)[trace.name]  # type: ignore[attr-defined]
     return found
