@@ -31,6 +31,7 @@ TABLES = {
     "kernels": ("kernels", "kernels_by_launch", "copies"),
     "launches": ("runtime_calls", "runtime_calls_by_caller"),
     "modules": ("modules", "compiled"),
+    "backward": ("backward_operators", "backward_lines"),
     "memory": (
         "memory_operators",
         "memory_operators_outermost",

@@ -56,6 +56,7 @@ SHARED = {
         "idle",
         "host",
         "launch_phases",
+        "module_paths",
     },
     "devices": {"base", "kernel_classes"},
 }

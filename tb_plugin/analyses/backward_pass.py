@@ -40,7 +40,7 @@ METRICS = SHARED.adding(
                 "Forward operator",
                 "Operator of the forward pass that made the node; of AccumulateGrad that behind the gradient that it adds.",
             ),
-            "module_path": ("Module path", "Modules that were open around the forward operator, outermost first."),
+            "forward_path": ("Module path", "Modules that were open around the forward operator, outermost first."),
             "forward_line": ("Line", "Line of Python that called the forward operator."),
         },
     ),
@@ -98,7 +98,7 @@ METRICS = SHARED.adding(
     ),
 )
 
-KEYS = ("backward_operator", "forward_operator", "module_path", "forward_line")
+KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,11 +205,11 @@ def _operators(trace: TraceTable, chosen: _Chosen) -> Frame:
         "calls": pa.array(groups.count()),
         **{key: pa.array(values) for key, values in times.items()},
         "node_max_ns": pa.array(groups.max(trace.dur_ns[every.row[chosen.at]])),
-        "module_path": _texts(paths.texts, path[first]),
+        "forward_path": _texts(paths.texts, path[first]),
         "tied_by": _tied_by(every.tie[chosen.at], groups),
     }
     return _frame(
-        "backward_operators", "Backward operators", data, chosen, KEYS, ("node_max_ns", "module_path", "tied_by")
+        "backward_operators", "Backward operators", data, chosen, KEYS, ("node_max_ns", "forward_path", "tied_by")
     )
 
 

@@ -129,7 +129,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
         lambda trace, every: np.append(trace.name, np.int32(MISSING))[every.forward],
         lambda trace, every: trace.strings.array,
     ),
-    "module_path": _backward(
+    "forward_path": _backward(
         lambda trace, every: module_paths(trace).of[every.forward], lambda trace, every: module_paths(trace).texts
     ),
     "forward_line": _backward(

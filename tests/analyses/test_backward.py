@@ -61,7 +61,7 @@ def test_a_gather_that_synchronises_says_layer_line_and_cost() -> None:
         "node_wait_ns": 30_000,
         "node_communication_ns": 0,
         "node_max_ns": 50_000,
-        "module_path": "Model_0 > PatchDropout_0",
+        "forward_path": "Model_0 > PatchDropout_0",
         "tied_by": "sequence",
     }
     answer = part(table, "backward").payloads["answer"]
@@ -115,7 +115,7 @@ def test_the_recording_of_a_gather_names_its_layer_and_line() -> None:
     table = sample(next(name for name in SAMPLE_FILES if name.startswith("patch_dropout_cpu/")))
     found = {each["backward_operator"]: each for each in rows(table, "backward", "backward_operators")}
     gathered, twice = found["GatherBackward0"], found["TwiceBackward"]
-    assert (gathered["forward_operator"], gathered["module_path"]) == (
+    assert (gathered["forward_operator"], gathered["forward_path"]) == (
         "aten::gather",
         "PatchClassifier_0 > PatchDropout_0",
     )
@@ -198,12 +198,12 @@ def same(table: TraceTable) -> None:
 
 
 @pytest.mark.parametrize("name", UNLIKE)
-def test_recount_on_samples(name: str) -> None:
+def test_a_sample_recounted(name: str) -> None:
     table = sample(name)
     same(table)
     for each in rows(table, "backward", "backward_operators")[:5]:
         where = tuple(
-            (key, each[key] or "") for key in ("backward_operator", "forward_operator", "module_path", "forward_line")
+            (key, each[key] or "") for key in ("backward_operator", "forward_operator", "forward_path", "forward_line")
         )
         chosen = matching(table, np.ones(len(table), np.bool_), where)
         assert chosen.sum() == each["calls"], "a row leads to its events"
@@ -227,8 +227,8 @@ CALLS = st.lists(
 
 
 @given(CALLS, st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=2))
-@examples(60, 400)
-def test_recount_of_random_traces(calls: Any, arrows: Any) -> None:
+@examples(40, 500)
+def test_any_calls_recounted(calls: Any, arrows: Any) -> None:
     builder = trace().op("aten::first", 0, 1, tid=3)
     for name, at, dur, tid, sequence, thread, does in calls:
         builder.op(name, at, dur, tid=tid, sequence=sequence, forward_thread=thread)

@@ -38,7 +38,7 @@ const EVENT_KEYS = new Set([
   'caller_frame',
   'backward_operator',
   'forward_operator',
-  'module_path',
+  'forward_path',
   'forward_line',
 ])
 const MOST_STACKS = 5
