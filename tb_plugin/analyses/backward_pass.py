@@ -98,6 +98,7 @@ METRICS = SHARED.adding(
     ),
 )
 
+_HIDDEN = ("node_device_share", "node_host_share", "node_communication_ns", "node_max_ns", "forward_path", "tied_by")
 KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 
@@ -126,7 +127,7 @@ class BackwardPass:
     """The view of backward operators."""
 
     id = "backward"
-    title = "Backward pass"
+    title = "Backward"
     model = TraceTable
     traits = Traits("Work", whole="", tables=("backward_operators", "backward_lines"))
     scope: Scope = "profile"
@@ -196,21 +197,19 @@ def _operators(trace: TraceTable, chosen: _Chosen) -> Frame:
     forward = np.append(trace.name, np.int32(MISSING))[chosen.forward]
     groups = group(name, forward, path, line)
     first = groups.first
-    times = _times(chosen, groups)
+    # The times stand before the texts about the forward pass: these are wide, and the times must be in sight.
     data = {
         "backward_operator": every.names.take(pa.array(name[first])),
+        "calls": pa.array(groups.count()),
+        **{key: pa.array(values) for key, values in _times(chosen, groups).items()},
         "forward_operator": trace.strings.take(forward[first]),
         "module": _texts(paths.modules, path[first]),
         "forward_line": _texts(lines.texts, line[first]),
-        "calls": pa.array(groups.count()),
-        **{key: pa.array(values) for key, values in times.items()},
-        "node_max_ns": pa.array(groups.max(trace.dur_ns[every.row[chosen.at]])),
         "forward_path": _texts(paths.texts, path[first]),
+        "node_max_ns": pa.array(groups.max(trace.dur_ns[every.row[chosen.at]])),
         "tied_by": _tied_by(every.tie[chosen.at], groups),
     }
-    return _frame(
-        "backward_operators", "Backward operators", data, chosen, KEYS, ("node_max_ns", "forward_path", "tied_by")
-    )
+    return _frame("backward_operators", "Backward operators", data, chosen, KEYS)
 
 
 def _times(chosen: _Chosen, groups: Groups) -> dict[str, npt.NDArray[np.number]]:
@@ -238,13 +237,11 @@ def _tied_by(tie: npt.NDArray[np.uint8], groups: Groups) -> pa.Array:
     return pa.array(words, pa.string()).take(pa.array(seen))
 
 
-def _frame(
-    name: str, title: str, data: dict[str, pa.Array], chosen: _Chosen, by: tuple[str, ...], hidden: tuple[str, ...]
-) -> Frame:
+def _frame(name: str, title: str, data: dict[str, pa.Array], chosen: _Chosen, by: tuple[str, ...]) -> Frame:
     """A table without the columns that say nothing of this trace, what takes most of the time first."""
     unknown = {key for key, values in data.items() if len(values) and values.null_count == len(values)}
     kept = {key: values for key, values in data.items() if key in by or key not in unknown}
-    columns: list[Column] = METRICS.columns(*kept, hidden=(*hidden, *unknown))
+    columns: list[Column] = METRICS.columns(*kept, hidden=(*_HIDDEN, *unknown), share=(chosen.key,))
     order = [(chosen.key, "descending"), *((key, "ascending") for key in by)]
     return Frame(name, title, columns, pa.table(kept).sort_by(order), by, by[0], Sort(chosen.key, True))
 
@@ -284,7 +281,7 @@ def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
         **{key: pa.array(groups.sum(values)) for key, values in forward_times.items()},
         **{key: pa.array(values) for key, values in _times(both, groups).items()},
     }
-    return _frame("backward_lines", "Lines, forward and backward", data, chosen, ("forward_line",), ())
+    return _frame("backward_lines", "Lines, forward and backward", data, chosen, ("forward_line",))
 
 
 def _forward_calls(trace: TraceTable, selection: Selection) -> Int64:
