@@ -29,6 +29,7 @@ TABLES = {
     "timeline": (),
     "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),
     "kernels": ("kernels", "kernels_by_launch", "copies"),
+    "idle": ("idle_causes", "idle_steps", "idle_pieces"),
     "launches": ("runtime_calls", "runtime_calls_by_caller"),
     "modules": ("modules", "compiled"),
     "backward": ("backward_operators", "backward_lines"),

@@ -112,6 +112,8 @@ SHARED = Metrics(
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
             "worker": ("Worker", "Process or rank of the run, as its file is named."),
             "class": ("Class", "What the kernel does, by its name or the operators around its launch."),
+            "cause": ("Cause", "Why the device had nothing to do; of several causes the one with most time."),
+            "cause_key": ("Cause, as in facts", "The word for the cause in names of facts."),
             "class_by": ("Class by", "What speaks for the class: a rule, communication, or the operator."),
             "device_name": ("Name", "Name of the device as its driver reports it."),
             "capability": (

@@ -133,6 +133,10 @@ TRAINING = {
         "shapes constant, or leave it more room.",
         (_CUDA_MEMORY,),
     ),
+    "snapshot_rising_peaks": Advice(
+        "See what becomes larger: longer sequences or larger images, a batch that grows, outputs that are kept until the end "
+        "of the step. Bound it (truncate, sort into buckets by length, or give each batch a number of tokens)."
+    ),
     "snapshot_single_peak": Advice(
         "Make this block smaller or part of it at a time: in chunks, in 16 bit, or in place; a fused loss needs no full "
         "logits."

@@ -107,7 +107,8 @@ def test_fragmentation_is_found_with_its_cause(seed: int) -> None:
     program.start()
     for number in range(program.steps):
         program.step(number, partial(vary, number))
-    (found,) = found_in(program.snapshot)
+    found, *others = found_in(program.snapshot)
+    assert [each.rule for each in others] == ["snapshot_rising_peaks"], "as planted, too"
     assert found.rule == "snapshot_fragmentation" and "Sizes change from step to step" in found.text
     assert "expandable_segments" in found.todo and "constant shapes" in found.todo
     said = values(found)
@@ -199,6 +200,29 @@ def test_a_peak_of_one_block(seed: int) -> None:
     assert found.rule == "snapshot_single_peak" and "program.py(89): work" in found.text
     assert (said["most_allocated_bytes"], said["peak_less_bytes"]) == (peak, without)
     assert said["saved_bytes"] == peak - without and said["life_events"] == 1
+
+
+@pytest.mark.parametrize("seed", FEW)
+def test_peaks_that_rise_while_nothing_stays(seed: int) -> None:
+    """Longer sequences: a block that is 8 MiB larger in every step."""
+    program = Program(seed, 10)
+    sizes: list[int] = []
+
+    def longer() -> None:
+        # Larger than all else that comes and goes: it is there at the peak of its step.
+        address = program.allocate((40 + 8 * len(sizes)) * MIB, 88)
+        sizes.append(program.size_of(address))
+        program.allocator.free(address)
+
+    program.run(longer)
+    (found,) = (each for each in found_in(program.snapshot) if each.rule == "snapshot_rising_peaks")
+    told = values(found)
+    assert told["peak_growth_bytes"] == pytest.approx(8 * MIB, rel=0.1) and told["rising_ratio"] == 1.0
+    assert (told["peak_steps"], told["risen_bytes"]) == (8, sizes[9] - sizes[1])
+    assert "program.py(88): work" in found.text and found.evidence and found.evidence.view == "growth"
+    growth = next(analysis for analysis in ANALYSES if analysis.id == "growth").part(program.snapshot, Params())
+    (answer,) = findings([growth.payloads["answer"]]) or (None,)
+    assert answer is None or "peaks of the steps rise" in answer.text
 
 
 def test_findings_on_any_device_are_those_of_the_profile() -> None:

@@ -36,6 +36,7 @@ VIEWS = (
     "stacks",
     "phases",
     "launches",
+    "idle",
     "memory",
     "distributed",
     "diff",

@@ -219,7 +219,7 @@ function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number,
     const from = Math.max(scene.gutter, toX(scene, gap.start))
     const to = Math.min(scene.width, toX(scene, gap.end))
     if (to - from < 2) continue
-    hatch(context, from, to, y, BAR, paint('wait', 0.55, scene.theme).fill)
+    hatch(context, from, to, y, BAR, paint(gap.cause || 'wait', 0.55, scene.theme).fill)
     const text = to - from > 40 ? cut(context, `${format(gap.end - gap.start, 'ns')} ${gap.why}`, to - from - 10) : ''
     if (text === '') continue
     const wide = context.measureText(text).width

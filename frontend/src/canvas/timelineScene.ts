@@ -33,6 +33,8 @@ export interface Bookmark {
 export interface Gap extends Range {
   lane: number
   why: string
+  /** Category of what has most of it, '' where the device is never idle in it. */
+  cause: string
 }
 
 /** Of gaps on one lane those that lie in no other: a device stands still within gaps of its streams. */

@@ -8,7 +8,7 @@ import numpy as np
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
 from tb_plugin.analyses.growth.tables import blocks_frame, changes_frame, growth_frame, steps_frame
-from tb_plugin.analyses.snapshot.growth import WARM_UP, growth_of, live_of
+from tb_plugin.analyses.snapshot.growth import WARM_UP, growth_of, live_of, rise_of
 from tb_plugin.analyses.snapshot.held import Held, devices_of, held_of, moment_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.steps import Steps, steps_of
@@ -115,6 +115,11 @@ def _answer(held: Held, steps: Steps) -> Notice:
         return Notice("growth", "info", text, "")
     if not len(leaks):
         change = _summary(held, steps).figures[1]
+        rise = rise_of(held)
+        if rise is not None:
+            text = "Nothing that stays grows from step to step, but the peaks of the steps rise by {peak_growth_bytes} each, "
+            text += "from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} steps."
+            return Notice("growth", "info", text, "", rise.figures)
         text = "Nothing grows from step to step."
         text += (
             " From the end of the first step to that of the last one the allocated bytes change by {delta_live_bytes}."

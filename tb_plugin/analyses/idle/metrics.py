@@ -86,8 +86,7 @@ METRICS = SHARED.adding(
             "idle_unexplained_ratio": ("Unexplained", "Share of the idle time that has no cause."),
         },
     ),
-    define("", "text", {"cause": ("Cause", "Why the device had nothing to do."),
-            "cause_means": ("While", "What was going on."),}),
+    define("", "text", {"cause_means": ("While", "What was going on.")}),
     define(
         "",
         "code",

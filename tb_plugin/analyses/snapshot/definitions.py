@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tb_plugin.analyses.metrics import define
 from tb_plugin.payloads import Metric
 
+PEAKS = "the steps after the first one"
 HISTORY = "the recorded history of the device"
 COUNTED = "the steps after the first one, less the last ones whose blocks may yet be released"
 MOST_RESERVED = "the moment of most reserved bytes"
@@ -55,6 +56,25 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
                 "ended.",
             )
         },
+    ),
+    define(
+        PEAKS,
+        "bytes",
+        {
+            "peak_growth_bytes": ("A step", "The last peak less the first one, over the steps from one to the other."),
+            "first_peak_bytes": ("First peak", "Most allocated bytes in the first counted step."),
+            "last_peak_bytes": ("Last peak", "Most allocated bytes in the last step."),
+            "risen_bytes": (
+                "Of the line",
+                "Bytes of the stack with the largest difference: at the last peak less at the first one.",
+            ),
+        },
+    ),
+    define(PEAKS, "count", {"peak_steps": ("Steps", "Steps from the first counted one to the last one.")}),
+    define(
+        PEAKS,
+        "ratio",
+        {"rising_ratio": ("Rising", "Share of these steps whose peak is higher than that of the one before.")},
     ),
     define(
         MOST_RESERVED,

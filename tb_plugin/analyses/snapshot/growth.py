@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import Groups, group
-from tb_plugin.analyses.snapshot.held import Held, devices_of
+from tb_plugin.analyses.snapshot.held import Held, devices_of, levels_of
+from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.steps import Steps, steps_of
+from tb_plugin.payloads import Figure
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.memo import remembered
 
@@ -21,6 +23,12 @@ WARM_UP = 1
 """Steps that count for nothing: the first one makes what all others use (optimizer state, workspaces, caches)."""
 FEWEST_GROWING = 3
 """Steady growth needs at least so many steps: two points always lie on a line."""
+FEWEST_RISES = 6
+"""So many peaks in a row hardly rise by chance: of seven in any order one of 5,040."""
+RISING = 0.9
+"""So many of the peaks are higher than the one before."""
+RISEN = 0.05
+"""Share of the first peak: below, nobody has to act."""
 LEAK_CONFIDENCE = 0.7
 """From here on growth is a leak candidate. Of steps in which all grow alike it is 1; a cache that fills for half of the
 steps and stops has at most 0.5."""
@@ -135,6 +143,53 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
     late = np.bincount(of[when >= (counted - quarter)[of]], minlength=len(groups))
     sure = (counted >= FEWEST_GROWING) & (2 * late >= quarter)
     return growing, np.where(sure, share * alike, 0.0)
+
+
+@dataclass(frozen=True)
+class Rise:
+    """Peaks of the steps that rise: the events of the first counted step's and of the last one's, and the bytes of both."""
+
+    first: int
+    last: int
+    first_bytes: int
+    last_bytes: int
+    steps: int
+    """From the first to the last."""
+    rising: float
+    """Share of the steps whose peak is higher than that of the step before."""
+    threshold: float = RISING
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Returns its figures."""
+        return [
+            METRICS.figure("peak_growth_bytes", (self.last_bytes - self.first_bytes) / self.steps),
+            METRICS.figure("first_peak_bytes", self.first_bytes),
+            METRICS.figure("last_peak_bytes", self.last_bytes),
+            METRICS.figure("peak_steps", self.steps),
+            METRICS.figure("rising_ratio", self.rising),
+        ]
+
+
+def rise_of(held: Held) -> Rise | None:
+    """Returns how the peaks of the steps rise; None where they do not, or where what stays makes most of it."""
+    steps = steps_of(held)
+    count = len(steps) - WARM_UP
+    if count <= FEWEST_RISES:
+        return None
+    moments = steps.moments[WARM_UP:]
+    allocated = levels_of(held).allocated[moments[0] + 2 : moments[-1] + 2]
+    starts = moments[:-1] - moments[0]
+    peaks = np.maximum.reduceat(allocated, starts)
+    rising = float((np.diff(peaks) > 0).mean())
+    grown = int(peaks[-1] - peaks[0])
+    live = levels_of(held).allocated[moments + 1]
+    stays = int(live[-2] - live[0])  # at the begin of the first counted and of the last step
+    if rising < RISING or grown < RISEN * peaks[0] or 2 * stays > grown:
+        return None
+    ends = np.append(starts[1:], len(allocated))
+    first, last = (int(moments[0] + 1 + starts[i] + allocated[starts[i] : ends[i]].argmax()) for i in (0, count - 1))
+    return Rise(first, last, int(peaks[0]), int(peaks[-1]), count - 1, rising)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,9 @@ import pyarrow as pa
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, whole_number
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.host import host_of
+from tb_plugin.analyses.idle.account import idle_account
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.metrics import TITLES, word_of
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
@@ -57,6 +60,7 @@ METRICS = SHARED.adding(
                 "Parts of the gaps of devices that lie in the window, added up over the devices.",
             ),
             "launched_at_ns": ("Launched at", "When the call that launched the work after the gap began."),
+            "cause_ns": ("In it", "Idle time of the device in the gap that has this cause."),
             "host_doing_ns": (
                 "In it",
                 "Time of the gap (until the launch, where it was late) in what the host did most.",
@@ -125,7 +129,7 @@ _NEXT = Metric(
 )
 _COLUMNS = (
     "gap_of", "lane", "device", "stream", "start_ns", "dur_ns", "event", "name", "launched_at_ns", "other_busy_ratio",
-    "why", "host_doing", "host_operator", "host_doing_ns", "host_doing_ratio",
+    "cause", "cause_ns", "cause_key", "why", "host_doing", "host_operator", "host_doing_ns", "host_doing_ratio",
 )  # fmt: skip
 
 
@@ -265,6 +269,9 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
         # The stream itself stands still in its gap: what is busy there is another one.
         other[mine] = measure_within(gaps.busy[number], gaps.start_ns[mine], gaps.end_ns[mine])
     why = _explained(trace, gaps)
+    cause, cause_ns = _causes(trace, gaps)
+    titles = pa.array([*(TITLES[each][0] for each in Cause), None], pa.string())
+    words = pa.array([*(word_of(each) for each in Cause), None], pa.string())
     ids = pa.array([*(each.id for each in trace.devices), None], pa.string())
     streams = pa.array([each.tid for each in trace.tracks], pa.string())
     data = pa.table(
@@ -279,6 +286,9 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
             "name": trace.strings.take(trace.name[gaps.next]),
             "launched_at_ns": pa.array(trace.start_ns[launch], mask=launch == MISSING),
             "other_busy_ratio": pa.array(other / length, mask=device == MISSING),
+            "cause": titles.take(pa.array(cause)),
+            "cause_ns": pa.array(cause_ns, mask=cause == len(Cause)),
+            "cause_key": words.take(pa.array(cause)),
             "why": pa.array(why.why, pa.string()),
             "host_doing": trace.strings.take(why.name),
             "host_operator": trace.strings.take(why.operator),
@@ -289,11 +299,28 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
     return Frame(
         name="gaps",
         title="Gaps",
-        columns=[Column(_NEXT if key == "event" else METRICS.metric(key, window=HERE)) for key in _COLUMNS],
+        columns=[
+            Column(_NEXT if key == "event" else METRICS.metric(key, window=HERE), hidden=key == "cause_key")
+            for key in _COLUMNS
+        ],
         data=data,
         row_key=("gap_of", "lane", "start_ns"),
         name_column="name",
     )
+
+
+def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
+    """The cause with most of the device's idle time in each gap, and that time; len(Cause) where the device is never idle."""
+    device = trace.device[gaps.next]
+    cause, time = np.full(len(device), len(Cause), np.int64), np.zeros(len(device), np.int64)
+    for number in np.unique(device).tolist():
+        mine = np.flatnonzero(device == number)
+        parts = idle_account(trace, number).by_cause(gaps.start_ns[mine], gaps.end_ns[mine])
+        spent = np.stack([parts[each] for each in Cause])
+        most = spent.argmax(axis=0)
+        time[mine] = spent[most, np.arange(len(mine))]
+        cause[mine] = np.where(time[mine] > 0, most, len(Cause))
+    return cause, time
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,8 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
         lane: Number(row.lane),
         start: Number(row.start_ns),
         end: Number(row.start_ns) + Number(row.dur_ns),
-        why: row.host_doing === null ? reason(row.why) : `${reason(row.why)}: ${doing(row)}`,
+        why: row.host_doing === null ? reason(row) : `${reason(row)}: ${doing(row)}`,
+        cause: row.cause_key === null ? '' : `idle_${row.cause_key}`,
       })),
     )
   }, [resource.data, wanted])
@@ -135,8 +136,9 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
 const doing = (row: Table['rows'][number]) =>
   row.host_operator === null ? String(row.host_doing) : `${row.host_doing} in ${row.host_operator}`
 
-/** The table's short word, where it stands alone beside a gap. */
-const reason = (why: unknown) => (why === 'launched before' ? 'next work launched already, host in' : String(why))
+/** Why the device is idle, else the table's short word, where it stands alone beside a gap. */
+const reason = ({ cause, why }: Table['rows'][number]) =>
+  cause !== null ? String(cause) : why === 'launched before' ? 'next work launched already, host in' : String(why)
 
 function useCounters(profile: Query, view: Range, charts: string, ready: boolean): Extras['counters'] {
   const margin = Math.round((view.end - view.start) / 4)

@@ -8,12 +8,13 @@ from tb_plugin.analyses.snapshot.findings.fragmentation import fragmentation
 from tb_plugin.analyses.snapshot.findings.leaks import leaks
 from tb_plugin.analyses.snapshot.findings.ran_out import ran_out
 from tb_plugin.analyses.snapshot.findings.reserved import reserved_swings
+from tb_plugin.analyses.snapshot.findings.rising_peaks import rising_peaks
 from tb_plugin.analyses.snapshot.findings.single_peak import single_peak
 from tb_plugin.analyses.snapshot.held import Held
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.payloads import Notice, Notices
 
-_RULES = (ran_out, leaks, fragmentation, reserved_swings, single_peak)
+_RULES = (ran_out, leaks, fragmentation, rising_peaks, reserved_swings, single_peak)
 _LOUDEST = ("high", "medium", "low", "info")
 
 
