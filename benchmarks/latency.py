@@ -40,6 +40,7 @@ TABLES = {
         "kernel_sequences",
     ),
     "modules": ("modules", "compiled"),
+    "backward": ("backward_operators", "backward_lines"),
     "memory": (
         "memory_operators",
         "memory_operators_outermost",

@@ -57,6 +57,7 @@ SHARED = {
         "host",
         "launch_phases",
         "launching",
+        "module_paths",
     },
     "devices": {"base", "kernel_classes"},
 }

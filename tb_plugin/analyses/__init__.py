@@ -6,6 +6,7 @@ from tb_plugin.analyses.active_memory import ActiveMemory
 from tb_plugin.analyses.allocation_stacks import AllocationStacks
 from tb_plugin.analyses.allocations import Allocations
 from tb_plugin.analyses.allocator_events import AllocatorEvents
+from tb_plugin.analyses.backward_pass import BackwardPass
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.categories import Categories
 from tb_plugin.analyses.diff import Diff
@@ -40,6 +41,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Operators(),
     Kernels(),
     Modules(),
+    BackwardPass(),
     Stacks(),
     PhasesAnalysis(),
     Launches(),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.annotations import calls_of
+from tb_plugin.analyses.backward import BackwardOperators, backward_operators
+from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.names import MODULE_PREFIXES
 from tb_plugin.analyses.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
@@ -18,6 +22,10 @@ from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
+Int32 = npt.NDArray[np.int32]
+
+T = TypeVar("T")
+_Of = Callable[[TraceTable, BackwardOperators], T]
 
 EVENT = Metric("event", "Event", "count", "Number of the event in order of time, as the timeline knows it.")
 
@@ -88,6 +96,21 @@ def _made(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], tex
     return flags
 
 
+def _backward(number: _Of[Int32], texts: _Of[pa.Array]) -> Callable[[TraceTable, str], Bool]:
+    """Calls of backward operators by what the table of them tells them apart by; an empty text: those without it."""
+
+    def matches(trace: TraceTable, text: str) -> Bool:
+        every = backward_operators(trace)
+        known = texts(trace, every)
+        place = known.index(pa.scalar(text, known.type)).as_py() if text else MISSING
+        flags = np.zeros(len(trace), np.bool_)
+        if place != MISSING or not text:
+            flags[every.row] = number(trace, every) == place
+        return flags
+
+    return matches
+
+
 FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "name": _named,
     "module": _named,
@@ -101,6 +124,17 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "direction": _launch("direction"),
     "caller_phase": _phase,
     "caller_frame": _frame,
+    "backward_operator": _backward(lambda trace, every: every.name, lambda trace, every: every.names),
+    "forward_operator": _backward(
+        lambda trace, every: np.append(trace.name, np.int32(MISSING))[every.forward],
+        lambda trace, every: trace.strings.array,
+    ),
+    "forward_path": _backward(
+        lambda trace, every: module_paths(trace).of[every.forward], lambda trace, every: module_paths(trace).texts
+    ),
+    "forward_line": _backward(
+        lambda trace, every: code_lines(trace).of[every.forward], lambda trace, every: code_lines(trace).texts
+    ),
 }
 
 

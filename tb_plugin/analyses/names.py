@@ -10,6 +10,9 @@ OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
 """Annotations around an optimizer's step and around clearing its gradients."""
 BACKWARD = re.compile(r"autograd::engine::evaluate_function: |torch::autograd::|\w+Backward\d*$")
 """The autograd engine runs one backward function (PyTorch before 1.9 writes the bare name of the function)."""
+_NODE_PREFIXES = ("autograd::engine::evaluate_function: ", "torch::autograd::")
+ADDS_GRADIENT = "AccumulateGrad"
+"""The backward function that adds what the one before it made to the gradient of a parameter."""
 MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
 """What profilers write before the name of a module."""
 MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
@@ -29,3 +32,10 @@ DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedD
 def module_label(name: str) -> str:
     """Returns a module's name without the prefix that marks it as one."""
     return re.sub(MODULE, "", name)
+
+
+def backward_label(name: str) -> str:
+    """Returns a backward function's name without what the engine writes before it."""
+    for prefix in _NODE_PREFIXES:
+        name = name.removeprefix(prefix)
+    return name

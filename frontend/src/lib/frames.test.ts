@@ -31,4 +31,5 @@ it('leaves the folder of installed packages out', () => {
   expect(shortFrame('train.py(7): step')).toBe('train.py(7): step')
   expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 20)).toBe('torch/sgd.py(7): a/b')
   expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 3)).toBe('sgd.py(7): a/b')
+  expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 9), 'the line says more than the function').toBe('sgd.py(7)')
 })

@@ -21,12 +21,16 @@ export function parseStack(stack: string): CodeFrame[] {
     .map(parseFrame)
 }
 
-/** A frame without the folder that packages are installed in, and without as many others as a text of `length` has no room for. */
+/**
+ * A frame without the folder that packages are installed in, and without as many others as a text of `length` has no room for;
+ * where that is not enough, without its function: the line says more.
+ */
 export function shortFrame(text: string, length = Number.POSITIVE_INFINITY): string {
   let short = text.replace(/^[^(]*[\\/](?:site|dist)-packages[\\/]/, '')
   const outermost = /^[^(\\/]*[\\/]/
   while (short.length > length && outermost.test(short)) short = short.replace(outermost, '')
-  return short
+  const line = /^[^(]+\(\d+\)(?=: )/.exec(short)?.[0]
+  return line && short.length > length && line.length <= length ? line : short
 }
 
 /** A path that an editor can open: frames of the interpreter itself (`<built-in ...>`) cannot. */

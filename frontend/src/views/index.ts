@@ -2,6 +2,7 @@
 import type { ComponentType } from 'react'
 import { AllocationStacks } from './allocationStacks'
 import { Allocations } from './allocations'
+import { BackwardPass } from './backward'
 import { Categories } from './categories'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
@@ -28,6 +29,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   operators: Operators,
   kernels: Kernels,
   modules: Modules,
+  backward: BackwardPass,
   stacks: Stacks,
   segments: Segments,
   launches: Launches,

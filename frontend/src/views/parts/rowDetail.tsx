@@ -36,6 +36,10 @@ const EVENT_KEYS = new Set([
   'category',
   'caller_phase',
   'caller_frame',
+  'backward_operator',
+  'forward_operator',
+  'forward_path',
+  'forward_line',
 ])
 const MOST_STACKS = 5
 const MOST_INSTANCES = 100
