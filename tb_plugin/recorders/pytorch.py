@@ -206,7 +206,8 @@ STAGES = StageFrames(
     # The engine's threads, custom functions and hooks of checkpoints have no call of the engine around them.
     backward=r": _engine_run_backward$|(?:: |\.)backward$|torch::autograd::(?:python::Python)?Engine::"
     r"|torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn)$",
-    forward=r"torch/nn/modules/module\.py\(\d+\): _(?:wrapped_)?call_impl$|: nn\.Module: ",
+    # A module with hooks calls its forward from a function inside of the call; names may be qualified.
+    forward=r"torch[/\\]nn[/\\]modules[/\\]module\.py\(\d+\): (?:.*\.)?(?:_(?:wrapped_)?call_impl|inner)$|: nn\.Module: ",
     setup=r"(?:: |\.)__init__$",
     data=r"torch/utils/data/|/data_?loaders?\.py\(|"
     r"(?:: |\.)(?:to_device|send_to_device|batch_to_device|move_data_to_device|_prepare_inputs?)$",
