@@ -179,7 +179,7 @@ class Blocks:
     stream: Int16
     pool: Int16
     stack: Int32
-    """That of the allocation; before the history what the release or the snapshot states."""
+    """That of the allocation; before the history what the snapshot states, or the release where releases repeat it."""
     begin: Int32
     freed: Int32
     """Event that asked for its release."""

@@ -122,7 +122,7 @@ def test_what_is_missing_is_said() -> None:
         allocator_settings={"trace_alloc_max_entries": 1, "trace_alloc_overflowed": True},
     )
     assert missing(cut) == [
-        "1.00 KiB in 1 block were allocated before the first recorded event: their begin, and mostly their stack, is not "
+        "1.00 KiB in 1 block were there before the first recorded event: their begin, and mostly their stack, is not "
         "known. The recorder let go of older events: it keeps 1 at most.",
         "Events have no times: the history is drawn by event.",
     ]

@@ -120,10 +120,10 @@ def _cut(held: Held, levels: Levels) -> Notice | None:
     if not is_cut and not earlier.any():
         return None
     blocks = int(earlier.sum())
-    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were allocated before the first recorded "
+    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were there before the first recorded "
     text += "event: their begin, and mostly their stack, is not known."
     figures = [
-        METRICS.figure("unrecorded_bytes", int(levels.allocated[0])),
+        METRICS.figure("unrecorded_bytes", int(levels.active[0])),
         METRICS.figure("unrecorded_blocks", blocks),
     ]
     if is_cut and snapshot.max_entries:
