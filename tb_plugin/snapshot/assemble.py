@@ -43,6 +43,7 @@ def assemble(raw: RawSnapshot) -> Snapshot:
     devices = [HOST if device == _HOST_LAST else int(device) for device in present]
     bounds = np.searchsorted(_last_host(events.device), _last_host(np.array(devices, np.int16)))
     first = np.append(bounds, len(events.device)).astype(np.int64)
+    events, first = _without_marks(events, first)
     known = events.time_ns[events.time_ns != MISSING]
     origin = int(known.min()) if len(known) else 0
     parts = [_device(raw, events, device, slice(*first[i : i + 2])) for i, device in enumerate(devices)]
@@ -61,13 +62,30 @@ def assemble(raw: RawSnapshot) -> Snapshot:
         report=raw.report,
         recorder=raw.recorder,
         device_type=raw.device_type,
-        has_history=raw.has_history,
+        has_history=bool(len(events.device)),
         origin_ns=origin,
         has_times=bool(len(known)),
         oddities=tuple(oddities for _, _, oddities in parts),
         overflowed=raw.overflowed,
         max_entries=raw.max_entries,
     )
+
+
+_MARKS = (Action.SNAPSHOT, Action.ANNOTATE)
+"""What a dump adds to the history, and what a program does: neither says anything of memory."""
+
+
+def _without_marks(events: Events, first: Int64) -> tuple[Events, Int64]:
+    """Events, and each device's first one, without those of devices that have nothing but marks: that is no history."""
+    empty = [i for i in range(len(first) - 1) if np.isin(events.action[first[i] : first[i + 1]], _MARKS).all()]
+    count = np.diff(first)
+    if not count[empty].any():
+        return events, first
+    kept = np.ones(len(events.device), np.bool_)
+    for i in empty:
+        kept[first[i] : first[i + 1]] = False
+    count[empty] = 0
+    return _taken(events, kept), np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
 
 
 _HOST_LAST = 2**15 - 1

@@ -117,6 +117,8 @@ def test_what_is_missing_is_said() -> None:
         "The snapshot holds no history: only what is there at the end is known.",
         "No block has a stack: nothing says which line asked for it.",
     ]
+    for unrecorded in ([], [event("snapshot", 0, 0)]):
+        assert missing(snapshot(unrecorded, only_end)) == missing(nothing), "as _dump_snapshot writes it"
     cut = snapshot(
         [{**event("free_requested", 512, 1024, frames=LINE), "time_us": None}],
         allocator_settings={"trace_alloc_max_entries": 1, "trace_alloc_overflowed": True},
@@ -125,6 +127,7 @@ def test_what_is_missing_is_said() -> None:
         "1.00 KiB in 1 block were there before the first recorded event: their begin, and mostly their stack, is not "
         "known. The recorder let go of older events: it keeps 1 at most.",
         "Events have no times: the history is drawn by event.",
+        "No block has a stack: nothing says which line asked for it.",
     ]
     odd = snapshot([event("alloc", 512, 512, frames=LINE), event("alloc", 512, 512, frames=LINE)])
     assert any("without a recorded release: 1" in text for text in missing(odd))

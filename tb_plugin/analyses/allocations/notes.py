@@ -31,7 +31,7 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
     most = int(levels.allocated[peak + 1])
     figures = [METRICS.figure("most_allocated_bytes", most)]
     text = f"At its peak {held.name} has {{most_allocated_bytes}} allocated"
-    if not held.snapshot.has_history:
+    if not held.count:
         text = f"{NO_HISTORY} {held.name} has {{most_allocated_bytes}} allocated"
     elif peak == MISSING:
         text += ", before the first recorded event"
@@ -57,7 +57,7 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
             METRICS.figure("allocation_line", name),
         ]
     notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
-    title = "Peak" if held.snapshot.has_history else "At the snapshot"
+    title = "Peak" if held.count else "At the snapshot"
     return Notices("answer", title, "answer", [notice] if most else [])
 
 
@@ -85,8 +85,9 @@ def data_notices(held: Held, levels: Levels) -> Notices:
     """Returns what of the history of a device is missing, and what of it does not fit together."""
     snapshot = held.snapshot
     notices = []
-    if not snapshot.has_history:
-        text = "The snapshot holds no history: only what is there at the end is known."
+    if not held.count:
+        of = f" of {held.name}" if snapshot.has_history else ""
+        text = f"The snapshot holds no history{of}: only what is there at the end is known."
         todo = held.snapshot.recorder.todo("history_missing")
         notices.append(_notice("history_missing", text, todo))
     elif (cut := _cut(held, levels)) is not None:
@@ -120,7 +121,9 @@ def _cut(held: Held, levels: Levels) -> Notice | None:
     if not is_cut and not earlier.any():
         return None
     blocks = int(earlier.sum())
-    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were there before the first recorded "
+    text = (
+        f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were there before the first recorded "
+    )
     text += "event: their begin, and mostly their stack, is not known."
     figures = [
         METRICS.figure("unrecorded_bytes", int(levels.active[0])),

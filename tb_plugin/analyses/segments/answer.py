@@ -36,7 +36,7 @@ def _free(moment: Moment) -> Notice:
     else:
         text = "all of {segment_bytes} reserved is in use" if moment.reserved else "nothing is reserved"
     text = f"{when}, {text}" if when else f"{text[0].upper()}{text[1:]}"
-    if not held.snapshot.has_history:
+    if not held.count:
         text = f"{NO_HISTORY} {text}"
     figures = [
         METRICS.figure("event_number", moment.event),
