@@ -112,6 +112,16 @@ TRAINING = {
         "state.",
         (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _CUDA_MEMORY),
     ),
+    "snapshot_out_of_memory.one": Advice(
+        "Look at the line that asked: a request of this size often is a shape that nobody meant (a broadcast, an index, a "
+        "full matrix of attention). One that is meant can be computed in chunks.",
+        (_CUDA_MEMORY,),
+    ),
+    "snapshot_out_of_memory.gap": Advice(
+        "Look at PYTORCH_CUDA_ALLOC_CONF (max_split_size_mb) and at torch.cuda.set_per_process_memory_fraction(), and record "
+        "from the beginning on.",
+        (_CUDA_MEMORY,),
+    ),
     "snapshot_out_of_memory.pieces": Advice(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is one piece. Where it is "
         "not supported, max_split_size_mb keeps large blocks whole and garbage_collection_threshold gives unused ones back "

@@ -159,11 +159,27 @@ def test_memory_runs_out(asked: int, pieces: bool) -> None:
         "all of it is large"
     )
     assert ("In the way stands at the least 1 block of 9.00 MiB" in found.text) is pieces
+    assert ("this one request is larger" in found.text) is not pieces and (
+        "line that asked" in found.todo
+    ) is not pieces
+    assert (
+        f"{said['asking_line']} asked for" in found.text
+        and said["asking_line"] == "/home/user/train/program.py(9): work"
+    )
     assert ("it lay in pieces" in found.text) is pieces and ("expandable_segments" in found.todo) is pieces
     held = {line: sum(b.size for s in allocator.segments for b in s.blocks if b.frames == frames(line))
             for line in (5, 6, 7)}  # fmt: skip
     assert said["line_held_bytes"] == max(held.values())
     assert found.evidence and found.evidence.parameters["at"] == str(said["event_number"])
+
+
+@pytest.mark.parametrize(("gap", "cause"), [(512, "in pieces or not"), (4096, "largest gap would have held it")])
+def test_why_memory_ran_out(gap: int, cause: str) -> None:
+    """2048 bytes are asked for; 4096 are in use, and of 4096 + gap none are free but the gap."""
+    state = [segment(0, 4096 + gap, [(4096, "active_allocated")], segment_type="small")]
+    (found,) = found_in(snapshot([event("oom", 0, 2048, device_free=0)], state))
+    assert cause in found.text and "2.00 KiB were asked for" in found.text
+    assert ("batch" in found.todo) is (gap == 512)
 
 
 def test_segments_that_come_and_go() -> None:

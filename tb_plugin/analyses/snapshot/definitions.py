@@ -97,7 +97,14 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "line_held_bytes": ("Held by the line", "Bytes of the blocks that the line had allocated."),
         },
     ),
-    define(RAN_OUT, "code", {"holding_line": ("Most was held by", "Line of code with most allocated bytes.")}),
+    define(
+        RAN_OUT,
+        "code",
+        {
+            "asking_line": ("Asked by", "Line of code whose request could not be served."),
+            "holding_line": ("Most was held by", "Line of code with most allocated bytes."),
+        },
+    ),
     define(
         "the steps after the first one",
         "count",
