@@ -103,6 +103,11 @@ TRAINING = {
     ),
     "snapshot_fragmentation.varying": Advice("Pad or bucket inputs to a few constant shapes, the largest one first."),
     "snapshot_fragmentation.pinned": Advice("Allocate what stays before the first step, or keep it on the host."),
+    "snapshot_fragmentation.mixed": Advice("Keep shapes constant, and allocate what lives long before what does not."),
+    "snapshot_fragmentation.pool": Advice(
+        "Let captured graphs share one pool (torch.cuda.graph_pool_handle()), and let go of graphs and pools that are no "
+        "longer used: the memory of a pool goes back with its last graph."
+    ),
     "snapshot_fragmentation.small": Advice("Make many small tensors that live together one tensor."),
     "snapshot_fragmentation.rest": Advice(
         "torch.cuda.empty_cache() once after the phase that needed it gives it back."
