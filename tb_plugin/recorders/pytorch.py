@@ -188,7 +188,9 @@ RECORDING = {
     "view.distributed": Advice("torch.distributed (DDP, FSDP, ...)"),
     "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before the training."),
     "history_cut": Advice("Begin to record earlier."),
-    "history_cut.stated": Advice("Let it keep more: _record_memory_history(max_entries=...)."),
+    "history_cut.stated": Advice(
+        "Let it keep more: _record_memory_history(max_entries=...). To begin earlier would not help."
+    ),
     "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
     "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
     "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),

@@ -71,6 +71,12 @@ def test_it_says_first_what_the_peak_consists_of() -> None:
     assert sentences(view(without), "answer") == ["At its peak cuda:0 has 512 B allocated, after event 0 (0 ns)."]
 
 
+def test_most_of_the_peak_may_have_no_stack() -> None:
+    made = snapshot([event("alloc", 0, 512, frames=LINE), event("alloc", 4096, 1024)])
+    (text,) = sentences(view(made), "answer")
+    assert "512 B of it (33.3 %) at /home/user/train.py(7): main, most of what has a stack: 1.00 KiB have none." in text
+
+
 def test_steps_have_their_events_and_peaks() -> None:
     assert rows(view(training()), "history_steps") == [
         {"step_name": "4", "step_peak_bytes": 4 * MIB, "first_event": 0, "last_event": 2, "step_begin_ns": 0,

@@ -49,8 +49,11 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
         text += f" ({', '.join(told)})" if told else ""
     line = _largest_line(held, peak)
     if line is not None and most:
+        name, size, unnamed = line
         text += "; {line_bytes} of it ({line_ratio}) at {allocation_line}"
-        name, size = line
+        if unnamed > size:
+            text += ", most of what has a stack: {stackless_bytes} have none"
+            figures.append(METRICS.figure("stackless_bytes", unnamed, window="the peak"))
         figures += [
             METRICS.figure("line_bytes", size, window="the peak"),
             METRICS.figure("line_ratio", size / most, window="the peak"),
@@ -61,18 +64,22 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
     return Notices("answer", title, "answer", [notice] if most else [])
 
 
-def _largest_line(held: Held, event: int) -> tuple[str, int] | None:
-    """The line with most allocated bytes after an event; None where no block has a stack."""
+def _largest_line(held: Held, event: int) -> tuple[str, int, int] | None:
+    """The line with most allocated bytes after an event, and those of no stack; None where no block has one."""
     rows = held.allocated(event)
     stack, size = held.block("stack")[rows], held.block("size")[rows]
     if not len(rows):
         return None
     groups = group(stack)
     sums: dict[str, int] = {}
+    unnamed = 0
     for line, total in zip(_lines(held, stack[groups.first]), groups.sum(size).tolist(), strict=True):
         if line is not None:
             sums[line] = sums.get(line, 0) + total
-    return max(sums.items(), key=lambda one: one[1], default=None)
+        else:
+            unnamed += total
+    most = max(sums.items(), key=lambda one: one[1], default=None)
+    return None if most is None else (*most, unnamed)
 
 
 def _lines(held: Held, stack: Ids) -> list[str | None]:

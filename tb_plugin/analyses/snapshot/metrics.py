@@ -94,6 +94,7 @@ METRICS = SHARED.adding(
         "bytes",
         {
             "line_bytes": ("Of one line", "Bytes of the allocated blocks of the line that has most of them."),
+            "stackless_bytes": ("Without a stack", "Bytes of the allocated blocks of which no stack is known."),
             "held_bytes": ("Bytes", "Bytes of the blocks that are allocated, as the allocator rounded them."),
             "largest_bytes": ("Largest", "Bytes of the largest of these blocks."),
             "active_bytes": ("Active", "Allocated bytes, and those that a stream may still use after their release."),
