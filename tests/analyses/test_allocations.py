@@ -86,6 +86,17 @@ def test_steps_have_their_events_and_peaks() -> None:
     ]  # fmt: skip
 
 
+def test_of_many_steps_some_are_left_out_evenly(monkeypatch: Any) -> None:
+    monkeypatch.setattr("tb_plugin.analyses.allocations.tables.MOST_STEPS", 2)
+    monkeypatch.setattr("tb_plugin.analyses.allocations.notes.MOST_STEPS", 2)
+    steps = [{"name": f"ProfilerStep#{i}", "stage": "START", "device": 0, "time_us": 1_000_000 + i} for i in range(4)]
+    made = snapshot([event("alloc", i << 20, 512, i, frames=LINE) for i in range(4)], external_annotations=steps)
+    assert [row["step_name"] for row in rows(view(made), "history_steps")] == ["0", "2"]
+    assert "Of 4 steps one of 2 is listed and marked: a part of the history has all of its own." in missing(made)
+    part = view(made, from_=1, to=2)
+    assert [row["step_name"] for row in rows(part, "history_steps")] == ["1", "2"]
+
+
 def test_a_moment() -> None:
     figures = view(training(), at=3).payloads["moment"]
     assert isinstance(figures, Figures)

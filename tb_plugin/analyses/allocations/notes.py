@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analyses.allocations.tables import MOST_STEPS
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.snapshot.categories import category_notes
 from tb_plugin.analyses.snapshot.definitions import HISTORY
@@ -88,7 +89,7 @@ def _lines(held: Held, stack: Ids) -> list[str | None]:
     return lines
 
 
-def data_notices(held: Held, levels: Levels) -> Notices:
+def data_notices(held: Held, levels: Levels, steps: int) -> Notices:
     """Returns what of the history of a device is missing, and what of it does not fit together."""
     snapshot = held.snapshot
     notices = []
@@ -112,6 +113,10 @@ def data_notices(held: Held, levels: Levels) -> Notices:
             if count:
                 figure = METRICS.figure("odd_events", count, window=HISTORY)
                 notices.append(_notice("history_odd", text, "", figure))
+    if steps > MOST_STEPS:
+        text = f"Of {{snapshot_steps}} steps one of {-(-steps // MOST_STEPS)} is listed and marked: a part of the "
+        text += "history has all of its own."
+        notices.append(_notice("steps_thinned", text, "", METRICS.figure("snapshot_steps", steps)))
     notices += category_notes(held)
     return Notices("data_quality", "What these numbers stand on", "data", notices)
 
