@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +57,7 @@ class RanksMemory:
         )
         # A snapshot that has no device at all says nothing.
         frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), FRAME: _states(held)}
-        frames[_AT_PEAK] = _states(held, levels.peak())
+        frames[_AT_PEAK] = replace(_states(held, levels.peak()), name=_AT_PEAK)
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
