@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.memory_categories import ORDER
-from tb_plugin.analyses.replicas import FRAME, counts_of, redundant, repeated, states_frame
+from tb_plugin.analyses.replicas import FRAME, alike_in, counts_of, redundant, repeated, states_frame
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
 from tb_plugin.analyses.snapshot.held import Held, held_of, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
@@ -18,6 +19,7 @@ from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Pay
 from tb_plugin.snapshot.table import Snapshot
 
 _LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count", "history_events")
+_AT_PEAK = "peak_states"
 _CATEGORIES = tuple(f"rank_{name}_bytes" for name in ORDER)
 
 
@@ -55,6 +57,7 @@ class RanksMemory:
         )
         # A snapshot that has no device at all says nothing.
         frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), FRAME: _states(held)}
+        frames[_AT_PEAK] = replace(_states(held, levels.peak()), name=_AT_PEAK)
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -83,10 +86,10 @@ def _frame(data: pa.Table) -> Frame:
     return Frame("rank_memory", "Ranks", columns, data, (keys[0],), keys[0])
 
 
-def _states(held: Held) -> Frame:
-    """What the rank holds of parameters, gradients and optimizer state."""
+def _states(held: Held, at: int | None = None) -> Frame:
+    """What the rank holds of parameters, gradients and optimizer state after an event, by default when it holds most."""
     begin, freed, size = (held.block(name) for name in ("begin", "freed", "size"))
-    return states_frame(categories_of_blocks(held).of, begin, freed, size)
+    return states_frame(categories_of_blocks(held).of, begin, freed, size, at)
 
 
 def _headline(data: pa.Table) -> Figures:
@@ -157,4 +160,5 @@ def _repeated(parts: Sequence[Part]) -> list[Notice]:
     if found is None:
         return []
     text = f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {found.said}."
-    return [redundant(found, text)]
+    same = sum(alike_in([counts_of(part, _AT_PEAK) for part in parts]).values())
+    return [redundant(found, text, at_peak=same * (found.ranks - 1) // found.ranks)]

@@ -67,6 +67,16 @@ METRICS = SHARED.adding(
         },
     ),
     define(
+        "the peak of allocated bytes of each rank",
+        "bytes",
+        {
+            "peak_sharding_bytes": (
+                "Freed at the peak",
+                "What sharding frees of the bytes that are the same everywhere when each rank is at its peak.",
+            )
+        },
+    ),
+    define(
         MOST_STATES,
         "ratio",
         {
@@ -84,14 +94,14 @@ METRICS = SHARED.adding(
 )
 
 
-def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64) -> Frame:
-    """Returns how many blocks of each size a rank has of each state when it holds most of all three.
+def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64, at: int | None = None) -> Frame:
+    """Returns how many blocks of each size a rank has of each state after event ``at``, by default when it holds most.
 
     ``code`` are positions in ``memory_categories.ORDER``; a block is there after event e when ``begin <= e < end``.
     """
     states = np.flatnonzero(np.isin(code, [ORDER.index(name) for name in STATES]) & (end > begin))
     code, begin, end, size = (column[states].astype(np.int64) for column in (code, begin, end, size))
-    at = _most(begin, end, size)
+    at = _most(begin, end, size) if at is None else at
     there = (begin <= at) & (end > at)
     code, size = code[there], size[there]
     groups = group(code, size)
@@ -117,9 +127,9 @@ def _most(begin: Int64, end: Int64, size: Int64) -> int:
     return int(event[order][last][np.argmax(level[last])]) if len(order) else -1
 
 
-def counts_of(part: Part) -> Counts:
-    """Returns the number of a rank's blocks by state and size, from its ``states_frame``."""
-    frame = part.frames.get(FRAME)
+def counts_of(part: Part, name: str = FRAME) -> Counts:
+    """Returns the number of a rank's blocks by state and size, from a ``states_frame`` that it has by a name."""
+    frame = part.frames.get(name)
     if frame is None:
         return {}
     state, size, count = (frame.data[column.metric.key].to_pylist() for column in frame.columns)
@@ -161,19 +171,31 @@ def repeated(held: Sequence[Counts]) -> Repeated | None:
     if len(held) < 2:
         return None
     total = max(sum(size * count for (_, size), count in counts.items()) for counts in held)
-    alike = dict.fromkeys(STATES, 0)
-    for (name, size), count in held[0].items():
-        alike[name] += size * min(count, *(other.get((name, size), 0) for other in held[1:]))
-    found = Repeated(len(held), alike, total)
+    found = Repeated(len(held), alike_in(held), total)
     return found if found.bytes and found.bytes >= ALIKE * total else None
 
 
-def redundant(found: Repeated, text: str, more: Sequence[Figure] = ()) -> Notice:
-    """Returns the notice about what ranks hold alike; ``text`` says who they are, and how they are known."""
+def alike_in(held: Sequence[Counts]) -> dict[str, int]:
+    """Returns the bytes of each state that two ranks or more have in blocks of the same sizes."""
+    alike = dict.fromkeys(STATES, 0)
+    for (name, size), count in held[0].items():
+        alike[name] += size * min(count, *(other.get((name, size), 0) for other in held[1:]))
+    return alike
+
+
+def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
+    """Returns the notice about what ranks hold alike; ``text`` says who they are, and how they are known.
+
+    ``at_peak`` is what of it sharding frees at the peaks of the ranks, where that is known.
+    """
+    peak = ""
+    if at_peak is not None:
+        peak = " when it holds most of them, and {peak_sharding_bytes} less at its peak"
+        more = [*more, METRICS.figure("peak_sharding_bytes", at_peak)]
     return Notice(
         "redundant_states",
         "low",
-        f"{text} Divided among them, each would hold {{sharding_bytes}} less.",
+        f"{text} Divided among them, each would hold {{sharding_bytes}} less{peak}.",
         "Shard them where the ranks are replicas of one model: the optimizer's state alone, with the gradients, or all "
         "three with fully sharded data parallelism. It costs communication.",
         [*found.figures, *more],

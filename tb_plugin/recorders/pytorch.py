@@ -103,6 +103,11 @@ TRAINING = {
     ),
     "snapshot_fragmentation.varying": Advice("Pad or bucket inputs to a few constant shapes, the largest one first."),
     "snapshot_fragmentation.pinned": Advice("Allocate what stays before the first step, or keep it on the host."),
+    "snapshot_fragmentation.mixed": Advice("Keep shapes constant, and allocate what lives long before what does not."),
+    "snapshot_fragmentation.pool": Advice(
+        "Let captured graphs share one pool (torch.cuda.graph_pool_handle()), and let go of graphs and pools that are no "
+        "longer used: the memory of a pool goes back with its last graph."
+    ),
     "snapshot_fragmentation.small": Advice("Make many small tensors that live together one tensor."),
     "snapshot_fragmentation.rest": Advice(
         "torch.cuda.empty_cache() once after the phase that needed it gives it back."
@@ -111,6 +116,16 @@ TRAINING = {
         "Hold less: a smaller batch or shorter inputs, 16 bit (autocast), activation checkpointing, a sharded optimizer "
         "state.",
         (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _CUDA_MEMORY),
+    ),
+    "snapshot_out_of_memory.one": Advice(
+        "Look at the line that asked: a request of this size often is a shape that nobody meant (a broadcast, an index, a "
+        "full matrix of attention). One that is meant can be computed in chunks.",
+        (_CUDA_MEMORY,),
+    ),
+    "snapshot_out_of_memory.gap": Advice(
+        "Look at PYTORCH_CUDA_ALLOC_CONF (max_split_size_mb) and at torch.cuda.set_per_process_memory_fraction(), and record "
+        "from the beginning on.",
+        (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.pieces": Advice(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is one piece. Where it is "
@@ -179,7 +194,9 @@ RECORDING = {
     "view.distributed": Advice("torch.distributed (DDP, FSDP, ...)"),
     "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before the training."),
     "history_cut": Advice("Begin to record earlier."),
-    "history_cut.stated": Advice("Let it keep more: _record_memory_history(max_entries=...)."),
+    "history_cut.stated": Advice(
+        "Let it keep more: _record_memory_history(max_entries=...). To begin earlier would not help."
+    ),
     "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
     "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
     "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),
@@ -212,7 +229,8 @@ STAGES = StageFrames(
     # The engine's threads, custom functions and hooks of checkpoints have no call of the engine around them.
     backward=r": _engine_run_backward$|(?:: |\.)backward$|torch::autograd::(?:python::Python)?Engine::"
     r"|torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn)$",
-    forward=r"torch/nn/modules/module\.py\(\d+\): _(?:wrapped_)?call_impl$|: nn\.Module: ",
+    # A module with hooks calls its forward from a function inside of the call; names may be qualified.
+    forward=r"torch[/\\]nn[/\\]modules[/\\]module\.py\(\d+\): (?:.*\.)?(?:_(?:wrapped_)?call_impl|inner)$|: nn\.Module: ",
     setup=r"(?:: |\.)__init__$",
     data=r"torch/utils/data/|/data_?loaders?\.py\(|"
     r"(?:: |\.)(?:to_device|send_to_device|batch_to_device|move_data_to_device|_prepare_inputs?)$",

@@ -13,6 +13,7 @@ from tb_plugin.snapshot.lifetimes import Final, Lives, lives_of
 from tb_plugin.snapshot.reserved import Ranges, fixed_ranges, mapped_ranges
 from tb_plugin.snapshot.table import (
     HOST,
+    NEVER,
     Action,
     Annotations,
     Blocks,
@@ -42,6 +43,7 @@ def assemble(raw: RawSnapshot) -> Snapshot:
     devices = [HOST if device == _HOST_LAST else int(device) for device in present]
     bounds = np.searchsorted(_last_host(events.device), _last_host(np.array(devices, np.int16)))
     first = np.append(bounds, len(events.device)).astype(np.int64)
+    events, first = _without_marks(events, first)
     known = events.time_ns[events.time_ns != MISSING]
     origin = int(known.min()) if len(known) else 0
     parts = [_device(raw, events, device, slice(*first[i : i + 2])) for i, device in enumerate(devices)]
@@ -60,13 +62,30 @@ def assemble(raw: RawSnapshot) -> Snapshot:
         report=raw.report,
         recorder=raw.recorder,
         device_type=raw.device_type,
-        has_history=raw.has_history,
+        has_history=bool(len(events.device)),
         origin_ns=origin,
         has_times=bool(len(known)),
         oddities=tuple(oddities for _, _, oddities in parts),
         overflowed=raw.overflowed,
         max_entries=raw.max_entries,
     )
+
+
+_MARKS = (Action.SNAPSHOT, Action.ANNOTATE)
+"""What a dump adds to the history, and what a program does: neither says anything of memory."""
+
+
+def _without_marks(events: Events, first: Int64) -> tuple[Events, Int64]:
+    """Events, and each device's first one, without those of devices that have nothing but marks: that is no history."""
+    empty = [i for i in range(len(first) - 1) if np.isin(events.action[first[i] : first[i + 1]], _MARKS).all()]
+    count = np.diff(first)
+    if not count[empty].any():
+        return events, first
+    kept = np.ones(len(events.device), np.bool_)
+    for i in empty:
+        kept[first[i] : first[i + 1]] = False
+    count[empty] = 0
+    return _taken(events, kept), np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
 
 
 _HOST_LAST = 2**15 - 1
@@ -170,6 +189,8 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
     segment = _at(final.segment, left)
     none = np.empty(0, np.int32)
     nobody = np.full(len(event), MISSING)
+    # What a release says is said when it is asked for: by other code than that which allocated.
+    asking = np.where(lives.begin[order] == MISSING, MISSING, event)
     size, requested = _or(events.size, event, final.size, left), _or(none, nobody, final.requested, left)
     stated = final.size[left[left != MISSING]]
     # Profiles of a host that PyTorch converted state neither whole blocks nor settings.
@@ -186,14 +207,28 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
         "requested": requested,
         "stream": _or(events.stream, event, raw.segments.stream, segment),
         "pool": _or(events.pool, event, raw.segments.pool, segment),
-        "stack": _or(events.stack, event, final.stack, left),
+        "stack": _or(events.stack, event if _repeats_stacks(raw, events, lives) else asking, final.stack, left),
         "begin": lives.begin[order],
         "freed": lives.freed[order],
         "end": lives.end[order],
         "category": _or(events.category, event, none, nobody),
-        "context": _or(events.context, event, none, nobody),
-        "metadata": _or(events.metadata, event, none, nobody),
+        "context": _or(events.context, asking, none, nobody),
+        "metadata": _or(events.metadata, asking, none, nobody),
     }
+
+
+def _repeats_stacks(raw: RawSnapshot, events: Events, lives: Lives) -> bool:
+    """Whether releases state the stack of the allocation: all of them do whose allocation is recorded, and some are.
+
+    PyTorch writes that of the release where it was set to record it (``context="all"``), else that of the allocation.
+    """
+    recorded = (lives.event != MISSING) & (lives.begin == lives.event)
+    whole = np.flatnonzero(recorded & (lives.freed != NEVER) & (lives.freed != MISSING))
+    begin, freed = lives.begin[whole], lives.freed[whole]
+    released = np.isin(events.action[freed], (Action.FREE_REQUESTED, Action.FREE_COMPLETED))
+    of_block, of_release = events.stack[begin[released]], events.stack[freed[released]]
+    stated = np.append(np.diff(raw.stacks.first) > 0, False)[of_release]
+    return bool(stated.any() and (of_block == of_release)[stated].all())
 
 
 def _segments(

@@ -160,7 +160,6 @@ class RawSnapshot:
     recorder: Recorder
     device_type: int = MISSING
     """c10 DeviceType of its devices, as in a trace's MemoryEvents; -1 = not stated."""
-    has_history: bool = True
     overflowed: tuple[int, ...] = ()
     """Devices of which the file states that their history is trimmed."""
     max_entries: int | None = None
@@ -179,7 +178,7 @@ class Blocks:
     stream: Int16
     pool: Int16
     stack: Int32
-    """That of the allocation; before the history what the release or the snapshot states."""
+    """That of the allocation; before the history what the snapshot states, or the release where releases repeat it."""
     begin: Int32
     freed: Int32
     """Event that asked for its release."""
@@ -241,6 +240,7 @@ class Snapshot:
     recorder: Recorder
     device_type: int
     has_history: bool
+    """Of any device. One whose only events are marks (of dumps and the program) has none: they are left out."""
     origin_ns: int
     """Epoch time of 0; 0 when no event states a time."""
     has_times: bool

@@ -313,6 +313,8 @@ def test_envelopes_are_a_replay(steps: list[tuple[bool, int, int]], stated: bool
 
 
 CALL = "/site-packages/torch/nn/modules/module.py:1750:_call_impl"
+INNER = "/site-packages/torch/nn/modules/module.py:1803:inner"
+QUALIFIED = "/site-packages/torch/nn/modules/module.py:1803:Module."
 
 
 @pytest.mark.parametrize(("stack", "module"), [
@@ -331,6 +333,12 @@ CALL = "/site-packages/torch/nn/modules/module.py:1750:_call_impl"
      "Linear_3"),
     (("/u/m.py:8:__init__", CALL, "/u/train.py:5:main"), None),
     (("/u/train.py:5:main",), None),
+    # Frames of the interpreter stand between those of Python; a module with hooks calls its forward from `inner`.
+    (("??:0:at##empty", "/u/m.py:9:Attention.forward", ":0:PyObject_Call", CALL, "??:0:_PyEval_EvalFrameDefault", CALL,
+      "/u/train.py:5:main"), "/u/m.py: Attention.forward"),
+    (("/u/m.py:9:Attention.forward", INNER, CALL, "/u/train.py:5:main"), "/u/m.py: Attention.forward"),
+    (("/u/m.py:9:forward", f"{QUALIFIED}_call_impl.<locals>.inner", "??:0:_PyObject_Call", f"{QUALIFIED}_call_impl",
+      f"{QUALIFIED}_wrapped_call_impl", "/u/train.py:5:main"), "/u/m.py: forward, called at train.py(5)"),
 ])  # fmt: skip
 def test_the_module_of_a_stack(stack: tuple[str, ...], module: str | None) -> None:
     told = [{**one, "name": one["name"].replace("#", ":")} for one in frames(*stack)]

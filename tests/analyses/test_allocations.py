@@ -71,6 +71,12 @@ def test_it_says_first_what_the_peak_consists_of() -> None:
     assert sentences(view(without), "answer") == ["At its peak cuda:0 has 512 B allocated, after event 0 (0 ns)."]
 
 
+def test_most_of_the_peak_may_have_no_stack() -> None:
+    made = snapshot([event("alloc", 0, 512, frames=LINE), event("alloc", 4096, 1024)])
+    (text,) = sentences(view(made), "answer")
+    assert "512 B of it (33.3 %) at /home/user/train.py(7): main, most of what has a stack: 1.00 KiB have none." in text
+
+
 def test_steps_have_their_events_and_peaks() -> None:
     assert rows(view(training()), "history_steps") == [
         {"step_name": "4", "step_peak_bytes": 4 * MIB, "first_event": 0, "last_event": 2, "step_begin_ns": 0,
@@ -78,6 +84,17 @@ def test_steps_have_their_events_and_peaks() -> None:
         {"step_name": "5", "step_peak_bytes": 3 * MIB, "first_event": 3, "last_event": 4, "step_begin_ns": 10_000,
          "step_end_ns": 12_001},
     ]  # fmt: skip
+
+
+def test_of_many_steps_some_are_left_out_evenly(monkeypatch: Any) -> None:
+    monkeypatch.setattr("tb_plugin.analyses.allocations.tables.MOST_STEPS", 2)
+    monkeypatch.setattr("tb_plugin.analyses.allocations.notes.MOST_STEPS", 2)
+    steps = [{"name": f"ProfilerStep#{i}", "stage": "START", "device": 0, "time_us": 1_000_000 + i} for i in range(4)]
+    made = snapshot([event("alloc", i << 20, 512, i, frames=LINE) for i in range(4)], external_annotations=steps)
+    assert [row["step_name"] for row in rows(view(made), "history_steps")] == ["0", "2"]
+    assert "Of 4 steps one of 2 is listed and marked: a part of the history has all of its own." in missing(made)
+    part = view(made, from_=1, to=2)
+    assert [row["step_name"] for row in rows(part, "history_steps")] == ["1", "2"]
 
 
 def test_a_moment() -> None:
@@ -117,14 +134,17 @@ def test_what_is_missing_is_said() -> None:
         "The snapshot holds no history: only what is there at the end is known.",
         "No block has a stack: nothing says which line asked for it.",
     ]
+    for unrecorded in ([], [event("snapshot", 0, 0)]):
+        assert missing(snapshot(unrecorded, only_end)) == missing(nothing), "as _dump_snapshot writes it"
     cut = snapshot(
         [{**event("free_requested", 512, 1024, frames=LINE), "time_us": None}],
         allocator_settings={"trace_alloc_max_entries": 1, "trace_alloc_overflowed": True},
     )
     assert missing(cut) == [
-        "1.00 KiB in 1 block were allocated before the first recorded event: their begin, and mostly their stack, is not "
+        "1.00 KiB in 1 block were there before the first recorded event: their begin, and mostly their stack, is not "
         "known. The recorder let go of older events: it keeps 1 at most.",
         "Events have no times: the history is drawn by event.",
+        "No block has a stack: nothing says which line asked for it.",
     ]
     odd = snapshot([event("alloc", 512, 512, frames=LINE), event("alloc", 512, 512, frames=LINE)])
     assert any("without a recorded release: 1" in text for text in missing(odd))

@@ -57,6 +57,7 @@ def test_replicas() -> None:
     assert {figure.metric.key: figure.value for figure in notice.figures} == {
         "repeated_ratio": 1.0, "workers": 3, "repeated_bytes": 5120, "repeated_parameter_bytes": 2048,
         "repeated_gradient_bytes": 1024, "repeated_optimizer_state_bytes": 2048, "sharding_bytes": 3413,
+        "peak_sharding_bytes": 3413,
     }  # fmt: skip
     table = found.payloads["rank_memory"]
     assert isinstance(table, Table)

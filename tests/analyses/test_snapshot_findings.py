@@ -10,7 +10,7 @@ import pytest
 
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.snapshot.held import devices_of
+from tb_plugin.analyses.snapshot.held import devices_of, levels_of
 from tb_plugin.analyses.snapshot.steps import steps_of
 from tb_plugin.findings import Finding, findings
 from tb_plugin.snapshot.table import Snapshot
@@ -160,11 +160,48 @@ def test_memory_runs_out(asked: int, pieces: bool) -> None:
         "all of it is large"
     )
     assert ("In the way stands at the least 1 block of 9.00 MiB" in found.text) is pieces
+    assert ("this one request is larger" in found.text) is not pieces and (
+        "line that asked" in found.todo
+    ) is not pieces
+    assert (
+        f"{said['asking_line']} asked for" in found.text
+        and said["asking_line"] == "/home/user/train/program.py(9): work"
+    )
     assert ("it lay in pieces" in found.text) is pieces and ("expandable_segments" in found.todo) is pieces
     held = {line: sum(b.size for s in allocator.segments for b in s.blocks if b.frames == frames(line))
             for line in (5, 6, 7)}  # fmt: skip
     assert said["line_held_bytes"] == max(held.values())
     assert found.evidence and found.evidence.parameters["at"] == str(said["event_number"])
+
+
+@pytest.mark.parametrize(("gap", "cause"), [(512, "in pieces or not"), (4096, "largest gap would have held it")])
+def test_why_memory_ran_out(gap: int, cause: str) -> None:
+    """2048 bytes are asked for; 4096 are in use, and of 4096 + gap none are free but the gap."""
+    state = [segment(0, 4096 + gap, [(4096, "active_allocated")], segment_type="small")]
+    (found,) = found_in(snapshot([event("oom", 0, 2048, device_free=0)], state))
+    assert cause in found.text and "2.00 KiB were asked for" in found.text
+    assert ("batch" in found.todo) is (gap == 512)
+
+
+@pytest.mark.parametrize(("pool", "stays", "said"), [
+    ((0, 1), True, "126 MiB of it lies in one pool, private 0.1"),
+    ((0, 0), True, "Blocks that stay to the end pin the segments, most of it those of a.py(1): f"),
+    ((0, 0), False, "These blocks come and go"),
+])  # fmt: skip
+def test_who_keeps_unused_memory(pool: tuple[int, int], stays: bool, said: str) -> None:
+    """Two blocks of 1 MiB in a segment of 128: the event of the finding is that of the tile, the second block's."""
+    stack = [{"filename": "a.py", "line": 1, "name": "f"}]
+    history = [event("segment_alloc", 0, 128 * MIB, segment_pool_id=pool)]
+    history += [event("alloc", at * MIB, MIB, frames=stack) for at in range(2)]
+    if not stays:
+        history += [event("free_completed", at * MIB, MIB, frames=stack) for at in range(2)]
+    blocks = [(MIB, "active_allocated")] * 2 if stays else []
+    state = [segment(0, 128 * MIB, blocks, segment_pool_id=pool)]
+    model = snapshot(history, state)
+    (found,) = [each for each in found_in(model) if each.rule == "snapshot_fragmentation"]
+    assert said in found.text and "when most is reserved, at event 2:" in found.text
+    assert found.evidence and found.evidence.parameters["at"] == "2" and values(found)["event_number"] == 2
+    assert levels_of(devices_of(model)[0]).most_reserved() == 2
 
 
 def test_segments_that_come_and_go() -> None:

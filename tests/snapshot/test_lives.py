@@ -16,9 +16,10 @@ from tb_plugin.models.snapshot import SnapshotModel
 from tb_plugin.snapshot import arrow
 from tb_plugin.snapshot.assemble import assemble
 from tb_plugin.snapshot.table import HOST, NEVER, Snapshot
+from tb_plugin.trace.schema import MISSING
 from tests.depth import examples
 from tests.readers.sources import DATA
-from tests.snapshots import event, read, segment, snapshot
+from tests.snapshots import event, frames, read, segment, snapshot
 from tests.synthetic_memory import generator
 
 
@@ -54,6 +55,33 @@ def test_what_was_there_before_the_history() -> None:
     made = snapshot(history, state)
     assert lives(made) == [(0, 512, -1, None, None), (512, 100, -1, 0, 1), (2048, 512, 2, None, None)]
     assert made.blocks.requested.tolist() == [512, -1, 512]
+    pending = [segment(0, 4096, [(512, "active_pending_free")])]
+    assert snapshot([event("alloc", 2048, 512)], pending).blocks.requested.tolist()[0] == 512
+
+
+def test_the_stack_of_a_block_from_before_the_history() -> None:
+    """The release states it only where releases repeat the stack of the allocation: in this file all do, or none is told."""
+    make, drop = frames("train.py:7:make"), frames("train.py:9:drop")
+
+    def stacks(whole: list[Any], old: list[Any], left: list[Any] | None = None) -> list[str | None]:
+        release = [
+            event(f"free_{what}", 0, 512, frames=old, compile_context="old") for what in ("requested", "completed")
+        ]
+        history = [*release[: 1 if left else 2], event("alloc", 4096, 512, frames=make)]
+        history += [event("free_requested", 4096, 512, frames=whole)] if whole else []
+        state = [segment(0, 8192, [(512, "active_pending_free")])] if left else []
+        for one in state:
+            one["blocks"][0]["frames"] = left
+        made = snapshot(history, state)
+        assert made.blocks.begin.tolist() == [-1, 1 if left else 2] and made.blocks.context[0] == MISSING
+        names = made.strings.take(made.stacks.name).to_pylist()
+        return [names[made.stacks.frame[made.stacks.first[stack]]] if stack != MISSING else None
+                for stack in made.blocks.stack.tolist()]  # fmt: skip
+
+    assert stacks(make, make) == ["make", "make"], "releases repeat the stack"
+    assert stacks(drop, drop) == [None, "make"], "releases have a stack of their own"
+    assert stacks([], drop) == [None, "make"], "nothing tells"
+    assert stacks(drop, drop, left=make) == ["make", "make"], "the final state tells"
 
 
 def test_what_does_not_fit_is_counted() -> None:
@@ -99,6 +127,16 @@ def test_devices_in_order_and_the_host_last() -> None:
     made = assemble(read(pickle.dumps(content)))
     assert made.device_ids == (1, 3, HOST) and made.first.tolist() == [0, 1, 1, 2]
     assert [held.name for held in devices_of(made)] == ["cuda:1", "cuda:3", "pinned host memory"]
+
+
+@pytest.mark.parametrize("traces", [[], [[]], [[event("snapshot", 0, 0)]], [[event("snapshot", 0, 0)] * 2, []]])
+def test_marks_alone_are_no_history(traces: list[Any]) -> None:
+    state = [segment(0, 1024, [(512, "active_allocated")])]
+    made = assemble(read(pickle.dumps({"segments": state, "device_traces": traces})))
+    assert not made.has_history and len(made.events.action) == 0 and lives(made) == [(0, 512, -1, None, None)]
+    traces = [[event("snapshot", 0, 0)], [event("alloc", 0, 512), event("snapshot", 0, 0)]]
+    made = assemble(read(pickle.dumps({"segments": state, "device_traces": traces})))
+    assert made.has_history and [held.count for held in devices_of(made)] == [0, 2]
 
 
 def test_times_count_from_the_first_event_and_never_go_back() -> None:
@@ -193,7 +231,8 @@ def test_every_moment_is_what_a_replay_says(program: tuple[dict[str, Any], int])
     assert made.oddities in ((), (type(made.oddities[0])(),))
     (held,) = devices_of(made)
     levels = levels_of(held)
-    for e, (allocated, active, segments) in enumerate(states, start=-1):
+    # Where the dump's own mark is all that is left, there is no history.
+    for e, (allocated, active, segments) in enumerate(states[: held.count + 1], start=-1):
         for rows, expected in ((held.allocated(e), allocated), (held.live(e), active)):
             assert (
                 dict(zip(held.block("address")[rows].tolist(), held.block("size")[rows].tolist(), strict=True))

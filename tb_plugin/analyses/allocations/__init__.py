@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tb_plugin.analyses.allocations.notes import answer_of, data_notices
 from tb_plugin.analyses.allocations.summary import facts_of, moment_figures, settings_of, summary_of
-from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame, steps_frame
+from tb_plugin.analyses.allocations.tables import blocks_frame, ooms_frame, stacks_frame, steps_frame, steps_in
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
 from tb_plugin.analyses.snapshot.categories import category_bar
 from tb_plugin.analyses.snapshot.curve import WIDTH, curve_of
@@ -51,10 +51,11 @@ class Allocations:
         at = levels.peak() if asked is None else asked
         width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
         steps = marks_of(held)
+        shown = steps_in(steps, first, last)
         payloads: dict[str, Payload] = {
             "answer": answer_of(held, levels, steps),
             "summary": summary_of(held, levels),
-            "data_quality": data_notices(held, levels),
+            "data_quality": data_notices(held, levels, len(shown)),
         }
         if held.count:
             payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
@@ -68,7 +69,7 @@ class Allocations:
         frames = {
             "held_stacks": stacks_frame(held, at, when),
             "held_blocks": blocks_frame(held, first, last, _named(params)),
-            "history_steps": steps_frame(held, levels, steps),
+            "history_steps": steps_frame(held, levels, steps, shown),
             "oom_events": ooms_frame(held, levels),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))

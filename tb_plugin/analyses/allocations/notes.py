@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analyses.allocations.tables import MOST_STEPS
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.snapshot.categories import category_notes
 from tb_plugin.analyses.snapshot.definitions import HISTORY
@@ -31,7 +32,7 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
     most = int(levels.allocated[peak + 1])
     figures = [METRICS.figure("most_allocated_bytes", most)]
     text = f"At its peak {held.name} has {{most_allocated_bytes}} allocated"
-    if not held.snapshot.has_history:
+    if not held.count:
         text = f"{NO_HISTORY} {held.name} has {{most_allocated_bytes}} allocated"
     elif peak == MISSING:
         text += ", before the first recorded event"
@@ -49,30 +50,37 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
         text += f" ({', '.join(told)})" if told else ""
     line = _largest_line(held, peak)
     if line is not None and most:
+        name, size, unnamed = line
         text += "; {line_bytes} of it ({line_ratio}) at {allocation_line}"
-        name, size = line
+        if unnamed > size:
+            text += ", most of what has a stack: {stackless_bytes} have none"
+            figures.append(METRICS.figure("stackless_bytes", unnamed, window="the peak"))
         figures += [
             METRICS.figure("line_bytes", size, window="the peak"),
             METRICS.figure("line_ratio", size / most, window="the peak"),
             METRICS.figure("allocation_line", name),
         ]
     notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
-    title = "Peak" if held.snapshot.has_history else "At the snapshot"
+    title = "Peak" if held.count else "At the snapshot"
     return Notices("answer", title, "answer", [notice] if most else [])
 
 
-def _largest_line(held: Held, event: int) -> tuple[str, int] | None:
-    """The line with most allocated bytes after an event; None where no block has a stack."""
+def _largest_line(held: Held, event: int) -> tuple[str, int, int] | None:
+    """The line with most allocated bytes after an event, and those of no stack; None where no block has one."""
     rows = held.allocated(event)
     stack, size = held.block("stack")[rows], held.block("size")[rows]
     if not len(rows):
         return None
     groups = group(stack)
     sums: dict[str, int] = {}
+    unnamed = 0
     for line, total in zip(_lines(held, stack[groups.first]), groups.sum(size).tolist(), strict=True):
         if line is not None:
             sums[line] = sums.get(line, 0) + total
-    return max(sums.items(), key=lambda one: one[1], default=None)
+        else:
+            unnamed += total
+    most = max(sums.items(), key=lambda one: one[1], default=None)
+    return None if most is None else (*most, unnamed)
 
 
 def _lines(held: Held, stack: Ids) -> list[str | None]:
@@ -81,12 +89,13 @@ def _lines(held: Held, stack: Ids) -> list[str | None]:
     return lines
 
 
-def data_notices(held: Held, levels: Levels) -> Notices:
+def data_notices(held: Held, levels: Levels, steps: int) -> Notices:
     """Returns what of the history of a device is missing, and what of it does not fit together."""
     snapshot = held.snapshot
     notices = []
-    if not snapshot.has_history:
-        text = "The snapshot holds no history: only what is there at the end is known."
+    if not held.count:
+        of = f" of {held.name}" if snapshot.has_history else ""
+        text = f"The snapshot holds no history{of}: only what is there at the end is known."
         todo = held.snapshot.recorder.todo("history_missing")
         notices.append(_notice("history_missing", text, todo))
     elif (cut := _cut(held, levels)) is not None:
@@ -104,6 +113,10 @@ def data_notices(held: Held, levels: Levels) -> Notices:
             if count:
                 figure = METRICS.figure("odd_events", count, window=HISTORY)
                 notices.append(_notice("history_odd", text, "", figure))
+    if steps > MOST_STEPS:
+        text = f"Of {{snapshot_steps}} steps one of {-(-steps // MOST_STEPS)} is listed and marked: a part of the "
+        text += "history has all of its own."
+        notices.append(_notice("steps_thinned", text, "", METRICS.figure("snapshot_steps", steps)))
     notices += category_notes(held)
     return Notices("data_quality", "What these numbers stand on", "data", notices)
 
@@ -120,10 +133,12 @@ def _cut(held: Held, levels: Levels) -> Notice | None:
     if not is_cut and not earlier.any():
         return None
     blocks = int(earlier.sum())
-    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were allocated before the first recorded "
+    text = (
+        f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were there before the first recorded "
+    )
     text += "event: their begin, and mostly their stack, is not known."
     figures = [
-        METRICS.figure("unrecorded_bytes", int(levels.allocated[0])),
+        METRICS.figure("unrecorded_bytes", int(levels.active[0])),
         METRICS.figure("unrecorded_blocks", blocks),
     ]
     if is_cut and snapshot.max_entries:

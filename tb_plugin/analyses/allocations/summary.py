@@ -27,8 +27,7 @@ def facts_of(held: Held) -> dict[str, Number]:
 def summary_of(held: Held, levels: Levels) -> Figures:
     """Returns the headline of a device."""
     peak = levels.peak()
-    reserved = int(levels.reserved.max())
-    at_reserved = int(levels.reserved.argmax())
+    most_reserved = levels.most_reserved()
 
     def when(event: int) -> str:
         return "" if not held.count else "before the first event" if event == MISSING else f"at event {event:,}"
@@ -36,7 +35,7 @@ def summary_of(held: Held, levels: Levels) -> Figures:
     # Without a history nobody knows of peaks: the end is all there is.
     peaks = [
         METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when(peak)),
-        METRICS.figure("most_reserved_bytes", reserved, note=when(at_reserved - 1)),
+        METRICS.figure("most_reserved_bytes", int(levels.reserved[most_reserved + 1]), note=when(most_reserved)),
     ]
     figures = [
         *(peaks if held.count else []),

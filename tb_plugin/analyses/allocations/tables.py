@@ -22,6 +22,9 @@ Int64 = npt.NDArray[np.int64]
 MOST_BLOCKS = 100_000
 """Rows of the table of blocks, the largest first: nobody reads on, and a history may have millions."""
 
+MOST_STEPS = 1_000
+"""Rows of the table of steps, as many as one page has: a part of the history has all of its own."""
+
 
 def stacks_frame(held: Held, at: int, when: str) -> Frame:
     """Returns what was allocated after an event, by stack."""
@@ -81,9 +84,14 @@ def blocks_frame(held: Held, first: int, last: int, named: Sequence[int] = ()) -
     )
 
 
-def steps_frame(held: Held, levels: Levels, steps: HistorySteps) -> Frame:
-    """Returns the profiler steps that hold events of the device, with the peak of each."""
-    rows = np.flatnonzero(steps.end > steps.first)
+def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
+    """Returns the rows of the steps that hold events of the device between two."""
+    return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
+
+
+def steps_frame(held: Held, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
+    """Returns some profiler steps with the peak of each; of more than MOST_STEPS they are evenly thinned."""
+    rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]
     peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
     table = pa.table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analyses.snapshot.held import levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
-from tb_plugin.analyses.snapshot.moment import Moment, stuck_of
+from tb_plugin.analyses.snapshot.moment import Moment, pinned_by, stuck_of
 from tb_plugin.analyses.snapshot.running_out import RunningOut, sentence_of
 from tb_plugin.analyses.snapshot.words import NO_HISTORY
 from tb_plugin.analyses.wording import noun
@@ -33,10 +33,11 @@ def _free(moment: Moment) -> Notice:
         text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {noun(gaps, 'gap')}"
         text += ", the largest of {widest_gap_bytes}" if gaps > 1 else ""
         text += "; {stuck_bytes} cannot go back to the driver, for blocks lie in the same segments" if stuck else ""
+        text += ", and no block alone keeps any of them" if stuck and not pinned_by(moment).any() else ""
     else:
         text = "all of {segment_bytes} reserved is in use" if moment.reserved else "nothing is reserved"
     text = f"{when}, {text}" if when else f"{text[0].upper()}{text[1:]}"
-    if not held.snapshot.has_history:
+    if not held.count:
         text = f"{NO_HISTORY} {text}"
     figures = [
         METRICS.figure("event_number", moment.event),

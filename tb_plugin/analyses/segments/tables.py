@@ -146,7 +146,7 @@ def pinning_frame(moment: Moment) -> Frame:
     table = table.append_column("segment_bytes", pa.array(moment.rows.size[moment.row[at]]))
     return Frame(
         name="blocks_in_way",
-        title="Blocks in the way",
+        title="Blocks that alone keep memory",
         columns=METRICS.columns(
             *("allocation_line", "block_size_bytes", "returnable_bytes", "segment_bytes", "address", "stream_name"),
             *("pool_name", "age_events", "allocation_stack", "block_row"),

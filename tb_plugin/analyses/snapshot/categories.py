@@ -30,7 +30,8 @@ WHY = {
     "no stacks": "What its memory is for (parameters, gradients, activations, ...) is not known: no stacks were recorded.",
     "no stages": "What its memory is for (parameters, gradients, activations, ...) is not known: no stack of an allocation "
     "tells of a forward pass, a backward pass or an optimizer.",
-    "no pass": "What its memory is for (parameters, gradients, activations, ...) is not known: no forward pass is seen.",
+    "no pass": "What its memory is for (parameters, gradients, activations, ...) is not known: no "
+    "forward pass is seen, for no stack of an allocation holds the call of a module (a function named forward is none).",
 }
 
 

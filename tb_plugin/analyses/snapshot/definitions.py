@@ -82,6 +82,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "unused_bytes": ("Not in use", f"{WITHOUT_BLOCK}."),
             "pinned_bytes": ("Pinned", "Those in segments that hold a block, and cannot be given back."),
+            "pool_unused_bytes": ("In one pool", "Those in the private pool that has most of them."),
             "small_unused_bytes": ("In small segments", "Those in segments for blocks of up to 1 MiB."),
             "largest_gap_bytes": ("Largest gap", f"{GAP}."),
             "reserved_then_bytes": ("Reserved then", "Bytes of all segments."),
@@ -95,7 +96,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "pinning_line": (
                 "Pinned by",
-                "Line whose blocks live longest in the segments with most of the pinned bytes.",
+                "Line whose blocks stay to the end in the segments with most of the pinned bytes.",
             )
         },
     ),
@@ -117,7 +118,14 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "line_held_bytes": ("Held by the line", "Bytes of the blocks that the line had allocated."),
         },
     ),
-    define(RAN_OUT, "code", {"holding_line": ("Most was held by", "Line of code with most allocated bytes.")}),
+    define(
+        RAN_OUT,
+        "code",
+        {
+            "asking_line": ("Asked by", "Line of code whose request could not be served."),
+            "holding_line": ("Most was held by", "Line of code with most allocated bytes."),
+        },
+    ),
     define(
         "the steps after the first one",
         "count",

@@ -84,6 +84,11 @@ class Levels:
         """Returns the event that first led to most allocated bytes, -1 = before the first one."""
         return int(np.argmax(self.allocated)) - 1
 
+    def most_reserved(self) -> int:
+        """Returns the event of most reserved bytes, of several the first with most active ones, -1 = before the first one."""
+        most = np.flatnonzero(self.reserved == self.reserved.max())
+        return int(most[self.active[most].argmax()]) - 1
+
 
 @remembered
 def devices_of(snapshot: Snapshot) -> tuple[Held, ...]:

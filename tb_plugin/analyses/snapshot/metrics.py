@@ -61,10 +61,16 @@ METRICS = SHARED.adding(
             "block_row": ("Block", "Number of the block on its device, by its first event."),
             "first_event": ("First event", "Number of the first event in the step."),
             "last_event": ("Last event", "Number of the last event in the step."),
-            "unrecorded_blocks": ("Earlier blocks", "Blocks that were there before the first recorded event."),
+            "unrecorded_blocks": (
+                "Earlier blocks",
+                "Blocks that were there before the first recorded event, those pending a free included.",
+            ),
             "odd_events": ("Events", "Events of the device that do not fit together in this way."),
             "entry_limit": ("Events at most", "How many events the recorder was set to keep, all devices together."),
-            "history_events": ("Events", "Allocator events that the snapshot holds of the device."),
+            "history_events": (
+                "Events",
+                "Allocator events that the snapshot holds of the device; 0 where all are marks.",
+            ),
             "oom_count": ("Out of memory", "Events at which the driver had no memory left."),
         },
     ),
@@ -88,6 +94,7 @@ METRICS = SHARED.adding(
         "bytes",
         {
             "line_bytes": ("Of one line", "Bytes of the allocated blocks of the line that has most of them."),
+            "stackless_bytes": ("Without a stack", "Bytes of the allocated blocks of which no stack is known."),
             "held_bytes": ("Bytes", "Bytes of the blocks that are allocated, as the allocator rounded them."),
             "largest_bytes": ("Largest", "Bytes of the largest of these blocks."),
             "active_bytes": ("Active", "Allocated bytes, and those that a stream may still use after their release."),
@@ -100,7 +107,7 @@ METRICS = SHARED.adding(
         {
             "unrecorded_bytes": (
                 "Earlier bytes",
-                "Bytes of the blocks that were there before the first recorded event.",
+                "Bytes of the blocks that were there before the first recorded event, those pending a free included.",
             ),
             "step_peak_bytes": ("Peak allocated", "Most bytes that were allocated after an event of the step."),
             "active_then_bytes": (
@@ -108,7 +115,7 @@ METRICS = SHARED.adding(
                 "Active bytes after its allocation; of a block from before the history, before the first event.",
             ),
             "block_size_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
-            "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are left at the end."),
+            "requested_bytes": ("Requested", "Bytes that were asked for; known of blocks that are active at the end."),
             "event_bytes": (
                 "Bytes",
                 "Size of the block or segment that the event is about; when memory ran out, what was asked for.",

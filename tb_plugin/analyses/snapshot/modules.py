@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.packages import BUILT_IN, STANDARD, package_of
-from tb_plugin.analyses.snapshot.words import stack_words
+from tb_plugin.analyses.snapshot.words import is_python_file, stack_words
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.memo import remembered
 
@@ -40,12 +40,15 @@ class _Frames:
         self._name = [name or "?" for name in snapshot.strings.take(snapshot.stacks.name).to_pylist()]
         self._calls = [bool(call) and re.search(call, text) is not None for text in texts]
         self._makes = [bool(setup) and re.search(setup, text) is not None for text in texts]
+        self._counts = [calls or is_python_file(file) for calls, file in zip(self._calls, self._file, strict=True)]
         framework = (BUILT_IN, STANDARD, *snapshot.recorder.packages)
         self._is_own = [package_of(text)[0] not in framework for text in texts]
 
-    def module(self, stack: Sequence[int]) -> str | None:
+    def module(self, every: Sequence[int]) -> str | None:
         """Returns the module that a stack (innermost first) was in."""
         nearest = None
+        # The interpreter's own frames stand between those of a call and of what it calls.
+        stack = [frame for frame in every if self._counts[frame]]
         for place in range(1, len(stack)):
             inner = stack[place - 1]
             # A call may take several frames: the innermost of them calls the forward.

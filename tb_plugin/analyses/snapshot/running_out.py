@@ -12,6 +12,7 @@ from tb_plugin.analyses.snapshot.free import SMALL_BLOCK
 from tb_plugin.analyses.snapshot.held import Held, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.moment import Moment, Obstacles, moment_at, obstacles_to
+from tb_plugin.analyses.snapshot.words import stack_words
 from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Figure
 from tb_plugin.trace.schema import MISSING
@@ -61,10 +62,14 @@ class RunningOut:
 
     @property
     def cause(self) -> str:
-        """Returns why it failed: ``pieces``, ``elsewhere`` (what is free serves other requests), or ``full``."""
+        """Returns why it failed: a key of ``_CAUSES``."""
+        if self.pool_gap >= self.asked:
+            return "gap"
         if self.fits_joined:
             return "pieces"
-        return "elsewhere" if self.asked <= self.cache_free + self.device_free else "full"
+        if self.asked <= self.cache_free + self.device_free:
+            return "elsewhere"
+        return "one" if self.asked > self.moment.allocated + self.moment.pending else "full"
 
 
 def ran_out(held: Held, event: int) -> RunningOut:
@@ -91,16 +96,22 @@ def last_ooms(held: Held) -> list[RunningOut]:
 
 
 _CAUSES = {
+    "gap": "The largest gap would have held it: a limit (max_split_size_mb keeps large gaps for large requests) or a block "
+    "that is not recorded kept it.",
     "pieces": "There was enough in sum: it lay in pieces.",
     "elsewhere": "There was enough in sum, but other streams, pools or sizes keep it, where this request is not served.",
     "full": "There was not enough, in pieces or not.",
+    "one": "There was not enough, in pieces or not: this one request is larger than all that is in use.",
 }
 
 
 def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
     """Returns what an event met at which memory ran out in a sentence, and its figures."""
     figures = figures_of(one)
-    text = "Memory ran out at event {event_number}: {asked_bytes} were asked for. Its stream, pool and size class have "
+    line = stack_words(one.moment.held.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
+    text = "Memory ran out at event {event_number}: "
+    text += "{asked_bytes} were asked for" if line is None else "{asking_line} asked for {asked_bytes}"
+    text += ". Its stream, pool and size class have "
     text += "{pool_free_bytes} free, {pool_gap_bytes} in the largest gap; "
     # The same number twice would only be asked about.
     text += "the whole cache has {cache_free_bytes}, " if one.cache_free != one.pool_free else ""
@@ -109,6 +120,8 @@ def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
         count = int(one.obstacles.count[0])
         text += f" In the way {noun(count, 'stands', 'stand')} at the least {{in_way_blocks}} {noun(count, 'block')}"
         text += f"{' side by side' if count > 1 else ''} of {{in_way_bytes}}."
+    if line is not None:
+        figures.append(METRICS.figure("asking_line", line))
     return text, [METRICS.figure("event_number", one.event), *figures]
 
 

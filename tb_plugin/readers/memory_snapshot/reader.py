@@ -169,7 +169,6 @@ class _Reading:
             recorder=PYTORCH,
             # Snapshots that were made from a profile state categories and no settings, and may be of any device.
             device_type=_CUDA if "allocator_settings" in found or not (events.category != MISSING).any() else MISSING,
-            has_history=isinstance(root, dict) and ("device_traces" in found or bool(rows.events_kept)),
             overflowed=flags,
             max_entries=entries,
         )

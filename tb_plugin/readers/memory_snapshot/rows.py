@@ -148,7 +148,7 @@ class Rows(Store):
             if code is None:
                 self.log.add("unknown_state", "unknown", text="blocks in an unknown state count as free")
                 code = State.INACTIVE
-            requested = asked if code == State.ALLOCATED and is_number(asked) and asked >= 0 else MISSING
+            requested = asked if code != State.INACTIVE and is_number(asked) and asked >= 0 else MISSING
             rows.append((self._segment_count, at, size, requested, code, self.stacks.of(frames)))
             # Old files leave addresses out: blocks follow each other.
             at = at + size if at != MISSING else at

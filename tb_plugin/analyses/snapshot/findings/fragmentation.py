@@ -12,9 +12,10 @@ from tb_plugin.analyses.snapshot.growth import FEWEST_GROWING, WARM_UP
 from tb_plugin.analyses.snapshot.held import Held, levels_of, ooms_of
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.steps import steps_of
-from tb_plugin.analyses.snapshot.words import stack_words
+from tb_plugin.analyses.snapshot.words import pool_texts, stack_words
 from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.snapshot.table import NEVER
 from tb_plugin.trace.schema import MISSING
 
 UNUSED_SHARE = 0.2
@@ -34,9 +35,8 @@ VARYING_BYTES = 0.01
 def fragmentation(held: Held) -> Iterator[Notice]:
     """Yields one notice where a large part of the reserved memory was in use at no time."""
     levels = levels_of(held)
-    reserved = int(levels.reserved.max())
-    most = np.flatnonzero(levels.reserved == reserved)
-    event = int(most[levels.active[most].argmax()]) - 1
+    event = levels.most_reserved()
+    reserved = int(levels.reserved[event + 1])
     # More may have been in use in less memory: then it was not for lack of a place that more was reserved.
     wasted = reserved - int(levels.active.max())
     if not reserved or wasted < UNUSED_BYTES or wasted < UNUSED_SHARE * reserved:
@@ -48,7 +48,8 @@ def fragmentation(held: Held) -> Iterator[Notice]:
     pinned, small = int(free.free[free.is_pinned].sum()), int(free.free[free.is_small].sum())
     pinned_segments = int((free.is_pinned & (free.free > 0)).sum())
     varying = varying_ratio(held)
-    stack = _pinning(held, free)
+    stack, staying = _pinning(held, free)
+    pool, pool_bytes = _private(held, free)
     line = stack_words(held.snapshot).line[stack].as_py() if stack is not None else None
     figures = [
         METRICS.figure("unused_ratio", unused / reserved),
@@ -60,12 +61,18 @@ def fragmentation(held: Held) -> Iterator[Notice]:
         METRICS.figure("small_unused_bytes", small),
         METRICS.figure("varying_ratio", varying),
         METRICS.figure("pinning_line", line),
+        METRICS.figure("event_number", event),
     ]
-    text = "{unused_ratio} of the reserved memory is not in use when most is reserved: {unused_bytes} of "
+    when = "before the first recorded event" if event == MISSING else "at event {event_number}"
+    text = f"{{unused_ratio}} of the reserved memory is not in use when most is reserved, {when}: {{unused_bytes}} of "
     text += "{reserved_then_bytes}. {pinned_bytes} of it cannot be given back, for blocks lie in the same "
     text += f"{{pinned_segments}} {noun(pinned_segments, 'segment')}; the largest gap is {{largest_gap_bytes}}. "
     cause = "rest"
-    if varying is not None and varying >= VARYING_SHARE:
+    if pool is not None and 2 * pool_bytes >= unused:
+        cause = "pool"
+        figures += [METRICS.figure("pool_name", pool), METRICS.figure("pool_unused_bytes", pool_bytes)]
+        text += "{pool_unused_bytes} of it lies in one pool, {pool_name}, which serves nothing else."
+    elif varying is not None and varying >= VARYING_SHARE:
         cause = "varying"
         text += (
             "Sizes change from step to step ({varying_ratio} of the allocated bytes): gaps do not fit what comes next."
@@ -73,9 +80,12 @@ def fragmentation(held: Held) -> Iterator[Notice]:
     elif 2 * small >= unused:
         cause = "small"
         text += "{small_unused_bytes} of it lies in segments for blocks of up to 1 MiB, which larger blocks cannot use."
-    elif 2 * pinned >= unused and line is not None:
+    elif 2 * staying >= unused and line is not None:
         cause = "pinned"
-        text += "Blocks that stay pin the segments, most of it those of {pinning_line}."
+        text += "Blocks that stay to the end pin the segments, most of it those of {pinning_line}."
+    elif 2 * pinned >= unused:
+        cause = "mixed"
+        text += "These blocks come and go, but do not leave whole segments free."
     else:
         text += "Most of it lies where nothing is allocated: other streams, pools or sizes cannot use it."
     recorder = held.snapshot.recorder
@@ -117,16 +127,28 @@ def varying_ratio(held: Held) -> float | None:
     return float(whole[varies].sum() / whole.sum()) if whole.sum() else None
 
 
-def _pinning(held: Held, free: Free) -> int | None:
-    """The stack whose blocks live longest in the ranges with most of the pinned bytes; None where none is known."""
-    if not len(free.block):
-        return None
-    life = held.block("freed")[free.block] - held.block("begin")[free.block]
-    order = np.lexsort((-life, free.block_range))
-    ranges = free.block_range[order]
-    first = order[np.diff(ranges, prepend=-1) > 0]
-    stack = held.block("stack")[free.block[first]].astype(np.int64)
-    groups = group(stack)
-    held_back = groups.sum(free.free[free.block_range[first]])
-    held_back[stack[groups.first] == MISSING] = 0
-    return int(stack[groups.first[held_back.argmax()]]) if held_back.max() else None
+def _pinning(held: Held, free: Free) -> tuple[int | None, int]:
+    """The stack whose blocks pin most of the free bytes to the end, None where none is known, and all that is pinned so.
+
+    Of several blocks that stay in one range the oldest is to blame.
+    """
+    stays = np.flatnonzero(held.block("freed")[free.block] == NEVER)
+    order = stays[np.lexsort((held.block("begin")[free.block[stays]], free.block_range[stays]))]
+    first = order[np.diff(free.block_range[order], prepend=-1) > 0]
+    stack, kept = held.block("stack")[free.block[first]].astype(np.int64), free.free[free.block_range[first]]
+    known = stack != MISSING
+    if not known.any():
+        return None, int(kept.sum())
+    groups = group(stack[known])
+    return int(stack[known][groups.first[groups.sum(kept[known]).argmax()]]), int(kept.sum())
+
+
+def _private(held: Held, free: Free) -> tuple[str | None, int]:
+    """The private pool with most free bytes, None where there is none, and these."""
+    is_private = np.array([pair != (0, 0) for pair in held.snapshot.pools] + [False], np.bool_)
+    rows = np.flatnonzero(is_private[free.pool])
+    if not len(rows):
+        return None, 0
+    by_pool = np.bincount(free.pool[rows], free.free[rows]).astype(np.int64)
+    most = int(by_pool.argmax())
+    return pool_texts(held.snapshot, np.array([most]))[0].as_py(), int(by_pool[most])
