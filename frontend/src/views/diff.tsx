@@ -223,7 +223,6 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         <TableSection
           view="diff"
           base={query}
-          below
           groups={GROUPS}
           placeholder="Search names, text or /regex/"
           detail={(row, table) => <BothSides row={row} table={table} query={query} base={base} exp={exp} />}
