@@ -70,7 +70,7 @@ export function DataTable(props: DataTableProps) {
   const { pages, query, shown, onClear, label } = props
   const { table } = pages
   if (!table) {
-    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Bones height={300} />
+    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Bones height="80vh" />
   }
   return (
     <div className={props.inPage ? `${css.frame} ${css.inPage}` : css.frame} aria-busy={pages.busy}>
@@ -107,7 +107,7 @@ function Grid(props: DataTableProps & { table: Table }) {
   const scroller = useRef<HTMLDivElement>(null)
   const body = useRef<HTMLDivElement>(null)
   const width = useWidth(scroller)
-  const scrolled = () => (inPage ? scroller.current?.closest('main') : scroller.current) ?? null
+  const scrolled = () => (inPage ? document.getElementById('main') : scroller.current)
   const offset = useOffset(body, scrolled)
   const scales = useScales(pages)
   const columns = useMemo(() => orderedColumns(data), [data])
@@ -154,6 +154,8 @@ function Grid(props: DataTableProps & { table: Table }) {
     count: pages.count,
     getScrollElement: scrolled,
     scrollMargin: offset,
+    // A page stays where it is when another table comes.
+    initialOffset: () => scrolled()?.scrollTop ?? 0,
     estimateSize: () => ROW,
     overscan: 12,
     getItemKey: (index) => {
