@@ -54,6 +54,10 @@ const CATEGORIES: Record<string, string> = {
   slice8: HUES.steel,
   slice9: HUES.brown,
   rest: HUES.pale,
+  // Curves beside categories of memory are of none of them.
+  curve0: HUES.green,
+  curve1: HUES.steel,
+  curve2: HUES.brown,
 }
 const SPARE = [HUES.steel, HUES.brown, HUES.magenta, HUES.green, HUES.olive, HUES.purple]
 
