@@ -1,4 +1,4 @@
-"""A table scrolls with the page: one scrollbar, its head and its tools in sight, and only rows near the window in the page."""
+"""A table scrolls with the page: one scrollbar, head and tools in sight, and only rows near the window in the page."""
 
 from __future__ import annotations
 
