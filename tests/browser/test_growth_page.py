@@ -33,6 +33,11 @@ def test_from_a_finding_to_what_grows_and_what_changed(open_tab: Open) -> None:
     assert "1: 288 MiB" in (frame.get_by_role("img", name="Live at").get_attribute("aria-label") or "")
     frame.get_by_text("Two moments", exact=True).click()
     frame = tab.settle()
+    # What changed of the stack that the finding led to, until somebody wants all of them.
+    assert tab.state()["where"].endswith(tab.state()["stack"])
+    frame.get_by_role("button", name="Remove filter").click()
+    frame = tab.settle()
+    assert "where" not in tab.state()
     frame.get_by_label("From event").fill("-1")
     frame.get_by_label("From event").press("Enter")
     frame = tab.settle()

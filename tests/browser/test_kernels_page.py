@@ -73,7 +73,8 @@ def test_no_text_of_a_table_is_clipped(open_tab: Open, run: str) -> None:
             frame = tab.open(run=run, view="kernels", group=group)
             grid = frame.locator("[role=table]").first
             assert grid.evaluate(_CLIPPED) == []
-            grid.evaluate("(grid) => { grid.scrollLeft = 1e6 }")
+            frame.get_by_test_id("grid").locator("[data-aside]").last.evaluate("(bar) => { bar.scrollLeft = 1e6 }")
+            tab.settle()
             assert grid.evaluate(_CLIPPED) == []
             assert grid.evaluate(_SHOWS_THROUGH) == 0
 

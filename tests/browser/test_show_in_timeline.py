@@ -21,9 +21,9 @@ def hit(tab: Tab) -> list[str]:
 def in_sight(frame: Frame) -> bool:
     """Whether the open row's detail can be seen."""
     box = frame.locator("[data-testid=detail]").bounding_box()
-    grid = frame.locator("[data-testid=grid]").bounding_box()
-    assert box is not None and grid is not None
-    return box["y"] < grid["y"] + grid["height"] and box["y"] + box["height"] > grid["y"]
+    main = frame.locator("main").bounding_box()
+    assert box is not None and main is not None
+    return box["y"] < main["y"] + main["height"] and box["y"] + box["height"] > main["y"]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_row_to_the_timeline_and_back(open_tab: Open, view: str, group: str, w
     row = rows[place]
     frame = tab.open(run=RUN, view=view, **({"group": group} if group else {}))
     if place > 5:
-        frame.locator("[data-testid=grid]").evaluate("(grid, top) => { grid.scrollTop = top }", 32 * (place - 3))
+        frame.locator("main").evaluate("(main, top) => main.scrollBy(0, top)", 32 * (place - 3))
         tab.settle()
     frame.locator(f"[role=row][data-index='{place}'] [role=rowheader] button:first-child").click()
     frame = tab.settle()

@@ -134,8 +134,9 @@ function runsOf(scene: BandScene, drawn: readonly Drawn[], row: number): Part[][
 }
 
 function drawGrid(context: CanvasRenderingContext2D, scene: BandScene): void {
-  context.fillStyle = scene.theme.line
-  context.globalAlpha = 0.5
+  // Faint: a light line across the bands would look like the edge of a block.
+  context.fillStyle = scene.theme.ink
+  context.globalAlpha = 0.12
   for (const tick of heightsOf(scene).ticks) context.fillRect(LEFT, Math.round(toY(scene, tick)), plotWidth(scene), 1)
   context.globalAlpha = 1
 }

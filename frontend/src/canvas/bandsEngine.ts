@@ -118,6 +118,12 @@ export class BandsEngine {
     this.move(start + (end - start) * fraction, end - start, 'pan')
   }
 
+  /** Whether the whole axis is in sight. */
+  isWhole(): boolean {
+    const { view, extent } = this.scene
+    return view.start <= 0 && view.end >= extent
+  }
+
   /** Everything, in both directions. */
   reset(): void {
     this.setHeights(wholeHeights(this.scene.peak))

@@ -59,8 +59,11 @@ export class BandHands {
   }
 
   private onWheel(event: WheelEvent): void {
-    event.preventDefault()
     const { engine } = this
+    const isAside = event.shiftKey || event.offsetX < LEFT || Math.abs(event.deltaX) > Math.abs(event.deltaY)
+    // Where everything is in sight there is nothing to zoom out of: the page scrolls.
+    if (!isAside && !event.ctrlKey && event.deltaY > 0 && engine.isWhole()) return
+    event.preventDefault()
     const pixels = event.deltaMode === 1 ? 16 : 1
     const notch = (delta: number) => Math.exp(clamp(delta * pixels, -240, 240) * NOTCH)
     if (event.shiftKey || event.offsetX < LEFT) {

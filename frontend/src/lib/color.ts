@@ -70,6 +70,10 @@ const CATEGORIES: Record<string, string> = {
   idle_garbage_collection: HUES.grey,
   idle_not_recorded: HUES.grey,
   idle_unexplained: HUES.pale,
+  // Curves beside categories of memory are of none of them.
+  curve0: HUES.green,
+  curve1: HUES.steel,
+  curve2: HUES.brown,
 }
 const SPARE = [HUES.steel, HUES.brown, HUES.magenta, HUES.green, HUES.olive, HUES.purple]
 

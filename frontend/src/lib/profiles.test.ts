@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Catalog, Profile } from '../api/payloads'
-import { byTime, defaultBaseline, offered, openedView, resolveAddress, resolveBaseline } from './profiles'
+import { byTime, defaultBaseline, offered, ofModel, openedView, resolveAddress, resolveBaseline } from './profiles'
 
 /** `run: {worker: spans}` */
 function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
@@ -66,6 +66,16 @@ it('opens the newest run', () => {
 it('compares with another worker of the run', () => {
   const one = catalog({ a: { w0: ['1'], w1: ['1'] } })
   expect(defaultBaseline(one, at('a', 'w0', '1'))).toEqual(at('a', 'w1', '1'))
+})
+
+it('compares with profiles of the same model only', () => {
+  const runs = catalog({ a: { w0: ['1'], w1: ['1'] }, b: { w0: ['1'] } })
+  runs.runs[0].workers[1].spans[0].model = 'snapshot'
+  expect(ofModel(runs, 'snapshot').runs.map(({ name, workers }) => [name, workers.map((one) => one.name)])).toEqual([
+    ['a', ['w1']],
+  ])
+  expect(defaultBaseline(ofModel(runs, 'snapshot'), at('a', 'w1', '1'))).toBeNull()
+  expect(resolveBaseline(ofModel(runs, 'snapshot'), { base_worker: 'w0' }, at('a', 'w1', '1'))).toBeNull()
 })
 
 it('has nothing to compare a single profile with', () => {

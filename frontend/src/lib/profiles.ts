@@ -37,6 +37,18 @@ export function spanOf(catalog: Catalog | null, address: Address | null): SpanIn
   return worker?.spans.find((item) => item.id === address?.span) ?? null
 }
 
+/** The catalog without profiles of other models, which nobody can compare with: a trace says nothing of a snapshot. */
+export function ofModel(catalog: Catalog, model: string): Catalog {
+  const runs = catalog.runs.map((run) => {
+    const workers = run.workers.map((worker) => ({
+      ...worker,
+      spans: worker.spans.filter((span) => span.model === model),
+    }))
+    return { ...run, workers: workers.filter(({ spans }) => spans.length > 0) }
+  })
+  return { ...catalog, runs: runs.filter(({ workers }) => workers.length > 0) }
+}
+
 /** Views that set the workers of a run side by side and say nothing of one alone, and the model that they are about. */
 const OF_SEVERAL: Readonly<Record<string, string>> = { ranks_memory: 'snapshot' }
 

@@ -228,7 +228,6 @@ function Tables({ base, hasOoms, usual }: { base: Query; hasOoms: boolean; usual
       view="allocations"
       base={query}
       groups={groups}
-      below
       placeholder="Search lines, text or /regex/"
       filters={(table) => route.group === BLOCKS && <AllocatedFilter table={table} />}
       cleared={NO_ALLOCATED}

@@ -9,6 +9,7 @@ import {
   addressText,
   defaultBaseline,
   hasOther,
+  ofModel,
   resolveBaseline,
   sameAddress,
   spanOf,
@@ -63,8 +64,9 @@ function measureOf(route: Values, exp: Profile, base: Profile | null) {
 const measureShown = (view: View) =>
   String(pick(view, 'compared', 'figures')?.figures.find(({ metric }) => metric.key === 'measure')?.value ?? '')
 
-export function Diff({ catalog, profile, base }: ViewProps) {
+export function Diff({ catalog: all, profile, base }: ViewProps) {
   const route = useRoute()
+  const catalog = useMemo(() => ofModel(all, profile.model), [all, profile.model])
   const { run, worker, span } = profile
   const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
@@ -223,7 +225,6 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         <TableSection
           view="diff"
           base={query}
-          below
           groups={GROUPS}
           placeholder="Search names, text or /regex/"
           detail={(row, table) => <BothSides row={row} table={table} query={query} base={base} exp={exp} />}

@@ -46,7 +46,6 @@ export function Distributed({ base }: ViewProps) {
         <TableSection
           view="distributed"
           base={query}
-          below
           groups={GROUPS}
           placeholder="Search workers and collectives, text or /regex/"
           detail={(row, table) => (

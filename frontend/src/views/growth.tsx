@@ -1,6 +1,6 @@
 // Growth: which stacks hold more after each step, the curve of one of them, and what changed between two moments.
 import { Button } from '@mantine/core'
-import { useMemo } from 'react'
+import { useEffect, useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Series, Table, View } from '../api/payloads'
 import { format } from '../lib/format'
@@ -31,6 +31,8 @@ const STEPS = 'growth_steps'
 const INTERNAL = ['allocation_stack', 'stack_number', 'block_row', 'growth_score', 'difference_size_bytes']
 /** Rows of these are stacks. */
 const STACKS = ['growth_stacks', 'changed_stacks']
+/** What changed between two moments. */
+const OF_STACK = ['changed_stacks', 'changed_blocks']
 const GROUPS: Group[] = [
   { table: 'growth_stacks', label: 'Step by step', filters: ['allocation_line', 'stack_number'] },
   {
@@ -46,6 +48,11 @@ export function Growth({ base }: ViewProps) {
   const route = useRoute()
   const { device = '', at = '', against = '', group = STACKS[0] } = route
   const stack = STACKS.includes(group) && route.row ? route.row : (route.stack ?? '')
+  // Who looks at one stack and asks what changed is shown what changed of it; the filter can be taken away.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a filter that was taken away stays away
+  useEffect(() => {
+    if (OF_STACK.includes(group) && route.stack && !route.where) setRoute({ where: `stack_number:${route.stack}` })
+  }, [group, route.stack])
   const moments = useMemo<Query>(() => ({ ...base, device, at, against }), [base, device, at, against])
   const query = useMemo<Query>(() => ({ ...moments, stack }), [moments, stack])
   const resource = useView('growth', query)

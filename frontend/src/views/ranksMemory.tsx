@@ -39,7 +39,6 @@ export function RanksMemory({ base, profile }: ViewProps) {
         <TableSection
           view="ranks_memory"
           base={query}
-          below
           groups={GROUPS}
           nameStyle="plain"
           placeholder="Search ranks, text or /regex/"

@@ -274,7 +274,6 @@ function Tables({ view, base }: { view: View; base: Query }) {
         view="segments"
         base={base}
         groups={groups}
-        below
         filters={() => <RequestSize asked={format(figure(request, 'request_bytes'), 'bytes')} />}
         placeholder="Search lines, addresses, text or /regex/"
         detail={(row, table) => <RowBlock row={row} table={table} />}

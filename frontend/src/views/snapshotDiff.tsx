@@ -4,7 +4,7 @@ import type { Query } from '../api/client'
 import type { View } from '../api/payloads'
 import { familyScales, format } from '../lib/format'
 import type { Row } from '../lib/pages'
-import { type Address, addressText, resolveBaseline, spanOf } from '../lib/profiles'
+import { type Address, addressText, ofModel, resolveBaseline, spanOf } from '../lib/profiles'
 import { useProfile, useView } from '../state/data'
 import { setPrefs, usePrefs } from '../state/prefs'
 import { setRoute, useRoute } from '../state/route'
@@ -35,8 +35,9 @@ const GROUPS: Group[] = [
 
 const CHANGE = 'delta_held_bytes'
 
-export function SnapshotDiff({ catalog, profile, base }: ViewProps) {
+export function SnapshotDiff({ catalog: all, profile, base }: ViewProps) {
   const route = useRoute()
+  const catalog = useMemo(() => ofModel(all, profile.model), [all, profile.model])
   const { run, worker, span } = profile
   const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
@@ -58,7 +59,7 @@ export function SnapshotDiff({ catalog, profile, base }: ViewProps) {
           <h2>Compare with which snapshot?</h2>
           <p>
             {named
-              ? `There is no profile ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' · ')} here. `
+              ? `There is no snapshot ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' · ')} here. `
               : ''}
             Choose the baseline above: another snapshot of this log directory.
           </p>

@@ -61,7 +61,7 @@ const BADGES = {
 
 const isWeb = (url: string) => /^https?:\/\//i.test(url)
 
-/** `isFolded`: one line of what it says. */
+/** `isFolded`: one line of what it says, two where there is room. */
 export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void; isFolded?: boolean }) {
   const { notice, onLink, isFolded } = props
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)

@@ -9,7 +9,16 @@ import {
   useTable,
 } from '@tanstack/react-table'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type ReactNode,
+  type UIEvent,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import type { Column, Table } from '../api/payloads'
 import { counted, familyScales, isNumeric, type Scale } from '../lib/format'
 import { labelsOf } from '../lib/names'
@@ -18,6 +27,7 @@ import { Bones } from './basics'
 import { ProblemPanel } from './problem'
 import { fittingWidths, type NameStyle, readableName, roomOf, shortOf, startWidth } from './tableCells'
 import { HeaderCell, RowCells, widthProperty } from './tableRow'
+import { useOffset } from './useOffset'
 import { useWidth } from './useWidth'
 import css from './table.module.css'
 import textCss from './text.module.css'
@@ -43,6 +53,8 @@ export interface DataTableProps {
   onClear?: () => void
   /** The row under the pointer or the focus; null when there is none any more. */
   onPoint?: (row: Row | null, table: Table) => void
+  /** Rows scroll with the page; absent: within the room that the table is given. */
+  inPage?: boolean
   label: string
 }
 
@@ -58,10 +70,10 @@ export function DataTable(props: DataTableProps) {
   const { pages, query, shown, onClear, label } = props
   const { table } = pages
   if (!table) {
-    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Bones height="100%" />
+    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Bones height="80vh" />
   }
   return (
-    <div className={css.frame} aria-busy={pages.busy}>
+    <div className={props.inPage ? `${css.frame} ${css.inPage}` : css.frame} aria-busy={pages.busy}>
       {pages.problem && <ProblemPanel problem={pages.problem} />}
       <Grid {...props} table={table} key={`${table.name} ${table.columns.length}`} />
       {!pages.busy && !pages.problem && pages.count === 0 && (
@@ -91,9 +103,12 @@ export function DataTable(props: DataTableProps) {
 
 function Grid(props: DataTableProps & { table: Table }) {
   const { table: data, pages, query, onSort, shown, open, onOpen, onPoint, detail, nameStyle = 'plain', label } = props
-  const { widest = 340 } = props
+  const { widest = 340, inPage = false } = props
   const scroller = useRef<HTMLDivElement>(null)
+  const body = useRef<HTMLDivElement>(null)
   const width = useWidth(scroller)
+  const scrolled = () => (inPage ? document.getElementById('main') : scroller.current)
+  const offset = useOffset(body, scrolled)
   const scales = useScales(pages)
   const columns = useMemo(() => orderedColumns(data), [data])
   // From the first rows alone: columns must not move while one scrolls or searches.
@@ -137,7 +152,10 @@ function Grid(props: DataTableProps & { table: Table }) {
 
   const rows = useVirtualizer({
     count: pages.count,
-    getScrollElement: () => scroller.current,
+    getScrollElement: scrolled,
+    scrollMargin: offset,
+    // A page stays where it is when another table comes.
+    initialOffset: () => scrolled()?.scrollTop ?? 0,
     estimateSize: () => ROW,
     overscan: 12,
     getItemKey: (index) => {
@@ -153,15 +171,24 @@ function Grid(props: DataTableProps & { table: Table }) {
     if (to > 0) want(from, to)
   }, [from, to, want])
 
-  // A row that is open from the start, by a link or on the way back, is brought into sight, once.
-  const brought = useRef(false)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: later on it is the person who scrolls
+  // A row that is open from the start, by a link or on the way back, is brought into sight, and stays there while things above
+  // it come, until a person acts.
+  const isTaken = useRef(false)
   useEffect(() => {
-    if (brought.current || pages.busy) return
-    brought.current = true
-    const at = open ? data.rows.findIndex((row) => rowId(row, data.row_key) === open) : -1
+    const abort = new AbortController()
+    const take = () => {
+      isTaken.current = true
+    }
+    const options = { capture: true, passive: true, signal: abort.signal }
+    for (const act of ['wheel', 'pointerdown', 'keydown'] as const) window.addEventListener(act, take, options)
+    return () => abort.abort()
+  }, [])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a row that is opened later is in sight already
+  useEffect(() => {
+    if (isTaken.current || pages.busy || !open) return
+    const at = data.rows.findIndex((row) => rowId(row, data.row_key) === open)
     if (at >= 0) rows.scrollToIndex(data.offset + at, { align: 'center' })
-  }, [pages.busy])
+  }, [pages.busy, offset])
 
   const room = roomOf(grid.getColumn(data.name_column)?.getSize() ?? 340)
   const labels = useMemo(
@@ -203,10 +230,24 @@ function Grid(props: DataTableProps & { table: Table }) {
   // A table that goes away is left without a word.
   useEffect(() => () => leave.current(null), [])
 
+  // Head, rows and the bar below them move to the side as one: what scrolls to the side does not scroll up and down, so that the
+  // head can stay in sight while the page scrolls.
+  const aside = (event: UIEvent<HTMLElement>) => {
+    const { scrollLeft } = event.currentTarget
+    for (const part of scroller.current?.querySelectorAll('[data-aside]') ?? [])
+      if (part.scrollLeft !== scrollLeft) part.scrollLeft = scrollLeft
+  }
+
   return (
     <div data-testid="grid" className={css.grid} ref={scroller} style={sizes as CSSProperties}>
-      <div role="table" aria-label={label} aria-rowcount={pages.count + 1} aria-colcount={headers.length}>
-        <div role="rowgroup" className={css.head}>
+      <div
+        role="table"
+        className={css.table}
+        aria-label={label}
+        aria-rowcount={pages.count + 1}
+        aria-colcount={headers.length}
+      >
+        <div role="rowgroup" className={css.head} data-aside onScroll={aside}>
           <div role="row" className={css.row} aria-rowindex={1}>
             {headers.map((header) => {
               const column = byKey.get(header.column.id)
@@ -228,60 +269,66 @@ function Grid(props: DataTableProps & { table: Table }) {
             })}
           </div>
         </div>
-        <div
-          role="rowgroup"
-          className={css.body}
-          style={{ height: rows.getTotalSize() }}
-          onKeyDown={move}
-          onPointerOver={pointAt}
-          onPointerLeave={() => point(null)}
-          onFocus={pointAt}
-          onBlur={() => point(null)}
-        >
-          {items.map((item) => {
-            const row = pages.row(item.index)
-            const id = row ? rowId(row, data.row_key) : ''
-            const isOpen = row !== undefined && detail !== undefined && id === open
-            return (
-              <div
-                key={item.key}
-                role="row"
-                aria-rowindex={item.index + 2}
-                data-index={item.index}
-                ref={rows.measureElement}
-                className={isOpen ? `${css.item} ${css.open}` : css.item}
-                style={{ transform: `translateY(${item.start}px)` }}
-              >
-                {row ? (
-                  <RowCells
-                    row={row}
-                    columns={visible}
-                    data={data}
-                    scales={scales}
-                    widths={(key) => grid.getColumn(key)?.getSize() ?? 100}
-                    labels={labelOf}
-                    isOpen={detail ? isOpen : null}
-                    onToggle={onOpen && (() => onOpen(isOpen ? '' : id))}
-                  />
-                ) : (
-                  <div className={`${css.row} ${css.wait}`} role="cell">
-                    …
-                  </div>
-                )}
-                {isOpen && (
-                  <div
-                    role="cell"
-                    data-testid="detail"
-                    className={css.detail}
-                    style={{ width: Math.max(300, width - 2) }}
-                  >
-                    {detail(row, data)}
-                  </div>
-                )}
-              </div>
-            )
-          })}
+        <div className={css.rows} data-aside onScroll={aside}>
+          <div
+            role="rowgroup"
+            ref={body}
+            className={css.body}
+            style={{ height: rows.getTotalSize() }}
+            onKeyDown={move}
+            onPointerOver={pointAt}
+            onPointerLeave={() => point(null)}
+            onFocus={pointAt}
+            onBlur={() => point(null)}
+          >
+            {items.map((item) => {
+              const row = pages.row(item.index)
+              const id = row ? rowId(row, data.row_key) : ''
+              const isOpen = row !== undefined && detail !== undefined && id === open
+              return (
+                <div
+                  key={item.key}
+                  role="row"
+                  aria-rowindex={item.index + 2}
+                  data-index={item.index}
+                  ref={rows.measureElement}
+                  className={isOpen ? `${css.item} ${css.open}` : css.item}
+                  style={{ transform: `translateY(${item.start - offset}px)` }}
+                >
+                  {row ? (
+                    <RowCells
+                      row={row}
+                      columns={visible}
+                      data={data}
+                      scales={scales}
+                      widths={(key) => grid.getColumn(key)?.getSize() ?? 100}
+                      labels={labelOf}
+                      isOpen={detail ? isOpen : null}
+                      onToggle={onOpen && (() => onOpen(isOpen ? '' : id))}
+                    />
+                  ) : (
+                    <div className={`${css.row} ${css.wait}`} role="cell">
+                      …
+                    </div>
+                  )}
+                  {isOpen && (
+                    <div
+                      role="cell"
+                      data-testid="detail"
+                      className={css.detail}
+                      style={{ width: Math.max(300, width - 2) }}
+                    >
+                      {detail(row, data)}
+                    </div>
+                  )}
+                </div>
+              )
+            })}
+          </div>
         </div>
+      </div>
+      <div className={css.bar} data-aside aria-hidden tabIndex={-1} onScroll={aside}>
+        <div />
       </div>
     </div>
   )

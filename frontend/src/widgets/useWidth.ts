@@ -1,16 +1,24 @@
-// How wide an element is: canvases and tables are drawn for the room that they have.
+// How large an element is: canvases and tables are drawn for the room that they have.
 import { type RefObject, useEffect, useState } from 'react'
 
-/** The inner width of an element in pixels, 0 before it stands in the page. */
-export function useWidth(ref: RefObject<HTMLElement | null>): number {
-  const [width, setWidth] = useState(0)
+function useSize(ref: RefObject<HTMLElement | null>, sizeOf: (node: HTMLElement) => number): number {
+  const [size, setSize] = useState(0)
   useEffect(() => {
     const node = ref.current
     if (!node) return
-    const observer = new ResizeObserver(() => setWidth(node.clientWidth))
+    const observer = new ResizeObserver(() => setSize(sizeOf(node)))
     observer.observe(node)
-    setWidth(node.clientWidth)
+    setSize(sizeOf(node))
     return () => observer.disconnect()
-  }, [ref])
-  return width
+  }, [ref, sizeOf])
+  return size
 }
+
+const widthOf = (node: HTMLElement) => node.clientWidth
+const heightOf = (node: HTMLElement) => node.offsetHeight
+
+/** The inner width of an element in pixels, 0 before it stands in the page. */
+export const useWidth = (ref: RefObject<HTMLElement | null>): number => useSize(ref, widthOf)
+
+/** The outer height of an element in pixels, 0 before it stands in the page. */
+export const useHeight = (ref: RefObject<HTMLElement | null>): number => useSize(ref, heightOf)

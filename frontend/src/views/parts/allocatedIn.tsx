@@ -100,7 +100,7 @@ function Found({ view, beside, at }: { view: View; beside: Beside; at: number })
 
 function said(operators: number, isByTime: boolean): string {
   if (operators === 0) return 'No operator of the trace was open when it was allocated'
-  if (operators === 1) return isByTime ? 'Open when it was allocated' : 'Allocated in'
+  if (operators === 1) return isByTime ? 'Open at that time in the trace' : 'Allocated in'
   return isByTime
     ? `Operators of ${operators} threads were open: it may be any of them`
     : `${operators} operators got this address at about that time: it may be any of them`

@@ -56,7 +56,6 @@ export function BlockPanel(props: {
       </div>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!payload && !resource.problem && <Bones height={120} />}
-      {payload && kind === 'block' && about(payload)}
       {payload && (
         <div data-testid="block" className={resource.busy ? frameCss.stale : undefined}>
           <FigureList figures={known.filter(({ metric }) => FIRST.includes(metric.key))} whole />
@@ -67,6 +66,7 @@ export function BlockPanel(props: {
           ) : (
             <p className={textCss.none}>The snapshot holds no stack of it.</p>
           )}
+          {kind === 'block' && about(payload)}
           <FigureList figures={known.filter(({ metric }) => !FIRST.includes(metric.key))} whole />
         </div>
       )}

@@ -200,18 +200,22 @@ function Drawn(props: {
         </div>
         <div className={block === null && marks.moment === null ? css.side : `${css.side} ${css.tall}`}>
           <div className={css.scroll}>
-            {block !== null && (
-              <BlockPanel
-                base={base}
-                kind={kind}
-                row={block}
-                onBlocks={onBlocks}
-                about={about}
-                onClose={() => setRoute({ [kind]: '' })}
-              />
+            {(block !== null || marks.moment !== null) && (
+              <div className={css.panels}>
+                {block !== null && (
+                  <BlockPanel
+                    base={base}
+                    kind={kind}
+                    row={block}
+                    onBlocks={onBlocks}
+                    about={about}
+                    onClose={() => setRoute({ [kind]: '' })}
+                  />
+                )}
+                {marks.moment !== null && <MomentFigures view={view} />}
+              </div>
             )}
-            {marks.moment !== null && <MomentFigures view={view} />}
-            {block === null && (
+            <div className={css.keys}>
               <BandsKey
                 handle={handle}
                 asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
@@ -220,7 +224,7 @@ function Drawn(props: {
                 onPick={kind === 'block' ? (label) => onBlocks(`${COLUMNS[colors]}:${label}`) : undefined}
                 hasEnvelopes={model.head.envelopes.length > 0}
               />
-            )}
+            </div>
           </div>
         </div>
       </div>

@@ -38,7 +38,7 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
   const resource = useView('active_memory', query)
   const off = OFF[axis]
   const series = resource.data && pick(resource.data, 'curve', 'series')
-  const shown = useMemo(() => series && cutSeries(series, start - off, end - off), [series, start, end, off])
+  const shown = useMemo(() => series && cutSeries(ownColors(series), start - off, end - off), [series, start, end, off])
   const drawn = useMemo<CurveMarks>(
     () => ({
       bands: marks.steps.map((step) => ({ label: '', start: step.start - off, end: step.end - off })),
@@ -72,6 +72,12 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
       {hasKey && <LineKeys series={shown} />}
     </>
   )
+})
+
+/** Colours of the bands are categories of memory: those of the curves are others. */
+const ownColors = (series: Series): Series => ({
+  ...series,
+  lines: series.lines.map((line, i) => ({ ...line, category: `curve${i}` })),
 })
 
 const LineKeys = ({ series }: { series: Series }) => (

@@ -1,6 +1,6 @@
 // The table half of a view: search, grouping, filters, columns, and the rows themselves. All of it lives in the URL.
 import { ActionIcon, Checkbox, Popover, SegmentedControl, TextInput, Tooltip } from '@mantine/core'
-import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, tableCsvUrl } from '../../api/client'
 import type { Table } from '../../api/payloads'
 import { counted } from '../../lib/format'
@@ -14,6 +14,7 @@ import { setRoute, useRoute } from '../../state/route'
 import { CloseIcon, ColumnsIcon, SearchIcon } from '../../widgets/icons'
 import { DataTable, isShown } from '../../widgets/table'
 import type { NameStyle } from '../../widgets/tableCells'
+import { useHeight } from '../../widgets/useWidth'
 import textCss from '../../widgets/text.module.css'
 import css from './tableSection.module.css'
 import toolbarCss from './toolbar.module.css'
@@ -94,8 +95,6 @@ export function TableSection(props: {
   groups: readonly Group[]
   nameStyle?: NameStyle
   placeholder: string
-  /** Stands below other things, with a height of its own; absent: it fills the page. */
-  below?: boolean
   /** Stands first in the toolbar. */
   lead?: ReactNode
   /** Filters of the view's own, after the search; `cleared` is what takes them out of the URL. */
@@ -105,7 +104,7 @@ export function TableSection(props: {
   onPoint?: (row: Row | null, table: Table) => void
   detail: (row: Row, table: Table) => ReactNode
 }) {
-  const { view, base, groups, nameStyle, placeholder, below, lead, filters, cleared, onPoint, detail } = props
+  const { view, base, groups, nameStyle, placeholder, lead, filters, cleared, onPoint, detail } = props
   const route = useRoute()
   const group = groups.find((item) => item.table === route.group) ?? groups[0]
   const { sort, desc, search, where } = route
@@ -115,6 +114,8 @@ export function TableSection(props: {
   )
   const pages = usePages(view, group.table, base, query)
   const { table } = pages
+  const tools = useRef<HTMLDivElement>(null)
+  const toolsHeight = useHeight(tools)
   const shown = useMemo(() => (route.cols ? route.cols.split(',') : null), [route.cols])
 
   useEffect(() => {
@@ -130,8 +131,12 @@ export function TableSection(props: {
   }, [view, group, base, query])
 
   return (
-    <section className={below ? `${css.section} ${css.below}` : css.section} aria-label={group.label}>
-      <div data-testid="toolbar" className={toolbarCss.toolbar}>
+    <section
+      className={css.section}
+      style={{ '--tt-tools': `${toolsHeight}px` } as CSSProperties}
+      aria-label={group.label}
+    >
+      <div data-testid="toolbar" className={`${toolbarCss.toolbar} ${css.tools}`} ref={tools}>
         {lead}
         {groups.length > 1 && (
           <SegmentedControl
@@ -176,6 +181,7 @@ export function TableSection(props: {
         detail={detail}
         onClear={() => setRoute({ search: '', where: '', ...cleared }, true)}
         onPoint={onPoint}
+        inPage
         label={group.label}
       />
     </section>
