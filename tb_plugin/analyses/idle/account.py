@@ -7,7 +7,6 @@ what came between it and the work. The pieces of a gap follow each other without
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.idle.host import launching_threads, occupied
 from tb_plugin.analyses.launch_phases import Launches, launch_phases, usual_latency
-from tb_plugin.trace.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
+from tb_plugin.trace.intervals import EMPTY, first_in, intersect, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -44,12 +43,14 @@ class Account:
     cause: Int64
     gap: Int64
     """The gap that each piece lies in."""
-    ranges: Mapping[Cause, Ranges]
-    """The pieces of each cause as a set."""
 
     def by_cause(self, start: Int64, end: Int64) -> dict[Cause, Int64]:
         """Returns how much idle time of each cause lies in each window ``[start[i], end[i])``, nanoseconds."""
-        return {cause: measure_within(self.ranges[cause], start, end) for cause in Cause}
+        found = {}
+        for cause in Cause:
+            mine = self.cause == cause
+            found[cause] = measure_within(union(self.start_ns[mine], self.end_ns[mine]), start, end)
+        return found
 
 
 def worked(trace: TraceTable, device: int) -> tuple[int, int]:
@@ -80,8 +81,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
     order = np.argsort(start, kind="stable")
     start, end, cause = start[order], end[order], cause[order]
     gap = np.searchsorted(gaps.start_ns, start, side="right") - 1
-    ranges = {each: union(start[cause == each], end[cause == each]) for each in Cause}
-    return Account(gaps, start, end, cause, gap, ranges)
+    return Account(gaps, start, end, cause, gap)
 
 
 def _ends(trace: TraceTable, rows: Int64) -> Int64:
@@ -147,12 +147,13 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
         return _pieces((gaps.start_ns[asked], until[asked], np.full(int(asked.sum()), Cause.PYTHON)))
     # What no launch ends belongs to the thread that launches most.
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
+    doing = {thread: occupied(trace, thread) for thread in threads}
     parts: list[Pieces] = []
     for thread in np.unique(of[asked]).tolist():
         mine = asked & (of == thread)
         when = union(gaps.start_ns[mine], until[mine])
         order = [thread, *(other for other in threads if other != thread)]
-        every = ((cause, occupied(trace, each)[cause]) for each in order for cause in HOST)
+        every = ((cause, doing[each][cause]) for each in order for cause in HOST)
         sets = [(cause, intersect(ranges, when)) for cause, ranges in every if len(ranges)]
         causes = [cause for cause, _ in sets]
         left = [*(ranges for _, ranges in sets), when]  # nothing is open: the thread is in Python

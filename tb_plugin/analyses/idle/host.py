@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.driver_calls import sets_up
-from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import Ranges, union
@@ -23,6 +23,8 @@ Bool = npt.NDArray[np.bool_]
 
 MOST_THREADS = 8
 """So many threads of a device are asked, those that launch most. More do not launch in turns."""
+OF_ALL = (Cause.PROFILER, Cause.GARBAGE_COLLECTION)
+"""Hold up all threads: the interpreter stands still, and what the profiler costs is recorded on a track of its own."""
 _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallRole.PIN)
 
 
@@ -36,20 +38,20 @@ def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
     return tuple(thread[most].tolist())
 
 
-@remembered
 def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
     """Returns when a thread is in what may keep a device waiting, by cause. What several causes cover is in each of them."""
-    rows = _causes(trace)
+    rows, causes = _rows(trace)
     found = {}
-    for cause, (chosen, of_all) in rows.items():
-        mine = chosen if of_all else chosen[trace.track[chosen] == thread]
+    for cause in HOST:
+        mine = rows[causes == cause]
+        mine = mine if cause in OF_ALL else mine[trace.track[mine] == thread]
         found[cause] = union(trace.start_ns[mine], trace.start_ns[mine] + trace.dur_ns[mine])
     return found
 
 
 @remembered
-def _causes(trace: TraceTable) -> Mapping[Cause, tuple[Int64, bool]]:
-    """The rows of each cause, and whether they hold up all threads."""
+def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
+    """Rows that may keep a device waiting, and the cause that each is of; a row may be of several."""
     calls = trace.kind == EventKind.RUNTIME
     launches = np.zeros(len(trace), np.bool_)
     launches[trace.launch[trace.launch != MISSING]] = True
@@ -63,19 +65,20 @@ def _causes(trace: TraceTable) -> Mapping[Cause, tuple[Int64, bool]]:
     parent = trace.parent
     outermost &= (parent == MISSING) | (np.append(trace.kind, EventKind.UNKNOWN)[parent] == EventKind.MODULE)
     graph = trace.calls_that(CallRole.GRAPH)
-    # The interpreter stands still while it collects; what the profiler costs is recorded on a track of its own.
-    return {
-        Cause.PROFILER: (np.flatnonzero(trace.kind == EventKind.OVERHEAD), True),
-        Cause.GARBAGE_COLLECTION: (np.flatnonzero(host & _named(trace, named.collecting)), True),
-        Cause.COMPILATION: (np.flatnonzero(host & _named(trace, named.compiling)), False),
-        Cause.INITIALISATION: (np.sort(setup), False),
-        Cause.DRIVER_MEMORY: (memory[~first], False),
-        Cause.SYNCHRONISATION: (np.flatnonzero(calls & waits_for_device(trace)), False),
-        Cause.INPUT: (np.flatnonzero(host & _named(trace, f"^(?s:{DATALOADER.pattern})")), False),
-        Cause.GRAPH: (np.flatnonzero(graph), False),
-        Cause.LAUNCH: (np.flatnonzero(calls & launches & ~graph), False),
-        Cause.DISPATCH: (np.flatnonzero(outermost), False),
+    rows = {
+        Cause.PROFILER: np.flatnonzero(trace.kind == EventKind.OVERHEAD),
+        Cause.GARBAGE_COLLECTION: np.flatnonzero(host & _named(trace, named.collecting)),
+        Cause.COMPILATION: np.flatnonzero(host & _named(trace, named.compiling)),
+        Cause.INITIALISATION: setup,
+        Cause.DRIVER_MEMORY: memory[~first],
+        Cause.SYNCHRONISATION: np.flatnonzero(calls & waits_for_device(trace)),
+        Cause.INPUT: np.flatnonzero(host & _named(trace, f"^(?s:{DATALOADER.pattern})")),
+        Cause.GRAPH: np.flatnonzero(graph),
+        Cause.LAUNCH: np.flatnonzero(calls & launches & ~graph),
+        Cause.DISPATCH: np.flatnonzero(outermost),
     }
+    causes = [np.full(len(mine), cause, np.int64) for cause, mine in rows.items()]
+    return np.concatenate(list(rows.values())), np.concatenate(causes)
 
 
 def _named(trace: TraceTable, pattern: str) -> Bool:
