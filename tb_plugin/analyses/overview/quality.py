@@ -289,7 +289,7 @@ def _structure(trace: TraceTable) -> list[Notice]:
 
 def _phases(trace: TraceTable) -> list[Notice]:
     """Annotations beyond the bound: what lies in them is not looked for, in Phases and where a view is limited to one."""
-    deep = int(((trace.kind == EventKind.ANNOTATION) & ~looked_into(trace)).sum())
+    deep = int((named_ranges(trace) & ~looked_into(trace)).sum())
     if not deep:
         return []
     return [
