@@ -22,7 +22,7 @@ FORWARD, BACKWARD = "nn.Module: ", "nn.Module backward: "
 """Prefixes of the ranges; the reader knows the first one and takes such a range for the call of a module."""
 LARGE_MB = 1_000
 """Text of a trace that is worth a warning: two to three million events."""
-_WRAPPED = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+_WRAPPED = {"_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 """Attributes in which wrappers keep the module that they stand for: no part of its name."""
 _REPLICATED = {"DataParallel", "DistributedDataParallel"}
 """Wrappers that keep it as ``module``."""
@@ -33,8 +33,8 @@ def annotate(model: Any) -> ModuleRanges:
 
     While a profiler records, a forward call is a range ``nn.Module: blocks.0.fc (Linear)``, what the backward pass
     does for it a range ``nn.Module backward: blocks.0.fc (Linear)``; both nest as the calls did. Works on wrapped
-    models (DDP, FSDP, ``torch.compile``), whose names are those of the model without them. Modules inside compiled
-    code make no calls of their own and get no ranges; a warning says so.
+    models (DDP, FSDP), whose names are those of the model without them. Modules inside compiled code make no calls and
+    get no ranges, the whole of it has one where ``torch.compile(module)`` returned it; a warning says so.
 
     Raises MissingPackage without PyTorch 2.3 or newer, BadRequest for anything but an ``nn.Module``.
     """
@@ -63,8 +63,8 @@ def profile(
     Call its ``step()`` after each iteration: ``skip_first`` of them and then, ``repeat`` times (0: until the end), ``wait``
     pass, ``warmup`` warm the profiler up and ``active`` are written, as ``<worker>.<time>.pt.trace.json``. The last
     waiting one of the first round is recorded as well, to see how large the trace gets: its file is measured and thrown
-    away, and a warning says when the active steps would make more than ``large_mb`` of text. (With ``wait=0`` the
-    warning comes with the first trace.)
+    away, and a warning says when the active steps would make more than ``large_mb`` of text. With
+    ``wait=0`` nothing is measured.
 
     Raises MissingPackage without PyTorch, BadRequest for a schedule that is none.
     """
@@ -76,7 +76,7 @@ def profile(
     planned = torch_profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip_first)
     probe = skip_first + wait - 1 if wait else None
     write = torch_profiler.tensorboard_trace_handler(str(directory), worker_name, use_gzip)
-    measured = False
+    measured = wait == 0
 
     def schedule(step: int) -> Any:
         return torch_profiler.ProfilerAction.RECORD_AND_SAVE if step == probe else planned(step)
@@ -85,11 +85,10 @@ def profile(
         nonlocal measured
         if not measured:
             measured = True
-            size = _size_of(profiler)
-            _warn_of_size(size * active if wait else size, active, large_mb)
-            if wait:
-                return
-        write(profiler)
+            _warn_of_size(active * _size_of(profiler), active, large_mb)
+            profiler.profiler = None  # the measured step goes; else PyTorch warns that it will
+        else:
+            write(profiler)
 
     return torch_profiler.profile(
         activities=activities,
@@ -137,9 +136,9 @@ class _Call:
     name: str
     above: _Call | None
     inputs: set[Any] = field(default_factory=set)
-    """Nodes of the graph that made the inputs, while the call is open."""
+    """Nodes of the graph that made the inputs, or what they are views of, while the call is open."""
     waits: int = 0
-    """How many nodes made the inputs; the backward pass of the call is over when it comes to all of them."""
+    """How many nodes made the inputs themselves; the backward pass of the call is over when it comes to all of them."""
     left: int = 0
     range: Any = None
     hooks: list[Any] = field(default_factory=list)
@@ -195,12 +194,13 @@ class ModuleRanges(ContextDecorator):
     def __enter__(self) -> ModuleRanges:
         self._entered += 1
         if self._entered == 1:
-            compiled = [self._install(module, name) for module, name in named(self._model)]
-            if any(compiled):
-                warnings.warn(
-                    "Modules inside code that torch.compile has compiled make no calls of their own, and get no ranges.",
-                    stacklevel=2,
-                )
+            modules = list(named(self._model))
+            for module, name in modules:
+                if not _compiled_in_place(module):
+                    self._install(module, name)
+            if compiled := [name for module, name in modules if _compiled(module)]:
+                shown = ", ".join(compiled[:3]) + ", ..." * (len(compiled) > 3)
+                warnings.warn(f"Modules inside compiled code make no calls, and get no ranges: {shown}.", stacklevel=2)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -216,11 +216,11 @@ class ModuleRanges(ContextDecorator):
             _close(stack, 0)
         self._close_calls(0)
 
-    def _install(self, module: Any, name: str) -> bool:
-        """Puts the hooks on a module; returns whether it is compiled."""
+    def _install(self, module: Any, name: str) -> None:
+        """Puts the hooks on a module."""
         from torch.compiler import is_compiling
 
-        # Compiled code traces its hooks: there they do nothing, and cost no break of the graph.
+        # A compiled function traces the hooks of modules that it calls: there they do nothing, and break no graph.
         def before(_module: Any, args: Any, kwargs: Any) -> None:
             if not is_compiling():
                 self._begin(name, (args, kwargs))
@@ -231,12 +231,16 @@ class ModuleRanges(ContextDecorator):
 
         self._hooks.append(module.register_forward_pre_hook(before, prepend=True, with_kwargs=True))
         self._hooks.append(module.register_forward_hook(after, always_call=True))
-        return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
 
-    def _nodes(self, value: Any) -> set[Any]:
-        """The nodes of the autograd graph that made the tensors of a value."""
-        made = (tensor.grad_fn for tensor in _tensors(value, self._tensor))
-        return {node for node in made if node is not None}
+    def _made(self, value: Any) -> tuple[set[Any], set[Any]]:
+        """The nodes of the autograd graph that made the tensors of a value, and those that made what these are views of.
+
+        An operator that changes a view in place takes the node of the view out of the graph, and leaves the other.
+        """
+        tensors = list(_tensors(value, self._tensor))
+        bases = (tensor._base for tensor in tensors)
+        own = {tensor.grad_fn for tensor in tensors}
+        return own - {None}, {base.grad_fn for base in bases if base is not None} - {None}
 
     def _begin(self, name: str, given: Any) -> None:
         if not self._recording():
@@ -245,9 +249,10 @@ class ModuleRanges(ContextDecorator):
         # What a backward pass recomputes stands in the range that is open there.
         recomputed_in = opened[-1].call if opened and self._task() != -1 else None
         call = _Call(name, calls[-1] if calls else recomputed_in)
-        call.inputs = self._nodes(given)
-        call.waits = len(call.inputs)
-        call.hooks += [node.register_prehook(partial(self._reached, call)) for node in call.inputs]
+        own, below = self._made(given)
+        call.inputs = own | below
+        call.waits = len(own)
+        call.hooks += [node.register_prehook(partial(self._reached, call)) for node in own]
         calls.append(call)
         self._calls.add(call)
         call.range = self._range(FORWARD + name)
@@ -261,7 +266,8 @@ class ModuleRanges(ContextDecorator):
         call = calls[at]
         self._close_calls(at)
         # What only hands its input on has no backward pass.
-        made = self._nodes(output) - call.inputs
+        own, below = self._made(output)
+        made = (own | below) - call.inputs
         call.inputs = set()
         if made:
             call.hooks += [node.register_prehook(partial(self._gone_back, call)) for node in made]
@@ -332,8 +338,20 @@ def _tensors(value: Any, kind: type) -> Iterator[Any]:
         yield from _tensors([getattr(value, name) for name in value.__dataclass_fields__], kind)
 
 
+def _compiled_in_place(module: Any) -> bool:
+    """Whether ``module.compile()`` was called: its hooks are compiled with it."""
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
+def _compiled(module: Any) -> bool:
+    return _compiled_in_place(module) or hasattr(module, "_orig_mod")
+
+
 def named(model: Any) -> Iterator[tuple[Any, str]]:
-    """Returns each module below ``model`` once, and its name: its path, without wrappers, and its class."""
+    """Returns each module of ``model`` once, with its name: its path, without wrappers, and its class.
+
+    Modules inside compiled ones are left out: hooks on them would have them compiled again and never be called.
+    """
     seen: set[int] = set()
     waiting = [(model, "")]
     while waiting:
@@ -343,6 +361,8 @@ def named(model: Any) -> Iterator[tuple[Any, str]]:
         seen.add(id(module))
         kind = type(module).__name__
         yield module, f"{path} ({kind})" if path else kind
+        if _compiled(module):
+            continue
         children = []
         for name, child in module.named_children():
             hidden = name in _WRAPPED or (name == "module" and kind in _REPLICATED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.allocator import HOST_TYPE
-from tb_plugin.analyses.annotations import looked_into
+from tb_plugin.analyses.annotations import looked_into, named_ranges
 from tb_plugin.analyses.overview.device_time import without_operator
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
