@@ -218,6 +218,29 @@ def test_any_model_goes_back_as_it_came(make: Callable[[], Any]) -> None:
     assert set(paths(ranges, BACKWARD)) == set(paths(ranges, FORWARD))
 
 
+def test_lightning() -> None:
+    lightning = pytest.importorskip("lightning")
+
+    class Lit(lightning.LightningModule):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = Net()
+
+        def training_step(self, batch: Any, _index: int) -> Any:
+            return self.net(batch)["logits"].square().mean()
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    lit = Lit()
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = lightning.Trainer(max_steps=2, accelerator="cpu", enable_model_summary=False, **quiet)
+    with tb_plugin.annotate(lit):
+        ranges = recorded(lambda: trainer.fit(lit, torch.utils.data.DataLoader(torch.tensor(IDS), batch_size=1)))
+    assert paths(ranges, FORWARD).count(("net (Net)", "net.head (Linear)")) == 2
+    assert paths(ranges, BACKWARD).count(("net (Net)", "net.head (Linear)")) == 2
+
+
 @pytest.fixture
 def one_rank(tmp_path: Path) -> Iterator[None]:
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
