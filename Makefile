@@ -14,6 +14,7 @@ RUN := $(VENV)/.stamp-run
 DEV := $(VENV)/.stamp-dev
 MODULES := frontend/node_modules/.package-lock.json
 STATIC := tb_plugin/static/index.html
+TORCH := .venv-torch/.stamp
 AZURITE := tests/azurite/node_modules/.package-lock.json
 SCHEMA := frontend/src/api/payloads.schema.json
 PACKAGE := pyproject.toml setup.py constraints.txt
@@ -41,7 +42,7 @@ LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo y
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-deep quick mutants matrix check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
+.PHONY: help demo build test test-deep test-torch quick mutants matrix check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,9 @@ test: preflight $(DEV) $(STATIC) $(AZURITE) chromium ## Install what the tests n
 test-deep: preflight $(DEV) $(STATIC) $(AZURITE) chromium ## All tests, and in full what make test samples (docs/testing.md); an hour
 	@cd frontend && npm test --silent
 	@TEST_DEPTH=deep $(PYTEST) $(ARGS)
+
+test-torch: preflight $(TORCH) ## Recording help against the CPU build of PyTorch 2.13, in an environment of its own
+	@.venv-torch/bin/python -m pytest tests/torch $(ARGS)
 
 quick: preflight $(DEV) $(MODULES) ## The tests on hand-sized inputs: a minute, while coding (ARGS="tests/trace -k nest" for a part)
 	@cd frontend && npm test --silent
@@ -104,7 +108,7 @@ wheel: preflight $(DEV) $(STATIC) ## The wheel and the sdist, both with the buil
 	$(BIN)/python setup.py --quiet sdist
 
 clean: ## Remove everything that these commands made
-	rm -rf $(VENV) .venv-bench .venv-matrix build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \
+	rm -rf $(VENV) .venv-bench .venv-matrix .venv-torch build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \
 		.mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find tb_plugin tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
@@ -132,6 +136,15 @@ $(DEV): $(PACKAGE) | $(VENV)/pyvenv.cfg
 	@echo "Installing the Python package and the tools that check it ..."
 	@TORCH_TRACE_NO_FRONTEND=1 $(PIP) -e '.[dev]'
 	@touch $(RUN) $@
+
+# PyTorch comes first and by its version: what needs any torch would bring the newest one, with gigabytes for a GPU.
+$(TORCH): $(PACKAGE)
+	@echo "Installing PyTorch in .venv-torch ..."
+	@$(PYTHON_FOUND) -m venv .venv-torch
+	@.venv-torch/bin/python -m pip install -qq --disable-pip-version-check torch==2.13.0
+	@TORCH_TRACE_NO_FRONTEND=1 .venv-torch/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt \
+		-e . pytest hypothesis lightning
+	@touch $@
 
 $(MODULES): frontend/package.json frontend/package-lock.json
 	@echo "Installing the packages of the page ..."

@@ -1,7 +1,8 @@
 """Torch Trace: where the time and memory of a PyTorch training went.
 
-``tb_plugin.open(path_or_url)`` opens a profile for Python; see tb_plugin/api.py. It is imported when it is first
-used, because TensorBoard imports this package at every start.
+``tb_plugin.open(path_or_url)`` opens a profile for Python (tb_plugin/api.py); ``tb_plugin.annotate(model)`` and
+``tb_plugin.profile(directory)`` help to record one (tb_plugin/record.py). They are imported when they are first used,
+because TensorBoard imports this package at every start.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tb_plugin.api import OpenProfile, open
+    from tb_plugin.record import annotate, profile
 
 __version__ = "0.1.0"
-__all__ = ["OpenProfile", "__version__", "open"]
+__all__ = ["OpenProfile", "__version__", "annotate", "open", "profile"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +22,8 @@ def __getattr__(name: str) -> Any:
         from tb_plugin import api
 
         return getattr(api, name)
+    if name in ("annotate", "profile"):
+        from tb_plugin import record
+
+        return getattr(record, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

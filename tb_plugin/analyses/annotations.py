@@ -47,6 +47,14 @@ class Phases:
     of: Int64
 
 
+@remembered
+def named_ranges(trace: TraceTable) -> Bool:
+    """Returns which rows are annotations, and calls of modules that were recorded as such for want of Python calls."""
+    found = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.MODULE)
+    found[trace.python.row] = False
+    return found
+
+
 def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     """Returns the phases of all annotations of a trace. Raises BadRequest for a pattern that is none.
 
@@ -56,7 +64,7 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     pattern = pattern or COUNTERS
     if len(pattern) > _LONGEST:
         raise BadRequest("The pattern is too long.", "pattern", f"Use at most {_LONGEST} characters.")
-    ids = np.unique(trace.name[trace.kind == EventKind.ANNOTATION])
+    ids = np.unique(trace.name[named_ranges(trace)])
     names = trace.strings.take(ids)
     try:
         masked = pc.replace_substring_regex(names, pattern, ANY)
@@ -78,7 +86,7 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
     if phase not in phases.labels:
         shown = ", ".join(phases.labels[:20]) or "none"
         raise BadRequest(f"No such phase: {phase[:100]}.", "phase", f"The trace has: {shown}.")
-    found: Bool = (trace.kind == EventKind.ANNOTATION) & (phases.of[trace.name] == phases.labels.index(phase))
+    found: Bool = named_ranges(trace) & (phases.of[trace.name] == phases.labels.index(phase))
     return found
 
 
@@ -94,7 +102,7 @@ def looked_into(trace: TraceTable) -> Bool:
 
     One bound for all that asks what lies in a phase, whatever was chosen.
     """
-    row = np.flatnonzero(trace.kind == EventKind.ANNOTATION)
+    row = np.flatnonzero(named_ranges(trace))
     levels = _levels(nest(trace.track[row], trace.start_ns[row], trace.end_ns[row]).depth)[:MOST_LEVELS]
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     forward = forward_operators(trace, operators)

@@ -187,7 +187,9 @@ RECORDING = {
     "view.idle": Advice(_DEVICE_ACTIVITY),
     "view.operators": Advice("Add ProfilerActivity.CPU to profile(activities=...)."),
     "view.stacks": Advice("Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls."),
-    "view.modules": Advice("profile(with_stack=True) records them, and so does the PyTorch Lightning profiler."),
+    "view.modules": Advice(
+        "profile(with_stack=True) records them, and so do tb_plugin.annotate(model) and the PyTorch Lightning profiler."
+    ),
     "view.backward": Advice("Record the operators of steps that call backward(): ProfilerActivity.CPU."),
     "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
     "view.memory": Advice(_MEMORY),

@@ -53,7 +53,12 @@ class Recount:
         self.start, self.end = table.start_ns.tolist(), table.end_ns.tolist()
         self.track, kind = table.track.tolist(), table.kind.tolist()
         self.forward, self.operator = table.forward.tolist(), table.operator.tolist()
-        self.calls = [row for row, what in enumerate(kind) if what == EventKind.ANNOTATION]
+        python = set(table.python.row.tolist())
+        self.calls = [
+            row
+            for row, what in enumerate(kind)
+            if what == EventKind.ANNOTATION or (what == EventKind.MODULE and row not in python)
+        ]
         self.work = [row for row, what in enumerate(kind) if what in DEVICE_WORK]
         self.operators = [row for row, what in enumerate(kind) if what == EventKind.OPERATOR]
         name = {row: table.strings[int(table.name[row])] for row in self.calls}

@@ -37,6 +37,25 @@ def training() -> TraceBuilder:
     return builder.annotation("Optimizer.step#SGD.step", 85, 10)
 
 
+def test_calls_of_modules_that_were_recorded_as_ranges_are_phases_beside_their_backward_pass() -> None:
+    def recorded(with_python: bool) -> TraceTable:
+        builder = trace().step(1, 0, 100).event("user_annotation", "nn.Module: Net", 5, 20, 1, 1)
+        builder.event("user_annotation", "nn.Module: fc (Linear)", 10, 10, 1, 1).op("aten::mm", 12, 5, sequence=5)
+        builder.annotation("nn.Module backward: Net", 40, 30)
+        return (builder.module("Net", 4, 30) if with_python else builder).table()
+
+    step, net = "ProfilerStep#1", "nn.Module: Net"
+    for with_python, modules in ((False, ["Net", "fc (Linear)"]), (True, ["Net_0"])):
+        table = recorded(with_python)
+        assert {path: node["host_total_ns"] for path, node in tree(table).items()} == {
+            (step,): 100_000,
+            (step, net): 20_000,
+            (step, net, "nn.Module: fc (Linear)"): 10_000,
+            (step, "nn.Module backward: Net"): 30_000,
+        }
+        assert [row["module"] for row in rows(table, "modules")] == modules
+
+
 @pytest.mark.parametrize("steps", [0, 1])
 def test_shares_are_called_after_what_they_are_of(steps: int) -> None:
     builder = trace().annotation("forward", 0, 10)

@@ -93,7 +93,7 @@ def recount(path: Path) -> Recount:
     known = [e for e in map(_event, listed) if e is not None]
     if not any(e.kind == "module" for e in known):
         for event in known:
-            if event.kind in ("annotation", "operator") and event.name.startswith("[pl][module]"):
+            if event.kind in ("annotation", "operator") and event.name.startswith(("[pl][module]", "nn.Module: ")):
                 event.kind = "module"
     events = sorted(
         known,

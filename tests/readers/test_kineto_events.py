@@ -294,8 +294,9 @@ def test_operator_arguments_are_normalised_text():
     assert (o.sequence.tolist(), o.forward_thread.tolist(), o.strides.tolist()) == ([0], [1], [-1])
 
 
-def test_lightning_s_ranges_are_modules_where_no_calls_are_recorded():
-    ranges = (op("[pl][module]Linear: fc", cat="user_annotation"), op("[pl][profile]x"))
+@pytest.mark.parametrize("name", ["[pl][module]Linear: fc", "nn.Module: fc (Linear)"])
+def test_ranges_of_modules_are_modules_where_no_calls_are_recorded(name):
+    ranges = (op(name, cat="user_annotation"), op("nn.Module backward: fc (Linear)"))
     assert kinds(read_events(*ranges)) == [K.MODULE, K.OPERATOR]
     called = op("nn.Module: Linear_0", cat="python_function", **{"Python module id": 0})
     assert kinds(read_events(*ranges, called)) == [K.ANNOTATION, K.OPERATOR, K.MODULE]  # a call counts once

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.allocator import HOST_TYPE
-from tb_plugin.analyses.annotations import looked_into
+from tb_plugin.analyses.annotations import looked_into, named_ranges
 from tb_plugin.analyses.overview.device_time import without_operator
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
@@ -289,7 +289,7 @@ def _structure(trace: TraceTable) -> list[Notice]:
 
 def _phases(trace: TraceTable) -> list[Notice]:
     """Annotations beyond the bound: what lies in them is not looked for, in Phases and where a view is limited to one."""
-    deep = int(((trace.kind == EventKind.ANNOTATION) & ~looked_into(trace)).sum())
+    deep = int((named_ranges(trace) & ~looked_into(trace)).sum())
     if not deep:
         return []
     return [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analyses.annotations import COUNTERS
+from tb_plugin.analyses.annotations import COUNTERS, named_ranges
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import NODES_SENT, Forest, Groups, cut, group, preorder
 from tb_plugin.analyses.phases.calls import PhaseCalls, phase_calls, sums_of
@@ -15,7 +15,7 @@ from tb_plugin.analyses.phases.metrics import METRICS
 from tb_plugin.analyses.phases.steps import bars, by_step, steps_table
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Table, Tree, View
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 PHASES_DRAWN = 200
@@ -34,7 +34,7 @@ class PhasesAnalysis:
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns why a trace without annotations has no such view, else None."""
-        if (trace.kind == EventKind.ANNOTATION).any():
+        if named_ranges(trace).any():
             return None
         return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
 

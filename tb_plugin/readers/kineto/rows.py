@@ -57,7 +57,8 @@ _WORK = _flags(*DEVICE_WORK)
 _OPERATORS = _flags(EventKind.OPERATOR)
 _HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
-LIGHTNING_MODULE = "[pl][module]"
+MODULE_RANGES = ("[pl][module]", "nn.Module: ")
+"""What Lightning and `tb_plugin.annotate` write before the name of the module whose call a range is."""
 EVENT_LIST_PID = "CPU functions"
 """The process name EventList.export_chrome_trace gives to its events, which have no category."""
 
@@ -147,7 +148,7 @@ class RowColumns:
         core = Core(**{name: column.take() for name, column in self._columns.items()})
         if not (core.kind == EventKind.MODULE).any():  # else the profiler recorded the calls, and each counts once
             named = _HOST_NAMED[core.kind]
-            modules = _matches(core.name, named, self._interner.texts, lambda name: name.startswith(LIGHTNING_MODULE))
+            modules = _matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
             core.kind[modules] = EventKind.MODULE
         return core
 

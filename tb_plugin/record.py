@@ -1,0 +1,370 @@
+"""Recording help: ranges for the calls of modules, forward and backward, and the profiler with the options of our views.
+
+PyTorch is imported when one of these is called; docs/record.md has recipes and what each option costs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ContextDecorator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tb_plugin.errors import BadRequest, MissingPackage
+
+FORWARD, BACKWARD = "nn.Module: ", "nn.Module backward: "
+"""Prefixes of the ranges; the reader knows the first one and takes such a range for the call of a module."""
+LARGE_MB = 1_000
+"""Text of a trace that is worth a warning: two to three million events."""
+_WRAPPED = {"_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+"""Attributes in which wrappers keep the module that they stand for: no part of its name."""
+_REPLICATED = {"DataParallel", "DistributedDataParallel"}
+"""Wrappers that keep it as ``module``."""
+
+
+def annotate(model: Any) -> ModuleRanges:
+    """Returns a context manager, and decorator, that has the calls of all modules of ``model`` recorded by name.
+
+    While a profiler records, a forward call is a range ``nn.Module: blocks.0.fc (Linear)``, what the backward pass
+    does for it a range ``nn.Module backward: blocks.0.fc (Linear)``; both nest as the calls did. Works on wrapped
+    models (DDP, FSDP), whose names are those of the model without them. Modules inside compiled code make no calls and
+    get no ranges, the whole of it has one where ``torch.compile(module)`` returned it; a warning says so.
+
+    Raises MissingPackage without PyTorch 2.3 or newer, BadRequest for anything but an ``nn.Module``.
+    """
+    return ModuleRanges(model)
+
+
+def profile(
+    directory: str | Path,
+    *,
+    wait: int = 2,
+    warmup: int = 1,
+    active: int = 3,
+    repeat: int = 1,
+    skip_first: int = 0,
+    activities: Iterable[Any] | None = None,
+    record_shapes: bool = True,
+    profile_memory: bool = True,
+    with_stack: bool = True,
+    with_modules: bool = False,
+    worker_name: str | None = None,
+    use_gzip: bool = True,
+    large_mb: int = LARGE_MB,
+) -> Any:
+    """Returns a ``torch.profiler.profile`` that writes traces with all that the views need into ``directory``.
+
+    Call its ``step()`` after each iteration: ``skip_first`` of them and then, ``repeat`` times (0: until the end), ``wait``
+    pass, ``warmup`` warm the profiler up and ``active`` are written, as ``<worker>.<time>.pt.trace.json``. The last
+    waiting one of the first round is recorded as well, to see how large the trace gets: its file is measured and thrown
+    away, and a warning says when the active steps would make more than ``large_mb`` of text. With
+    ``wait=0`` nothing is measured.
+
+    Raises MissingPackage without PyTorch, BadRequest for a schedule that is none.
+    """
+    if wait < 0 or warmup < 0 or active < 1 or repeat < 0 or skip_first < 0:
+        raise BadRequest("This is no schedule.", "profile", "Use active of 1 or more, and no negative numbers.")
+    _torch()
+    import torch.profiler as torch_profiler
+
+    planned = torch_profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip_first)
+    probe = skip_first + wait - 1 if wait else None
+    write = torch_profiler.tensorboard_trace_handler(str(directory), worker_name, use_gzip)
+    measured = wait == 0
+
+    def schedule(step: int) -> Any:
+        return torch_profiler.ProfilerAction.RECORD_AND_SAVE if step == probe else planned(step)
+
+    def ready(profiler: Any) -> None:
+        nonlocal measured
+        if not measured:
+            measured = True
+            _warn_of_size(active * _size_of(profiler), active, large_mb)
+            profiler.profiler = None  # the measured step goes; else PyTorch warns that it will
+        else:
+            write(profiler)
+
+    return torch_profiler.profile(
+        activities=activities,
+        schedule=schedule,
+        on_trace_ready=ready,
+        record_shapes=record_shapes,
+        profile_memory=profile_memory,
+        with_stack=with_stack,
+        with_modules=with_modules,
+    )
+
+
+def _size_of(profiler: Any) -> int:
+    """Bytes of text of the trace that was just recorded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        return path.stat().st_size
+
+
+def _warn_of_size(size: int, active: int, large_mb: int) -> None:
+    if size <= large_mb * 1_000_000:
+        return
+    fits = max(1, large_mb * 1_000_000 * active // size)
+    warnings.warn(
+        f"{active} recorded steps make about {size // 1_000_000:,} MB of trace, more than {large_mb:,} MB (large_mb): it "
+        f"takes long to write and to open. Record fewer (active={fits} fits), or leave out with_stack or profile_memory.",
+        stacklevel=2,
+    )
+
+
+def _torch() -> Any:
+    """PyTorch, which this package does not depend on. Raises MissingPackage."""
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise MissingPackage("Recording needs PyTorch.", "", "Install torch where the training runs.") from error
+    return torch
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class _Call:
+    """A forward call of a module, kept by the hooks on its part of the autograd graph and gone with it."""
+
+    name: str
+    above: _Call | None
+    inputs: set[Any] = field(default_factory=set)
+    """Nodes of the graph that made the inputs, or what they are views of, while the call is open."""
+    waits: int = 0
+    """How many nodes made the inputs themselves; the backward pass of the call is over when it comes to all of them."""
+    left: int = 0
+    range: Any = None
+    hooks: list[Any] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """Takes the hooks off the graph."""
+        for hook in self.hooks:
+            hook.remove()
+        self.hooks.clear()
+
+
+@dataclass(eq=False, slots=True)
+class _Open:
+    """A range of the backward pass that is open, and the pass (graph task) that opened it."""
+
+    call: _Call
+    range: Any
+    task: int
+
+
+class _Stacks(threading.local):
+    """What is open on a thread."""
+
+    def __init__(self, every: list[list[_Open]]) -> None:
+        self.forward: list[_Call] = []
+        self.backward: list[_Open] = []
+        every.append(self.backward)
+
+
+class ModuleRanges(ContextDecorator):
+    """What ``annotate`` returns: hooks on modules while it is entered, none after."""
+
+    def __init__(self, model: Any) -> None:
+        torch = _torch()
+        if not hasattr(torch.compiler, "is_compiling"):
+            raise MissingPackage("annotate needs PyTorch 2.3 or newer.", "", "Update torch where the training runs.")
+        if not isinstance(model, torch.nn.Module):
+            raise BadRequest("annotate takes an nn.Module.", type(model).__name__, "Give it the model.")
+        self._model = model
+        self._tensor = torch.Tensor
+        self._range = torch.profiler.record_function
+        self._recording: Callable[[], bool] = torch.autograd._profiler_enabled
+        self._task: Callable[[], int] = torch._C._current_graph_task_id
+        self._at_end: Callable[[Callable[[], None]], None] = torch.autograd.Variable._execution_engine.queue_callback
+        self._entered = 0
+        self._hooks: list[Any] = []
+        self._calls: weakref.WeakSet[_Call] = weakref.WeakSet()
+        self._every: list[list[_Open]] = []
+        """What is open in the backward pass, of each thread."""
+        self._here = _Stacks(self._every)
+        self._tasks: set[int] = set()
+
+    def __enter__(self) -> ModuleRanges:
+        self._entered += 1
+        if self._entered == 1:
+            modules = list(named(self._model))
+            for module, name in modules:
+                if not _compiled_in_place(module):
+                    self._install(module, name)
+            if compiled := [name for module, name in modules if _compiled(module)]:
+                shown = ", ".join(compiled[:3]) + ", ..." * (len(compiled) > 3)
+                warnings.warn(f"Modules inside compiled code make no calls, and get no ranges: {shown}.", stacklevel=2)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered -= 1
+        if self._entered:
+            return
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+        for call in list(self._calls):
+            call.forget()
+        for stack in self._every:
+            _close(stack, 0)
+        self._close_calls(0)
+
+    def _install(self, module: Any, name: str) -> None:
+        """Puts the hooks on a module."""
+        from torch.compiler import is_compiling
+
+        # A compiled function traces the hooks of modules that it calls: there they do nothing, and break no graph.
+        def before(_module: Any, args: Any, kwargs: Any) -> None:
+            if not is_compiling():
+                self._begin(name, (args, kwargs))
+
+        def after(_module: Any, _args: Any, output: Any) -> None:
+            if not is_compiling():
+                self._end(name, output)
+
+        self._hooks.append(module.register_forward_pre_hook(before, prepend=True, with_kwargs=True))
+        self._hooks.append(module.register_forward_hook(after, always_call=True))
+
+    def _made(self, value: Any) -> tuple[set[Any], set[Any]]:
+        """The nodes of the autograd graph that made the tensors of a value, and those that made what these are views of.
+
+        An operator that changes a view in place takes the node of the view out of the graph, and leaves the other.
+        """
+        tensors = list(_tensors(value, self._tensor))
+        bases = (tensor._base for tensor in tensors)
+        own = {tensor.grad_fn for tensor in tensors}
+        return own - {None}, {base.grad_fn for base in bases if base is not None} - {None}
+
+    def _begin(self, name: str, given: Any) -> None:
+        if not self._recording():
+            return
+        calls, opened = self._here.forward, self._here.backward
+        # What a backward pass recomputes stands in the range that is open there.
+        recomputed_in = opened[-1].call if opened and self._task() != -1 else None
+        call = _Call(name, calls[-1] if calls else recomputed_in)
+        own, below = self._made(given)
+        call.inputs = own | below
+        call.waits = len(own)
+        call.hooks += [node.register_prehook(partial(self._reached, call)) for node in own]
+        calls.append(call)
+        self._calls.add(call)
+        call.range = self._range(FORWARD + name)
+        call.range.__enter__()
+
+    def _end(self, name: str, output: Any) -> None:
+        calls = self._here.forward
+        at = next((at for at in range(len(calls) - 1, -1, -1) if calls[at].name is name), None)
+        if at is None:  # the profiler began inside of the call
+            return
+        call = calls[at]
+        self._close_calls(at)
+        # What only hands its input on has no backward pass.
+        own, below = self._made(output)
+        made = (own | below) - call.inputs
+        call.inputs = set()
+        if made:
+            call.hooks += [node.register_prehook(partial(self._gone_back, call)) for node in made]
+        else:
+            call.forget()
+
+    def _close_calls(self, since: int) -> None:
+        """Closes forward calls of this thread, the innermost first: also those that an interrupt left."""
+        calls = self._here.forward
+        for call in reversed(calls[since:]):
+            call.range.__exit__(None, None, None)
+        del calls[since:]
+
+    def _gone_back(self, call: _Call, _gradients: Any) -> None:
+        """The backward pass comes to an output of a call: its range opens, in those of the calls around it."""
+        if not self._recording():
+            return
+        stack = self._here.backward
+        inside = {opened.call: depth for depth, opened in enumerate(stack, 1)}
+        if call in inside:
+            return
+        missing, above = [call], call.above
+        while above is not None and above not in inside:
+            missing.append(above)
+            above = above.above
+        _close(stack, inside[above] if above is not None else 0)
+        task = self._task()
+        if task not in self._tasks:
+            self._tasks.add(task)
+            self._at_end(partial(self._pass_over, task))
+        for one in reversed(missing):
+            one.left = one.waits
+            stack.append(_Open(one, self._range(BACKWARD + one.name), task))
+            stack[-1].range.__enter__()
+
+    def _reached(self, call: _Call, _gradients: Any) -> None:
+        """The backward pass comes to what made an input of a call: once it has come to all, the range is over."""
+        stack = self._here.backward
+        depth = next((depth for depth, opened in enumerate(stack) if opened.call is call), None)
+        if depth is not None:
+            call.left -= 1
+            if call.left <= 0:
+                _close(stack, depth)
+
+    def _pass_over(self, task: int) -> None:
+        self._tasks.discard(task)
+        for stack in self._every:
+            first = next((depth for depth, opened in enumerate(stack) if opened.task == task), len(stack))
+            _close(stack, first)
+
+
+def _close(stack: list[_Open], depth: int) -> None:
+    """Closes the ranges from a depth on, the innermost first."""
+    while len(stack) > depth:
+        stack.pop().range.__exit__(None, None, None)
+
+
+def _tensors(value: Any, kind: type) -> Iterator[Any]:
+    """The tensors in what a module takes or returns."""
+    if isinstance(value, kind):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _tensors(one, kind)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()), kind)
+    elif hasattr(value, "__dataclass_fields__"):
+        yield from _tensors([getattr(value, name) for name in value.__dataclass_fields__], kind)
+
+
+def _compiled_in_place(module: Any) -> bool:
+    """Whether ``module.compile()`` was called: its hooks are compiled with it."""
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
+def _compiled(module: Any) -> bool:
+    return _compiled_in_place(module) or hasattr(module, "_orig_mod")
+
+
+def named(model: Any) -> Iterator[tuple[Any, str]]:
+    """Returns each module of ``model`` once, with its name: its path, without wrappers, and its class.
+
+    Modules inside compiled ones are left out: hooks on them would have them compiled again and never be called.
+    """
+    seen: set[int] = set()
+    waiting = [(model, "")]
+    while waiting:
+        module, path = waiting.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        kind = type(module).__name__
+        yield module, f"{path} ({kind})" if path else kind
+        if _compiled(module):
+            continue
+        children = []
+        for name, child in module.named_children():
+            hidden = name in _WRAPPED or (name == "module" and kind in _REPLICATED)
+            children.append((child, path if hidden else f"{path}.{name}" if path else name))
+        waiting += reversed(children)
