@@ -17,7 +17,7 @@ from tb_plugin.errors import KeptLost
 from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
-from tb_plugin.trace.recorder import Advice, Recorder, StageFrames, ThreadRole
+from tb_plugin.trace.recorder import Advice, HostNames, Recorder, StageFrames, ThreadRole
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
@@ -200,7 +200,8 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
     }
     threads = tuple(ThreadRole(**role) for role in header["threads"])
     stages = StageFrames(**header["stages"])
-    return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]), stages)
+    host = HostNames(**header["host"])
+    return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]), stages, host)
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:

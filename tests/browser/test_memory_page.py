@@ -120,7 +120,7 @@ def test_blocks_by_ranges_of_size_and_lifetime(open_tab: Open) -> None:
         return int(frame.locator("[role=table]").get_attribute("aria-rowcount") or 0) - 1
 
     every = rows()
-    assert 20 < frame.locator("[data-index]").count() < 60 < every, "rows out of sight are not in the page"
+    assert 10 < frame.locator("[data-index]").count() < 60 < every, "rows out of sight are not in the page"
     limits: dict[str, str] = {}
     for label, typed, key, value in (
         ("Size at least", "1 MiB", "min_block_bytes", 2**20), ("Size at most", "0.25 GiB", "max_block_bytes", 2**28),

@@ -54,9 +54,9 @@ class Account:
 
 
 def worked(trace: TraceTable, device: int) -> tuple[int, int]:
-    """Returns when a device that works begins its first and ends its last work."""
-    busy = device_busy(trace)[device]
-    return int(busy.start[0]), int(busy.end[-1])
+    """Returns when a device begins its first and ends its last work; 0 and 0 where all of it has no length."""
+    busy = device_busy(trace).get(device, EMPTY)
+    return (int(busy.start[0]), int(busy.end[-1])) if len(busy) else (0, 0)
 
 
 @remembered
