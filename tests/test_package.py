@@ -58,6 +58,10 @@ SHARED = {
         "launch_phases",
         "launching",
         "module_paths",
+        "rules",
+        "what_if",
+        "step_shares",
+        "device_time",
     },
     "devices": {"base", "kernel_classes"},
 }

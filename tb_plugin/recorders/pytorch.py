@@ -18,6 +18,11 @@ TRAINING = {
         "step ends.",
         (("PyTorch: data loading", f"{_DOCS}/data.html"), _TUNING),
     ),
+    "synchronising_calls": Advice(
+        "Take values from the device once in many steps (.item(), .cpu(), printing a loss), keep conditions on the device, "
+        "and leave out torch.cuda.synchronize().",
+        (_TUNING,),
+    ),
     "data_parallel": Advice(
         "Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
         (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),

@@ -11,7 +11,7 @@ from tb_plugin.payloads import Breakdown, Figures
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, part, trace
 
 
-def rules(builder: TraceBuilder, payload: str = "recommendations") -> dict[str, dict[str, Any]]:
+def rules(builder: TraceBuilder, payload: str = "findings") -> dict[str, dict[str, Any]]:
     """Rule -> its figures."""
     notices: Any = part(builder.table(), "overview").payloads[payload]
     return {n.rule: {f.metric.key: f.value for f in n.figures} for n in notices.notices}
@@ -34,7 +34,8 @@ def test_data_loading_from_five_percent(dur: int, fires: bool) -> None:
 
 @pytest.mark.parametrize(("dur", "fires"), [(100, False), (101, True)])
 def test_communication_from_ten_percent(dur: int, fires: bool) -> None:
-    builder = trace().step(1, 0, 1000).op("aten::add", 0, 20).launches(kernel("ncclDevKernel_AllReduce", dur, 50))
+    builder = trace().step(1, 0, 30).op("aten::add", 0, 20)
+    builder.launches(kernel("add", 950 - dur, 50), kernel("ncclDevKernel_AllReduce", dur, 1000 - dur, stream=20))
     assert ("communication" in rules(builder)) is fires
 
 
@@ -108,7 +109,7 @@ def test_advice_names_only_formats_that_the_device_has(
     properties: dict[str, Any], words: list[str], not_words: list[str]
 ) -> None:
     builder = trace().device(0, **properties).step(1, 0, 1000).op("aten::mm", 0, 20).launches(kernel("sgemm", 900, 50))
-    notices: Any = part(builder.table(), "overview").payloads["recommendations"]
+    notices: Any = part(builder.table(), "overview").payloads["findings"]
     todo = next(notice.todo for notice in notices.notices if notice.rule == "matrix_units")
     assert all(word in todo for word in words) and not any(word in todo for word in not_words)
 

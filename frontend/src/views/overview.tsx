@@ -26,7 +26,7 @@ const KNOWN = new Set([
   'steps',
   'average_step',
   'outside_steps',
-  'recommendations',
+  'findings',
   'trace_health',
   'configuration',
   'data_quality',
@@ -68,7 +68,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   // One bar says less than the table of its parts.
   const steps = every && every.x.length > 1 ? every : null
   const average = pick(view, 'average_step', 'breakdown')
-  const advice = pick(view, 'recommendations', 'notices')
+  const advice = pick(view, 'findings', 'notices')
   const outside = pick(view, 'outside_steps', 'figures')
   const about = [pick(view, 'trace_health', 'figures'), pick(view, 'configuration', 'figures')].flatMap(
     (card) => card ?? [],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.overview.metrics import METRICS
-from tb_plugin.analyses.overview.steps import StepShares
+from tb_plugin.analyses.step_shares import StepShares
 from tb_plugin.payloads import Figure, Figures
 from tb_plugin.trace.intervals import intersect, measure, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

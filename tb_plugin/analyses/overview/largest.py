@@ -14,9 +14,9 @@ import numpy.typing as npt
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.overview.metrics import METRICS
-from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, active_rows, shares
 from tb_plugin.analyses.selection import EVERYTHING, Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
+from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, shares
 from tb_plugin.analyses.threads import threads_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure_within, subtract, union

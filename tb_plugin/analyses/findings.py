@@ -1,0 +1,142 @@
+"""Findings: what to change first, what it would save, and the events that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.filters import EVENT
+from tb_plugin.analyses.rules import RULES
+from tb_plugin.analyses.rules.metrics import METRICS
+from tb_plugin.analyses.rules.savings import Findings, findings_of
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.payloads import Column, Figures, Notices, Payload, Table, View
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+
+class FindingsAnalysis:
+    """What to change first, and what one gains."""
+
+    id = "findings"
+    title = "Findings"
+    model = TraceTable
+    traits = Traits(
+        "Summary",
+        kept=True,
+        whole="A finding says what a step would gain: it looks at whole steps.",
+        tables=("findings",),
+    )
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns None: rules look at every trace."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps: nothing else matters."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the findings and their events. Raises BadRequest for unknown steps."""
+        findings = findings_of(trace, params.steps)
+        frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings))}
+        payloads: dict[str, Payload] = {
+            "summary": _summary(trace, findings),
+            "findings": Notices("findings", "Findings", "training", findings.notices),
+        }
+        coverage = select_rows(trace, params.steps).coverage
+        return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _summary(trace: TraceTable, findings: Findings) -> Figures:
+    whole, step = findings.together, findings.step_ns
+    return Figures(
+        "summary",
+        "Findings",
+        "",
+        [
+            METRICS.figure("step_time_mean_ns", step or None, "" if trace.steps.recorded else "Recorded time"),
+            METRICS.figure("findings", len(findings.found)),
+            METRICS.figure("saving_low_ns", whole.low_ns, "All together save at least"),
+            METRICS.figure("saving_high_ns", whole.high_ns, "All together save at most"),
+            METRICS.figure("saving_ratio", whole.high_ns / step if step else None),
+        ],
+        "headline",
+    )
+
+
+def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
+    """What each rule would save, 0 where it does not apply; nothing of a file about which no rule speaks."""
+    if not trace.report.complete:
+        return {}
+    facts: dict[str, Number] = {
+        "findings.count": len(findings.found),
+        "findings.saving_low_ns": findings.together.low_ns,
+        "findings.saving_high_ns": findings.together.high_ns,
+    }
+    savings = {each.rule.id: each.notice.saving for each in findings.found}
+    for rule in RULES:
+        if rule.saves:
+            saving = savings.get(rule.id)
+            facts[f"findings.{rule.id}.saving_low_ns"] = saving.low_ns if saving else 0.0
+            facts[f"findings.{rule.id}.saving_high_ns"] = saving.high_ns if saving else 0.0
+    return facts
+
+
+def _table(findings: Findings) -> Frame:
+    """A row for each finding."""
+    notices, step = findings.notices, findings.step_ns
+    savings = [notice.saving for notice in notices]
+    data = {
+        "finding": pa.array([notice.title for notice in notices], pa.string()),
+        "rule": pa.array([notice.rule for notice in notices], pa.string()),
+        "severity": pa.array([notice.severity for notice in notices], pa.string()),
+        "confidence": pa.array([notice.confidence or None for notice in notices], pa.string()),
+        "saving_low_ns": pa.array([saving and saving.low_ns for saving in savings], pa.float64()),
+        "saving_high_ns": pa.array([saving and saving.high_ns for saving in savings], pa.float64()),
+        "saving_shared_ns": pa.array([saving and saving.shared_ns for saving in savings], pa.float64()),
+        "saving_ratio": pa.array(
+            [saving.high_ns / step if saving and step else None for saving in savings], pa.float64()
+        ),
+        "evidence": pa.array([len(each.events) for each in findings.found], pa.int64()),
+    }
+    return Frame("findings", "Findings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
+
+
+def _events(trace: TraceTable, findings: Findings) -> Frame:
+    """The events that show each finding, what matters most first."""
+    rows = np.concatenate([each.events for each in findings.found] or [np.empty(0, np.int64)]).astype(np.int64)
+    rule = [each.rule.id for each in findings.found for _ in range(len(each.events))]
+    launch = trace.launch[rows]
+    lines = code_lines(trace)
+    line = lines.of[np.where(launch == MISSING, rows, launch)].astype(np.int64)
+    operator = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
+    steps = trace.steps
+    step = np.searchsorted(steps.start_ns, trace.start_ns[rows], side="right") - 1
+    inside = (step >= 0) & (trace.start_ns[rows] < np.append(steps.end_ns, 0)[step])
+    labels = pa.array([*steps.label, None], pa.string())
+    data = {
+        "rule": pa.array(rule, pa.string()),
+        "name": trace.strings.take(trace.name[rows]),
+        "dur_ns": pa.array(trace.dur_ns[rows]),
+        "start_ns": pa.array(trace.start_ns[rows]),
+        "step": labels.take(pa.array(np.where(inside, step, len(labels) - 1))),
+        "operator": trace.strings.take(operator),
+        "evidence_line": lines.texts.take(pa.array(line, mask=line == MISSING)),
+        "event": pa.array(rows),
+    }
+    shown = [*METRICS.columns(*(key for key in data if key != EVENT.key)), Column(EVENT, hidden=True)]
+    return Frame("finding_events", "Events", shown, pa.table(data), ("rule", "event"), "name", None)

@@ -1,0 +1,27 @@
+"""Rules: what makes steps slow, one file each; RULES is the literal list of them."""
+
+from tb_plugin.analyses.rules import (
+    communication,
+    data_loading,
+    data_parallel,
+    distributed_backend,
+    driver_memory_calls,
+    low_utilization,
+    matrix_units,
+    memory_limit,
+    synchronising_calls,
+)
+from tb_plugin.analyses.rules.base import Rule
+
+RULES: tuple[Rule, ...] = (
+    data_loading.RULE,
+    synchronising_calls.RULE,
+    driver_memory_calls.RULE,
+    communication.RULE,
+    matrix_units.RULE,
+    data_parallel.RULE,
+    distributed_backend.RULE,
+    memory_limit.RULE,
+    low_utilization.RULE,
+)
+"""In the order in which they are told where savings are equal."""
