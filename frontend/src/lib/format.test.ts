@@ -36,9 +36,10 @@ describe('format', () => {
     },
   )
 
-  it.each((cases as unknown as { unit: Unit; low: number; high: number; range?: string }[]).filter(({ range }) => range))(
-    'bounds $low and $high read $range',
-    ({ unit, low, high, range }) => expect(formatRange(low, high, unit)).toBe(range),
+  it.each(
+    (cases as unknown as { unit: Unit; low: number; high: number; range?: string }[]).filter(({ range }) => range),
+  )('bounds $low and $high read $range', ({ unit, low, high, range }) =>
+    expect(formatRange(low, high, unit)).toBe(range),
   )
 
   it('keeps small sizes of a column readable', () => {
