@@ -53,6 +53,7 @@ class FindingsAnalysis:
         frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings))}
         payloads: dict[str, Payload] = {
             "summary": _summary(trace, findings),
+            "together": _together(findings),
             "findings": Notices("findings", "Findings", "training", findings.notices),
             **_left_out(findings, out),
         }
@@ -65,22 +66,23 @@ class FindingsAnalysis:
 
 
 def _summary(trace: TraceTable, findings: Findings) -> Figures:
-    whole, step, busy = findings.together, findings.step_ns, findings.utilization
-    return Figures(
-        "summary",
-        "Findings",
-        "",
-        [
-            METRICS.figure("step_time_mean_ns", step or None, "" if trace.steps.recorded else "Recorded time"),
-            METRICS.figure("findings", len(findings.found)),
-            METRICS.figure("saving_low_ns", whole.low_ns, "All together save at least"),
-            METRICS.figure("saving_high_ns", whole.high_ns, "All together save at most"),
-            METRICS.figure("saving_ratio", whole.high_ns / step if step else None),
-            METRICS.figure("rules_looked", findings.looked),
-            *([] if busy is None else [METRICS.figure("utilization", busy)]),
-        ],
-        "headline",
-    )
+    figures = [
+        METRICS.figure("step_time_mean_ns", findings.step_ns or None, "" if trace.steps.recorded else "Recorded time"),
+        METRICS.figure("findings", len(findings.found)),
+    ]
+    return Figures("summary", "Findings", "", figures, "headline")
+
+
+def _together(findings: Findings) -> Figures:
+    whole, busy = findings.together, findings.utilization
+    figures = [
+        METRICS.figure("saving_low_ns", whole.low_ns),
+        METRICS.figure("saving_high_ns", whole.high_ns),
+        METRICS.figure("saving_ratio", whole.high_ns / whole.step_ns if whole.step_ns else None),
+        METRICS.figure("rules_looked", findings.looked),
+        *([] if busy is None else [METRICS.figure("utilization", busy)]),
+    ]
+    return Figures("together", "All findings together", "", figures)
 
 
 def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:

@@ -1,7 +1,7 @@
 // Findings: what to change first and what that would save, then every other finding by what it would save.
 import { useMemo, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Figure, Notice, Severity, View } from '../api/payloads'
+import type { Figure, Metric, Notice, Severity, View } from '../api/payloads'
 import { columnScale, counted, format, formatRange } from '../lib/format'
 import { useView } from '../state/data'
 import { setRoute, useRoute } from '../state/route'
@@ -32,6 +32,7 @@ export function FindingsView({ base, profile }: ViewProps) {
 
 function Page({ view, base, whole }: { view: View; base: Query; whole: string }) {
   const figures = pick(view, 'summary', 'figures')?.figures ?? []
+  const together = pick(view, 'together', 'figures')?.figures ?? []
   const found = pick(view, 'findings', 'notices')?.notices ?? []
   const dismissed = pick(view, 'dismissed', 'notices')?.notices ?? []
   const ignored = pick(view, 'ignored', 'notices')?.notices ?? []
@@ -45,7 +46,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
   return (
     <div className={layoutCss.grid}>
       <HeadlineCard below>
-        {isRead && <Headline figures={told(figures, found.length, whole)} alarms={new Map()} />}
+        {isRead && <Headline figures={[...figures, ...inAll(together, found.length, whole)]} alarms={new Map()} />}
         {first ? (
           <Say severity={first.severity}>
             <b>
@@ -56,7 +57,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
           </Say>
         ) : (
           <Say severity="info">
-            {isRead ? nothing(figures, whole) : 'The file ends early: no rule speaks about it.'}
+            {isRead ? nothing(together, whole) : 'The file ends early: no rule speaks about it.'}
           </Say>
         )}
       </HeadlineCard>
@@ -92,19 +93,16 @@ const numberOf = (figures: readonly Figure[], key: string) => {
   return typeof value === 'number' ? value : null
 }
 
-/** The step, what all findings save of it as one range, and how many there are. */
-function told(figures: readonly Figure[], count: number, whole: string): Figure[] {
+/** What all findings save together, as one range. */
+function inAll(figures: readonly Figure[], count: number, whole: string): Figure[] {
+  const upper = figures.find((figure) => figure.metric.key === 'saving_high_ns')
   const [low, high, share] = ['saving_low_ns', 'saving_high_ns', 'saving_ratio'].map(
     (key) => numberOf(figures, key) ?? 0,
   )
-  return figures.flatMap((figure) => {
-    const { metric } = figure
-    if (metric.key === 'step_time_mean_ns' || (metric.key === 'findings' && count > 0)) return [figure]
-    if (metric.key !== 'saving_high_ns' || high === 0) return []
-    const value = formatRange(low, high, 'ns')
-    const title = count > 1 ? 'All together save' : 'Mending it saves'
-    return [{ metric: { ...metric, title, unit: 'text' }, value, note: `${format(share, 'ratio')} of the ${whole}` }]
-  })
+  if (!upper || high === 0) return []
+  const title = count > 1 ? 'All together save' : 'Mending it saves'
+  const metric: Metric = { ...upper.metric, title, unit: 'text' }
+  return [{ metric, value: formatRange(low, high, 'ns'), note: `${format(share, 'ratio')} of the ${whole}` }]
 }
 
 function Gain({ notice, whole }: { notice: Notice; whole: string }) {

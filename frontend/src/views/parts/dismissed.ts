@@ -13,5 +13,5 @@ export function useWithout(base: Query): Query {
 
 export function setDismissed(rule: string, isDismissed: boolean): void {
   const others = idsOf(readRoute().dismissed).filter((id) => id !== rule)
-  setRoute({ dismissed: (isDismissed ? [...others, rule] : others).join(',') }, true)
+  setRoute({ dismissed: (isDismissed ? [...others, rule] : others).join(','), rule: '' }, true)
 }
