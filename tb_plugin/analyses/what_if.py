@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
-from tb_plugin.analyses.launch_phases import launch_phases
+from tb_plugin.analyses.launch_phases import launch_phases, usual
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import EMPTY, Ranges, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
@@ -96,7 +96,9 @@ class _Queue:
     start_ns: Int64
     launched_ns: Int64
     gap_ns: Int64
-    """How long the device had nothing to do before it because it was not launched yet."""
+    """How long the device had nothing to do before it because it was not launched yet, as far as that is sure."""
+    most_gap_ns: Int64
+    """The same, at most."""
     slack_ns: Int64
     """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
     is_known: Bool
@@ -140,33 +142,30 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     blocked = np.minimum(np.where(waits, reach, launches.free_ns[at]), start)
     is_held = np.where(waits, reach > launched, launches.is_queued[at])
     slack = np.where(is_held, np.maximum(blocked - returned, 0), 0)
-    # What the device itself needs between two pieces of queued work stays.
-    gap = np.where(is_held, 0, idle)
+    fresh = launches.latency_ns[at][is_known & ~launches.is_queued[at]]
+    # What the device itself needs between two pieces of queued work stays. Work that begins as soon after its launch as
+    # it would on an empty queue may still have waited for the launch.
+    is_sure = is_held & (start - returned > usual(fresh))
+    gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle)
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
     chain = inside & ((idle > 0) | (trace.track[row] == busiest))
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
-    usual = (
-        _median(launches.latency_ns[at][queued]),
-        _median(launches.latency_ns[at][is_known & ~launches.is_queued[at]]),
-    )
+    launching = _median(fresh)
+    # Where nothing was queued nobody knows how fast one kernel follows another: no slower than after a launch.
+    typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
     last = np.flatnonzero(inside)
     last_row = int(row[last][np.argmax(stop[last])]) if len(last) else MISSING
-    row, start, launched, gap, slack, is_known = (
-        column[chain] for column in (row, start, launched, gap, slack, is_known)
-    )
     calls = _waiting(trace, device, begin, end)
     # In turns between waits: what is launched after a wait is held up by it.
-    number = np.searchsorted(calls.end_ns, launched, side="right")
-    order = np.lexsort((np.arange(len(row)), number))
-    row, start, launched, gap, slack, is_known = (
-        column[order] for column in (row, start, launched, gap, slack, is_known)
-    )
-    turn = np.searchsorted(number[order], np.arange(len(calls.end_ns) + 2))
-    place = _place(start, trace.start_ns[calls.awaited])
+    kept = np.flatnonzero(chain)
+    number = np.searchsorted(calls.end_ns, launched[kept], side="right")
+    kept = kept[np.argsort(number, kind="stable")]
+    turn = np.searchsorted(np.sort(number), np.arange(len(calls.end_ns) + 2))
+    waits = _Waits(calls.start_ns, calls.end_ns, calls.awaited, _place(start[kept], trace.start_ns[calls.awaited]))
     return _Queue(
-        row, start, launched, gap, slack, is_known, turn, _Waits(calls.start_ns, calls.end_ns, calls.awaited, place),
-        usual, last_row,
+        row[kept], start[kept], launched[kept], gap[kept], most[kept], slack[kept], is_known[kept], turn, waits, typical,
+        last_row,
     )  # fmt: skip
 
 
@@ -216,7 +215,7 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
     """When the last of the steps ends with each change."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have been waiting for the host, or have been queued long ago.
-    gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0 if careful else queue.gap_ns)
+    gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
     device = [_Shorter(trace, queue, change) for change in changes]
