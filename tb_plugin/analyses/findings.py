@@ -84,8 +84,8 @@ def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
         return {}
     facts: dict[str, Number] = {
         "findings.count": len(findings.found),
-        "findings.saving_low_ns": findings.together.low_ns,
-        "findings.saving_high_ns": findings.together.high_ns,
+        "findings.total_low_ns": findings.together.low_ns,
+        "findings.total_high_ns": findings.together.high_ns,
     }
     savings = {each.rule.id: each.notice.saving for each in findings.found}
     for rule in RULES:
