@@ -85,6 +85,7 @@ class Program(Model):
                 for block in self.gradients:
                     self.m.release(block)
                 self.gradients.clear()
+                self.updated.clear()
                 self.m.spend(30 * US)
 
     def optimize(self) -> None:
@@ -126,11 +127,12 @@ class Program(Model):
         """What was there before the recording: weights, moments, gradients, the allocator's segments."""
         m = self.m
         m.allocated = self.base_bytes
-        m.reserved = round(DEVICE_BYTES * 0.62) // (2 * MIB) * 2 * MIB
+        m.reserved = round(DEVICE_BYTES * 0.66) // (2 * MIB) * 2 * MIB
 
     def run(self, steps: int) -> None:
         """Trains so many steps and waits for the device at the end."""
         m = self.m
+        self.steps = steps
         m.begin_step(-1)
         self.begin()
         with m.frame("train.py(88): <module>"), m.frame("train.py(75): train"):
