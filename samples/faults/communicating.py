@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .faulty import Faulty, fault
 from .hardware import COMM, COMPUTE, GAP, US
-from .kernels import BUCKET
 
 
 class _Communicating(Faulty):
@@ -27,7 +26,7 @@ class Communication(_Communicating):
             return
         first = len(self.m.device_rows)
         while self.bucket:
-            elements = min(self.bucket, BUCKET // 2)
+            elements = min(self.bucket, self.bucket_bytes // 2)
             self.all_reduce(elements)
             self.bucket -= elements
         self.count_work(self.m.device_rows[first:])

@@ -265,8 +265,8 @@ class TinyElementwise(Faulty):
     def add(self) -> None:
         super().add()
         m, first = self.m, len(self.m.device_rows)
-        # The chain is on a part of the activation, such that the kernels take a third of what a fault may take.
-        ns = max(3_500, self.part("tiny_elementwise") / 3 / (2 * self.shape.layers) / (self.length - 1))
+        # On a part of the activation, so that the kernels are short.
+        ns = min(30_000, max(3_500, self.part("tiny_elementwise") / (2 * self.shape.layers) / (self.length - 1)))
         columns = max(8, round((ns - 2_000) * BANDWIDTH / (self.shape.tokens * 4) / 8) * 8)
         dims = self.tokens3(columns)
         size = 2 * product_of(dims) * 2
