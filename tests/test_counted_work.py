@@ -40,8 +40,8 @@ from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
 VIEWS = (
-    "overview", "findings", "timeline", "operators", "kernels", "launches", "modules", "stacks", "phases", "memory", "find", "flows",
-    "counters", "gaps",
+    "overview", "findings", "timeline", "operators", "kernels", "launches", "modules", "stacks", "phases", "memory", "find",
+    "flows", "counters", "gaps",
 )  # fmt: skip
 RUN_AGAIN = ("overview", "findings")
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
