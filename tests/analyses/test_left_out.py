@@ -38,7 +38,7 @@ def test_a_dismissed_finding_is_in_no_number() -> None:
     assert whole.facts["findings.data_loading.saving_high_ns"] == 30_000
     assert without.facts["findings.saving_high_ns"] < 30_000 <= whole.facts["findings.saving_high_ns"]
     assert without.facts["findings.data_loading.saving_high_ns"] == 0
-    assert without.frames["findings"].data["rule"].to_pylist() == others
+    assert without.frames["savings"].data["rule"].to_pylist() == others
     looked = [{f.metric.key: f.value for f in each.payloads["together"].figures} for each in (whole, without)]
     assert looked[0]["rules_looked"] - looked[1]["rules_looked"] == 1 and looked[0]["utilization"] == 0.2
 

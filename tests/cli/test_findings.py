@@ -92,7 +92,7 @@ def test_the_log_directory_leaves_findings_out_for_all(capsys, slow):
     (one,) = json.loads(printed(capsys, "report", logs, "--format", "json"))["profiles"]
     assert (one["findings"], one["dismissed"]) == ([], ["data_loading"])
     assert one["facts"]["findings.data_loading.saving_high_ns"] == one["facts"]["findings.count"] == 0
-    assert (one["tables"]["findings"], one["tables"]["finding_events"]) == ([], [])
+    assert (one["tables"]["savings"], one["tables"]["finding_events"]) == ([], [])
     assert tb_plugin.open(logs).findings == []
     diff = json.loads(printed(capsys, "diff", logs, slow, "--format", "json"))
     assert (diff["baseline"]["findings"], diff["baseline"]["dismissed"]) == ([], ["data_loading"])
