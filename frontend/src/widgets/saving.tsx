@@ -20,7 +20,7 @@ export function SavingBar({ saving }: { saving: Saving }) {
 export function SavingText({ saving, scale, short }: { saving: Saving; scale: Scale; short?: boolean }) {
   const { low_ns: low, high_ns: high, step_ns: step } = saving
   return (
-    <span className={css.text}>
+    <span className={short ? `${css.text} ${css.short}` : css.text}>
       <span title={`${exact(low, 'ns')} to ${exact(high, 'ns')}`}>
         {!short && 'saves '}
         <b>{formatRange(low, high, 'ns', scale)}</b>
