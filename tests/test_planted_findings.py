@@ -9,8 +9,12 @@ import functools
 import statistics
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
+from tb_plugin.analyses.device_time import device_time
+from tb_plugin.analyses.idle.account import idle_account, worked
+from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.trace.table import TraceTable
@@ -76,3 +80,30 @@ def test_the_saving_is_what_the_mended_program_gains(fault: str) -> None:
         ratios.append(saving.high_ns / max(saving.low_ns, 1))
     assert len(missed) <= 0.05 * SEEDS, missed
     assert statistics.median(ratios) <= 1.5
+
+
+CAUSES = {
+    "data_loading": Cause.INPUT,
+    "driver_memory_calls": Cause.DRIVER_MEMORY,
+    "garbage_collection": Cause.GARBAGE_COLLECTION,
+    "python_bound": Cause.PYTHON,
+    "launch_bound": Cause.DISPATCH,
+}
+"""What keeps the device idle in a training with a fault, most of all. After a wait that is the Python that follows."""
+
+
+def idle_of(table: TraceTable) -> dict[Cause, int]:
+    """Of the only device, from its first work to its last."""
+    start, end = (np.array([time], np.int64) for time in worked(table, 0))
+    return {cause: int(time[0]) for cause, time in idle_account(table, 0).by_cause(start, end).items()}
+
+
+@pytest.mark.parametrize("fault", CAUSES)
+def test_a_planted_fault_is_the_cause_of_the_idle_time_it_makes(fault: str) -> None:
+    for seed in range(SEEDS):
+        training, table = tried(fault, seed).training, tried(fault, seed).table
+        with_it, without = idle_of(table), idle_of(model(training.mended.text().encode()))
+        grown = {cause: with_it[cause] - without[cause] for cause in Cause}
+        assert max(grown, key=lambda cause: grown[cause]) == CAUSES[fault], (seed, grown)
+        partition = device_time(table, 0)
+        assert partition is not None and sum(with_it.values()) == partition.idle_ns
