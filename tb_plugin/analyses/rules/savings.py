@@ -49,7 +49,7 @@ class Findings:
     @property
     def notices(self) -> list[Notice]:
         """Returns what is told, in order."""
-        return [each.notice for each in self.found]
+        return [replace(each.notice, events=each.events.tolist()) for each in self.found]
 
 
 @remembered
@@ -106,5 +106,4 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
     if saving is not None:
         share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
         notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
-    events = seen.events[:EVENTS]
-    return Finding(rule, replace(notice, title=rule.title, events=events.tolist()), events)
+    return Finding(rule, replace(notice, title=rule.title), seen.events[:EVENTS].copy())
