@@ -87,6 +87,19 @@ def test_work_beside_other_work_gains_nothing() -> None:
     assert bounds(table, device(table, c=60)) == [(50, 50)], "what runs alone"
 
 
+def test_a_launch_waits_where_the_queue_is_full() -> None:
+    """2,600 kernels of 10: each launch beyond 1,024 waits for the device, and less when that is faster."""
+    builder, now = trace().step(1, 0, 16_000), 1
+    for i in range(2_600):
+        end = max(now + 1, 2 + 10 * (i - 1_024))
+        builder.call(now, end - now, corr=i).on_device(kernel("k", 10, 2 + 10 * i), corr=i)
+        now = end
+    table = builder.table()
+    rows = np.flatnonzero(table.device != -1)
+    ((low, high),) = bounds(table, Change(EMPTY, rows, np.full(len(rows), 5_000)))
+    assert low == high == 13_000
+
+
 def test_together_counts_each_moment_once() -> None:
     both = together([host((0, 10)), host((5, 20))])
     assert (both.host.start.tolist(), both.host.end.tolist()) == ([0], [20_000])
