@@ -1,4 +1,4 @@
-"""What devices reach at most by their makers' data sheets. Rules look at ratios of these figures, and at what is impossible."""
+"""What devices reach at most by their makers' data sheets: rules look at ratios, and at what is impossible."""
 
 from __future__ import annotations
 

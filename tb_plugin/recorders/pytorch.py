@@ -51,19 +51,40 @@ TRAINING = {
         'torch.set_float32_matmul_precision("high") lets products of float32 run as TF32, and '
         "torch.backends.cudnn.allow_tf32 = True convolutions. Where 10 bits are too few, leave it.",
         (
-            ("PyTorch: set_float32_matmul_precision",
-             f"{_DOCS}/generated/torch.set_float32_matmul_precision.html"),
+            ("PyTorch: set_float32_matmul_precision", f"{_DOCS}/generated/torch.set_float32_matmul_precision.html"),
             ("PyTorch: TF32", f"{_DOCS}/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"),
         ),
     ),
     "matrix_alignment": Advice(
-        "Pad the dimension to the next multiple of 8 (of 16 for 8 bit): the vocabulary, the number of classes, the width of a "
-        "layer (nn.Linear(width, 8 * math.ceil(size / 8))), or the length of a batch (pad_to_multiple_of=8).",
+        "Pad the dimension to the next multiple of 8 (of 16 for 8 bit): the vocabulary, the number of classes, the width of "
+        "a layer (nn.Linear(width, 8 * math.ceil(size / 8))), or the length of a batch (pad_to_multiple_of=8).",
         (
-            ("NVIDIA: matrix multiplication background",
-             "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html"),
+            (
+                "NVIDIA: matrix multiplication background",
+                "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
+            ),
             _TUNING,
         ),
+    ),
+    "unfused_attention": Advice(
+        "Call torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=..., is_causal=...), or set "
+        'attn_implementation="sdpa" in Transformers; masks that it does not take are functions of '
+        "torch.nn.attention.flex_attention.",
+        (
+            ("PyTorch: scaled_dot_product_attention",
+             f"{_DOCS}/generated/torch.nn.functional.scaled_dot_product_attention.html"),
+            ("PyTorch: FlexAttention", f"{_DOCS}/nn.attention.flex_attention.html"),
+        ),
+    ),
+    "unfused_optimizer": Advice(
+        "Give the optimizer fused=True (torch.optim.AdamW(..., fused=True)), or foreach=True where it has no fused form; an "
+        "optimizer of your own can use torch._foreach_* functions, or be compiled (torch.compile(optimizer.step)).",
+        (("PyTorch: optimizers", f"{_DOCS}/optim.html#default-implementations"), _TUNING),
+    ),
+    "tiny_elementwise": Advice(
+        "torch.compile the module, or only the function around this line: it fuses such chains. Activations and norms that "
+        "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
+        (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
@@ -276,14 +297,17 @@ HOST = HostNames(
 )
 
 OPERATORS = OperatorNames(
-    product=("aten::mm", "aten::bmm"),
-    added_product=("aten::addmm", "aten::baddbmm"),
-    single=("float",),
-    half=("c10::BFloat16", "c10::Half"),
-    softmax=r"^aten::_softmax(?:_backward_data)?$",
+    product=r"^aten::b?mm$",
+    added_product=r"^aten::(?:addmm|baddbmm)$",
     batched_product=r"^aten::b(?:addb)?mm$",
+    single=r"^float$",
+    half=r"^c10::(?:BFloat16|Half)$",
+    softmax=r"^aten::_softmax(?:_backward_data)?$",
+    updating=r"^Optimizer\.step#",
     casting=r"^aten::_to_copy$",
     laying_out=r"^aten::(?:contiguous|reshape)$",
 )
 
-PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES, HOST, OPERATORS)
+PYTORCH = Recorder(
+    "pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES, HOST, OPERATORS
+)

@@ -201,8 +201,7 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
     threads = tuple(ThreadRole(**role) for role in header["threads"])
     stages = StageFrames(**header["stages"])
     host = HostNames(**header["host"])
-    names = {key: tuple(value) if isinstance(value, list) else value for key, value in header["operators"].items()}
-    operators = OperatorNames(**names)
+    operators = OperatorNames(**header["operators"])
     return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]), stages, host, operators)
 
 

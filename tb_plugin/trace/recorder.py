@@ -65,20 +65,22 @@ class HostNames:
 
 @dataclass(frozen=True)
 class OperatorNames:
-    """What operators do: names as they are, or regular expressions that are searched ("" matches nothing)."""
+    """What operators do, by their names. Patterns are regular expressions, searched; "" matches nothing."""
 
-    product: tuple[str, ...] = ()
+    product: str = ""
     """Products of matrices whose factors are the inputs 0 and 1."""
-    added_product: tuple[str, ...] = ()
+    added_product: str = ""
     """Products of matrices that are added to the input 0: the factors are the inputs 1 and 2."""
-    single: tuple[str, ...] = ()
+    batched_product: str = ""
+    """Products of many pairs of matrices at once."""
+    single: str = ""
     """Types of inputs with numbers of 32 bit."""
-    half: tuple[str, ...] = ()
+    half: str = ""
     """Types of inputs with numbers of 16 bit."""
     softmax: str = ""
     """Softmax, forward and backward, that is no logarithm."""
-    batched_product: str = ""
-    """Products of many pairs of matrices at once."""
+    updating: str = ""
+    """The range of one step of an optimizer."""
     casting: str = ""
     """Numbers become those of another type."""
     laying_out: str = ""

@@ -12,6 +12,9 @@ from tb_plugin.analyses.rules import (
     memory_limit,
     synchronising_calls,
     tf32_off,
+    tiny_elementwise,
+    unfused_attention,
+    unfused_optimizer,
 )
 from tb_plugin.analyses.rules.base import Rule
 
@@ -23,6 +26,9 @@ RULES: tuple[Rule, ...] = (
     matrix_units.RULE,
     tf32_off.RULE,
     matrix_alignment.RULE,
+    unfused_attention.RULE,
+    unfused_optimizer.RULE,
+    tiny_elementwise.RULE,
     data_parallel.RULE,
     distributed_backend.RULE,
     memory_limit.RULE,

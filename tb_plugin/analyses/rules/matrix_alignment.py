@@ -64,8 +64,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="matrix_alignment",
         severity="medium",
-        text="Products in 16 bit take {odd_product_ns} of each step in slow kernels, most of it {odd_operator} with {odd_shape}: "
-        "{odd_size} is no multiple of 8.",
+        text="Products in 16 bit take {odd_product_ns} of each step in slow kernels, most of it {odd_operator} with "
+        "{odd_shape}: {odd_size} is no multiple of 8.",
         todo=trace.recorder.todo("matrix_alignment"),
         figures=[
             METRICS.figure("odd_product_ns", s.per_step(time)),
@@ -75,8 +75,8 @@ def _look(s: Scene) -> Seen | None:
         ],
         evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),
         references=references_of(trace.recorder, "matrix_alignment"),
-        why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} take 16 bytes at once: rows that do not begin at a multiple of "
-        "them need kernels that load numbers one by one."
+        why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} take 16 bytes at once: rows that do not begin at a multiple "
+        "of them need kernels that load numbers one by one."
         + (" The bounds are what aligned products of this trace take for an operation." if usual else ""),
         confidence="high" if usual else "medium",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.rules.base import Scene
-from tb_plugin.analyses.rules.shapes import Dims, arguments, sizes, types
+from tb_plugin.analyses.rules.shapes import Dims, arguments, names_that, sizes, types
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import distinct
@@ -43,9 +44,9 @@ class Products:
     odd: Int64
     """A dimension of the product that is no multiple of 8."""
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> Products:
+    def only(self, of: npt.NDArray[np.bool_]) -> Products:
         """Returns the chosen ones."""
-        return Products(*(each[chosen] for each in (self.row, self.bits, self.flops, self.numbers, self.odd)))
+        return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
 
 
 @remembered
@@ -67,19 +68,21 @@ def products(trace: TraceTable) -> Products:
 
 
 def _bits(trace: TraceTable, texts: Int64) -> Int64:
-    """Of the numbers in the inputs with these types: the fewest of any tensor that is known to be a factor."""
+    """Of the numbers in the inputs with these types."""
     if not len(texts) or not (texts != MISSING).any():
         return np.zeros(len(texts), np.int64)
     ids, of = np.unique(texts, return_inverse=True)
-    width = trace.recorder.operators
-    found = [
-        _width(types(text or "[]"), width.single, width.half) for text in trace.strings.take(ids).to_pylist()
-    ]
+    words = trace.recorder.operators
+    found = [_width(types(text or "[]"), words.single, words.half) for text in trace.strings.take(ids).to_pylist()]
     return np.array(found, np.int64)[of.ravel()]
 
 
-def _width(inputs: list[str], single: tuple[str, ...], half: tuple[str, ...]) -> int:
-    kinds = {32 if each in single else 16 if each in half else 0 for each in inputs} - {0}
+def _width(inputs: list[str], single: str, half: str) -> int:
+    """The bits of all numbers of the inputs, 0 where they differ or no input has such."""
+    kinds = {
+        32 if single and re.search(single, each) else 16 if half and re.search(half, each) else 0 for each in inputs
+    }
+    kinds.discard(0)
     return kinds.pop() if len(kinds) == 1 else 0
 
 
@@ -91,7 +94,7 @@ def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float6
     words = trace.recorder.operators
     first = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for at, names in enumerate((words.product, words.added_product)):
-        first[[i for name in names if (i := trace.strings.find(name)) != MISSING]] = at
+        first[names_that(trace, operators, names)] = at
     place = first[trace.name[operators]]
     known = np.flatnonzero((place != MISSING) & (texts != MISSING))
     keys = distinct(np.sort(texts[known] * 2 + place[known]))

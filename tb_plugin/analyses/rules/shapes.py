@@ -23,12 +23,23 @@ _LONGEST = 4_096
 Dims = tuple[int, ...]
 
 
-def named(trace: TraceTable, pattern: str) -> Bool:
-    """Returns by string id (one more for -1) which texts an expression of the recorder is found in; "" in none."""
-    if not pattern:
-        return np.zeros(len(trace.strings) + 1, np.bool_)
+def names_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Int64:
+    """Returns the names (string ids) of these rows that an expression of the recorder is found in; "" in none."""
+    if not pattern or not len(rows):
+        return np.empty(0, np.int64)
+    ids = np.unique(trace.name[rows])
     search = re.compile(pattern).search
-    return trace.strings.where(lambda text: search(text) is not None)
+    found = [search(text or "") is not None for text in trace.strings.take(ids).to_pylist()]
+    return ids[np.array(found, np.bool_)].astype(np.int64)
+
+
+def rows_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Bool:
+    """Returns which of these rows (-1 = none) have a name that an expression of the recorder is found in."""
+    known = rows[rows != MISSING]
+    flags = np.zeros(len(trace.strings) + 1, np.bool_)
+    flags[names_that(trace, known, pattern)] = True
+    found: Bool = flags[np.where(rows == MISSING, MISSING, np.append(trace.name, MISSING)[rows])]
+    return found
 
 
 def sizes(text: str) -> list[Dims]:
@@ -68,11 +79,13 @@ class Arguments:
 
     def shape_of(self, rows: npt.NDArray[np.integer]) -> Int64:
         """Returns the string id of the shapes of each of these rows, -1 = not recorded."""
-        return self.shapes[self.place[rows]].astype(np.int64)
+        found: Int64 = self.shapes[self.place[rows]].astype(np.int64)
+        return found
 
     def type_of(self, rows: npt.NDArray[np.integer]) -> Int64:
         """Returns the string id of the types of each of these rows, -1 = not recorded."""
-        return self.types[self.place[rows]].astype(np.int64)
+        found: Int64 = self.types[self.place[rows]].astype(np.int64)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,8 +44,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="tf32_off",
         severity=severity_of(share),
-        text=f"Products of float32 take {{single_product_ns}} of each step outside of {units}, {{single_product_ratio}} of the "
-        "kernel time: TF32 is off.",
+        text=f"Products of float32 take {{single_product_ns}} of each step outside of {units}, {{single_product_ratio}} of "
+        "the kernel time: TF32 is off.",
         todo=trace.recorder.todo("tf32_off"),
         figures=[
             METRICS.figure("single_product_ns", s.per_step(time)),
@@ -55,8 +55,8 @@ def _look(s: Scene) -> Seen | None:
         threshold=TF32_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
         references=references_of(trace.recorder, "tf32_off"),
-        why=f"TF32 keeps float32's range, rounds factors to 10 bits and runs them in {units}. At best these products reach the "
-        "device's peak in TF32, at least a third of it, or are twice as fast where shapes are not recorded.",
+        why=f"TF32 keeps float32's range, rounds factors to 10 bits and runs them in {units}. At best these products reach "
+        "the device's peak in TF32, at least a third of it, or are twice as fast where shapes are not recorded.",
         confidence="medium",
     )
     least, most = faster(trace, single, "tf32", 4) or (None, None)
