@@ -236,7 +236,7 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
-    gone = [_Gone(trace, queue.device, change) for change in changes]
+    gone = [_Gone(trace, queue.device, change, 0 if careful else queue.usual_ns[0]) for change in changes]
     less = np.stack([each.until(queue.start_ns) for each in gone])
     growth = np.diff(less, prepend=0, axis=1) + gap if len(queue.row) else less
     limit = host.covered + slack
@@ -286,9 +286,12 @@ class _Host:
 
 
 class _Gone:
-    """How long a device works less until any time, with one change: only what ran alone frees it earlier."""
+    """How long a device works less until any time, with one change: only what ran alone frees it earlier.
 
-    def __init__(self, trace: TraceTable, device: int, change: Change) -> None:
+    With work that goes wholly the time goes that the device needs from one to the next, ``between_ns``.
+    """
+
+    def __init__(self, trace: TraceTable, device: int, change: Change, between_ns: int) -> None:
         mine = trace.device[change.row] == device
         row, less = change.row[mine], change.less_ns[mine]
         if len(row):
@@ -297,6 +300,7 @@ class _Gone:
             start, end = _bounds(trace, row)
             alone = subtract(union(start, end), union(*_bounds(trace, others)))
             less = np.minimum(less, measure_within(alone, start, end))
+            less = less + np.where(less == end - start, between_ns, 0)
             order = np.argsort(end, kind="stable")
             less, self._end = less[order], end[order]
         else:

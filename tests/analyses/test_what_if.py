@@ -87,6 +87,18 @@ def test_work_beside_other_work_gains_nothing() -> None:
     assert bounds(table, device(table, c=60)) == [(50, 50)], "what runs alone"
 
 
+def test_with_a_kernel_goes_what_the_device_needs_between_two() -> None:
+    """Four kernels, 2 apart, queued from the second on: at best their latency goes too."""
+    builder = trace().step(1, 0, 60)
+    for i in range(4):
+        builder.op(f"aten::{i}", i, 1).launches(kernel("abcd"[i], 10, 5 + 12 * i), dur=1)
+    table = builder.table()
+    assert bounds(table, device(table, b=10, c=10), device(table, b=9)) == [(0, 0), (0, 0)], "the host takes longer"
+    builder.events[0]["dur"] = 10
+    table = builder.table()
+    assert bounds(table, device(table, b=10, c=10), device(table, b=9)) == [(20, 24), (9, 9)]
+
+
 def test_a_launch_waits_where_the_queue_is_full() -> None:
     """2,600 kernels of 10: each launch beyond 1,024 waits for the device, and less when that is faster."""
     builder, now = trace().step(1, 0, 16_000), 1
