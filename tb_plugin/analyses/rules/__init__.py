@@ -7,9 +7,14 @@ from tb_plugin.analyses.rules import (
     distributed_backend,
     driver_memory_calls,
     low_utilization,
+    matrix_alignment,
     matrix_units,
     memory_limit,
     synchronising_calls,
+    tf32_off,
+    tiny_elementwise,
+    unfused_attention,
+    unfused_optimizer,
 )
 from tb_plugin.analyses.rules.base import Rule
 
@@ -19,6 +24,11 @@ RULES: tuple[Rule, ...] = (
     driver_memory_calls.RULE,
     communication.RULE,
     matrix_units.RULE,
+    tf32_off.RULE,
+    matrix_alignment.RULE,
+    unfused_attention.RULE,
+    unfused_optimizer.RULE,
+    tiny_elementwise.RULE,
     data_parallel.RULE,
     distributed_backend.RULE,
     memory_limit.RULE,
