@@ -9,6 +9,8 @@ from tb_plugin.analyses.rules import (
     low_utilization,
     matrix_units,
     memory_limit,
+    serial_collectives,
+    small_collectives,
     synchronising_calls,
 )
 from tb_plugin.analyses.rules.base import Rule
@@ -18,6 +20,8 @@ RULES: tuple[Rule, ...] = (
     synchronising_calls.RULE,
     driver_memory_calls.RULE,
     communication.RULE,
+    serial_collectives.RULE,
+    small_collectives.RULE,
     matrix_units.RULE,
     data_parallel.RULE,
     distributed_backend.RULE,
