@@ -209,11 +209,13 @@ def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
 def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
     """Returns by step how long reducing its gradients goes on after its backward pass, if each begins when it can.
 
-    One begins when its gradients are there and the one before it has ended; computation is not held up.
+    One begins when its gradients are there and the one before it has ended; computation is not held up. When the last
+    gradients are there, at least one collective is still to come: the longest is taken.
     """
     total = sum_by(found.step, dur_ns, count)
     after = (np.cumsum(total))[found.step] - np.cumsum(dur_ns) + dur_ns
     late = np.zeros(count, np.int64)
+    np.maximum.at(late, found.step, dur_ns)
     np.maximum.at(late, found.step, found.ready_ns + after - found.until_ns)
     return late
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.communication import SEND_LESS, exposed
-from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import Collectives, collectives, could_hide, first_of, left_over
@@ -91,7 +91,7 @@ def _look(s: Scene) -> Seen | None:
         return Seen(notice, Change(), Change(_without(s, found, most)), events)
     least = np.zeros(len(found.row), np.int64)
     own = found.of(found.is_gradient)
-    bare = np.bincount(own.step, own.bare_ns, count).astype(np.int64)
+    bare = sum_by(own.step, own.bare_ns, count)
     least[found.is_gradient] = first_of(own, bare - left_over(own, own.dur_ns, count))
     return Seen(notice, Change(row=found.row, less_ns=np.minimum(least, most)), Change(row=found.row, less_ns=most), events)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import Collectives, collectives, could_hide, first_of, left_over
@@ -67,7 +68,7 @@ def _look(s: Scene) -> Seen | None:
         confidence="high",
     )
     count = len(s.steps.label)
-    bare = np.bincount(found.step, found.bare_ns, count).astype(np.int64)
+    bare = sum_by(found.step, found.bare_ns, count)
     most = first_of(found, could_hide(s.trace, s.steps))
     least = np.minimum(first_of(found, bare - left_over(found, found.dur_ns, count)), most)
     return Seen(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.grouping import Groups, group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import Collectives, collectives, could_hide, first_of, left_over
@@ -16,6 +16,7 @@ from tb_plugin.analyses.rules.serial_collectives import serial
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.intervals import Ranges
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -26,7 +27,9 @@ BUCKET_BYTES = 25 << 20
 MANY = 10
 """So many collectives less in a step are worth a word: every training has a few small ones."""
 SMALL_BYTES = 64 << 10
-"""A network of 10 GB/s moves this in 7 us: what is no larger takes its time for the way."""
+"""The slowest network moves this in 7 us: what is no larger takes most of its time for the way."""
+NETWORK = 10.0
+"""Bytes in a nanosecond that every network between devices moves, where no larger collective shows more."""
 LATENCY_SHARE = 0.01
 """Share of the steps that goes with the collectives: less is lost in what steps differ by."""
 
@@ -57,37 +60,50 @@ METRICS = OF_RULES.adding(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class _Small:
+    """Small collectives of gradients that could go in buckets."""
+
+    is_small: Bool
+    buckets: Groups
+    """Of those that are."""
+    latency_ns: tuple[int, int]
+    """What each of them takes whatever it moves: at least, at most."""
+
+
 def small(s: Scene, found: Collectives) -> Bool:
     """Returns which collectives this rule speaks of."""
-    return _small(s, found)[0]
+    return _small(s, found).is_small
 
 
-def _small(s: Scene, found: Collectives) -> tuple[Bool, Int64, int]:
-    """Which of them this rule speaks of, the bucket of each, and what each of them takes whatever it moves."""
-    own = np.flatnonzero(found.is_gradient & ~serial(found) & (found.bytes > 0))
-    tiny = found.dur_ns[own[found.bytes[own] <= SMALL_BYTES]]
-    bucket = np.full(len(found.row), MISSING, np.int64)
+def _small(s: Scene, found: Collectives) -> _Small:
+    known = found.is_gradient & ~serial(found) & (found.bytes > 0)
+    own = np.flatnonzero(known & (MANY * found.bytes <= BUCKET_BYTES))
+    nothing = _Small(np.zeros(len(found.row), np.bool_), group(own[:0]), (0, 0))
+    tiny = own[found.bytes[own] <= SMALL_BYTES]
     steps = max(len(s.steps.label), 1)
     if len(own) <= MANY * steps or not len(tiny):
-        return bucket != MISSING, bucket, 0
+        return nothing
     by_step = group(found.step[own])
     reached = np.cumsum(found.bytes[own]) - found.bytes[own]
     reached -= by_step.min(reached)[by_step.of]
     buckets = group(found.step[own], reached // BUCKET_BYTES)
-    fewer, latency = len(own) - len(buckets), int(tiny.min())
-    if fewer < MANY * steps or fewer * latency <= LATENCY_SHARE * s.step_ns * steps:
-        return bucket != MISSING, bucket, 0
-    bucket[own] = buckets.of
-    return bucket != MISSING, bucket, latency
+    fewer, most = len(own) - len(buckets), int(found.dur_ns[tiny].min())
+    if fewer < MANY * steps or fewer * most <= LATENCY_SHARE * s.step_ns * steps:
+        return nothing
+    rate = max(NETWORK, float((found.bytes[known] / np.maximum(found.dur_ns[known], 1)).max()))
+    least = int((found.dur_ns[tiny] - np.ceil(found.bytes[tiny] / rate)).min())
+    is_small = nothing.is_small.copy()
+    is_small[own] = True
+    return _Small(is_small, buckets, (max(least, 0), most))
 
 
 def _look(s: Scene) -> Seen | None:
     found = collectives(s.trace, s.chosen)
-    own, bucket, latency = _small(s, found)
-    if not own.any():
+    own = _small(s, found)
+    if not own.is_small.any():
         return None
-    found, buckets = found.of(own), group(bucket[own])
-    moved = int(found.bytes.sum())
+    found, buckets, (least, most) = found.of(own.is_small), own.buckets, own.latency_ns
     notice = Notice(
         rule="small_collectives",
         severity="medium",
@@ -97,8 +113,8 @@ def _look(s: Scene) -> Seen | None:
         figures=[
             METRICS.figure("small_collectives", s.per_step(len(found.row))),
             METRICS.figure("small_buckets", s.per_step(len(buckets))),
-            METRICS.figure("small_mean_bytes", moved / len(found.row)),
-            METRICS.figure("collective_latency_ns", latency),
+            METRICS.figure("small_mean_bytes", int(found.bytes.sum()) / len(found.row)),
+            METRICS.figure("collective_latency_ns", most),
         ],
         measure="small_collectives",
         threshold=MANY,
@@ -110,21 +126,29 @@ def _look(s: Scene) -> Seen | None:
         confidence="medium",
     )
     count = len(s.steps.label)
-    size = buckets.count()
-    last = np.zeros(len(buckets), np.int64)
-    np.maximum.at(last, buckets.of, np.arange(len(found.row)))
+    size, last = buckets.count(), buckets.max(np.arange(len(found.row)))
     whole = replace(found.of(last), ready_ns=buckets.max(found.ready_ns))
-    took = buckets.sum(found.dur_ns) - (size - 1) * latency
-    bare = np.bincount(found.step, found.bare_ns, count).astype(np.int64)
-    gone = np.bincount(whole.step, (size - 1) * latency, count).astype(np.int64)
-    least = first_of(found, bare - left_over(whole, took, count))
-    most = first_of(found, could_hide(s.trace, s.steps) + gone)
+    took = buckets.sum(found.dur_ns) - (size - 1) * least
+    bare = sum_by(found.step, found.bare_ns, count)
+    gone = sum_by(whole.step, (size - 1) * most, count)
+    calls = Change(_calls(s, np.delete(found.row, last)))
+    at_best = first_of(found, could_hide(s.trace, s.steps) + gone)
+    surely = np.minimum(first_of(found, bare - left_over(whole, took, count)), at_best)
     return Seen(
         notice,
-        Change(row=found.row, less_ns=np.minimum(least, most)),
-        Change(row=found.row, less_ns=most),
+        replace(calls, row=found.row, less_ns=surely),
+        replace(calls, row=found.row, less_ns=at_best),
         found.row[np.lexsort((found.row, found.bytes))],
     )
+
+
+def _calls(s: Scene, rows: Int64) -> Ranges:
+    """When the host calls these collectives."""
+    trace = s.trace
+    outer, at = trace.launch[rows].astype(np.int64), trace.operator[rows].astype(np.int64)
+    while (inside := (at != MISSING) & trace.is_collective[at]).any():
+        outer, at = np.where(inside, at, outer), np.where(inside, trace.operator[at], MISSING).astype(np.int64)
+    return s.covered(outer)
 
 
 RULE = Rule("small_collectives", "Many small collectives", _look)
