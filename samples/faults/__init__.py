@@ -105,7 +105,7 @@ def run(config: Config) -> Training:
     program = type("Program", (*kinds, Faulty), {})(machine, shape, ddp, pace, config.mended)
     program.base_bytes = base
     program.run(config.steps)
-    return Training(config, shape, program.planted, tuple(machine.steps), machine, ddp)
+    return Training(config, shape, program.planted, tuple(machine.steps), machine, program.ddp)
 
 
 _DISPATCH = 1.6

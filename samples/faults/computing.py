@@ -73,12 +73,12 @@ class RedundantCasts(Faulty):
         casts = (1 if number == 0 else 0) + (0 if self.mended else extra)
         for index in range(casts):
             first = len(m.device_rows)
-            with m.frame(self.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
+            with m.frame(RedundantCasts.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
                 with m.op("aten::_to_copy", dims, dtype=FLOAT, before=900, after=300):
                     with m.op("aten::copy_", dims, dims, dtype=FLOAT, before=1_500, after=700):
                         m.launch(kernel)
             if number or index:  # one is needed
-                self.planted["line"] = self.line
+                self.planted["line"] = RedundantCasts.line
                 self.count_work(m.device_rows[first:])
         super().block(number)
 
@@ -96,10 +96,10 @@ class RedundantCopies(Faulty):
         copies = max(1, round(self.part("redundant_copies") / (kernel.ns + GAP) / self.shape.layers))
         for _ in range(0 if self.mended else copies):
             first = len(m.device_rows)
-            with m.frame(self.line), m.op("aten::contiguous", dims, ()), m.op("aten::clone", dims, ()):
+            with m.frame(RedundantCopies.line), m.op("aten::contiguous", dims, ()), m.op("aten::clone", dims, ()):
                 with m.op("aten::copy_", dims, dims, ()):
                     m.launch(kernel)
-            self.planted["line"] = self.line
+            self.planted["line"] = RedundantCopies.line
             self.count_work(m.device_rows[first:])
 
 
@@ -117,7 +117,7 @@ class UnfusedAttention(Faulty):
         queries = self.heads()
         scores = (*queries[:2], SEQUENCE, SEQUENCE)
         size = product_of(scores) * 2
-        with self.m.frame(self.line):
+        with self.m.frame(UnfusedAttention.line):
             self._matmul(queries, (*queries[:2], HEAD, SEQUENCE), size)
             self.simple(
                 ("aten::div",), (scores, ()), elementwise("BUnaryFunctor<c10::BFloat16>", 2 * size), "DivBackward0",
@@ -132,7 +132,7 @@ class UnfusedAttention(Faulty):
             self._matmul(scores, queries, size)
         for node in self.tape[nodes:]:
             node.run = self.counted(node.run)
-        self.planted["line"] = self.line
+        self.planted["line"] = UnfusedAttention.line
         self.count("layers")
         self.count_work(self.m.device_rows[first:])
 
@@ -270,7 +270,7 @@ class TinyElementwise(Faulty):
         columns = max(8, round((ns - 2_000) * BANDWIDTH / (self.shape.tokens * 4) / 8) * 8)
         dims = self.tokens3(columns)
         size = 2 * product_of(dims) * 2
-        with m.frame(self.line):
+        with m.frame(TinyElementwise.line):
             if self.mended:
                 name = "triton_poi_fused_add_mul_pow_sigmoid_sub_tanh_0"
                 with m.op(name, dims, dims, before=3_000):
@@ -280,7 +280,7 @@ class TinyElementwise(Faulty):
                 name, functor = POINTWISE[index % len(POINTWISE)]
                 with m.op(name, dims, ()):
                     m.launch(elementwise(functor, size))
-        self.planted["line"] = self.line
+        self.planted["line"] = TinyElementwise.line
         self.count("chains")
         self.count_work(m.device_rows[first:])
 
