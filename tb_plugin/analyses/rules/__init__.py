@@ -9,6 +9,8 @@ from tb_plugin.analyses.rules import (
     low_utilization,
     matrix_units,
     memory_limit,
+    memory_unused,
+    reserved_oscillation,
     serial_collectives,
     small_collectives,
     synchronising_calls,
@@ -26,6 +28,8 @@ RULES: tuple[Rule, ...] = (
     data_parallel.RULE,
     distributed_backend.RULE,
     memory_limit.RULE,
+    memory_unused.RULE,
+    reserved_oscillation.RULE,
     low_utilization.RULE,
 )
 """In the order in which they are told where savings are equal."""
