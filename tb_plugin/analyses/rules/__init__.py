@@ -10,6 +10,10 @@ from tb_plugin.analyses.rules import (
     matrix_alignment,
     matrix_units,
     memory_limit,
+    memory_unused,
+    reserved_oscillation,
+    serial_collectives,
+    small_collectives,
     synchronising_calls,
     tf32_off,
     tiny_elementwise,
@@ -23,6 +27,8 @@ RULES: tuple[Rule, ...] = (
     synchronising_calls.RULE,
     driver_memory_calls.RULE,
     communication.RULE,
+    serial_collectives.RULE,
+    small_collectives.RULE,
     matrix_units.RULE,
     tf32_off.RULE,
     matrix_alignment.RULE,
@@ -32,6 +38,8 @@ RULES: tuple[Rule, ...] = (
     data_parallel.RULE,
     distributed_backend.RULE,
     memory_limit.RULE,
+    memory_unused.RULE,
+    reserved_oscillation.RULE,
     low_utilization.RULE,
 )
 """In the order in which they are told where savings are equal."""
