@@ -70,10 +70,10 @@ class StepOutliers(Faulty):
         if self.mended or self.step % 6 != min(3, self.steps - 1):
             return
         m, before = self.m, self.m.now
-        with m.frame(self.line), m.frame("torch/serialization.py(943): save"):
+        with m.frame(StepOutliers.line), m.frame("torch/serialization.py(943): save"):
             m.synchronize()
             m.spend(self.pace.device_ns * self.drawn("step_outliers: steps", 0.6, 3))
-        self.planted["line"] = self.line
+        self.planted["line"] = StepOutliers.line
         self.planted["step"] = self.step
         self.count("calls")
         self.count("host_ns", m.now - before)

@@ -24,7 +24,7 @@ class SynchronisingCalls(Faulty):
         calls = min(self.shape.layers, 1 + int(self.drawn("synchronising_calls: calls", 0, 4)))
         if not self.every(calls, number):
             return
-        with self.m.frame(self.line):
+        with self.m.frame(SynchronisingCalls.line):
             if not self.mended:
                 before, first = self.m.now, len(self.m.rows)
                 if self.drawn("synchronising_calls: kind", 0, 1) < 0.6:
@@ -32,7 +32,7 @@ class SynchronisingCalls(Faulty):
                 else:
                     with self.m.frame("torch/cuda/__init__.py(1083): synchronize"):
                         self.m.synchronize()
-                self.planted["line"] = self.line
+                self.planted["line"] = SynchronisingCalls.line
                 self.count("calls", 1)
                 self.count("host_ns", self.m.now - before)
                 self.count_calls(first, *WAITING)
@@ -127,10 +127,10 @@ class LaunchBound(Faulty):
             self.count("host_ns", self.m.now - before)
             return
         with self.m.frame("train.py(42): training_step"):
-            for run in (self.forward, self.backward):
-                with self.m.frame("<built-in method replay of torch._C._CUDAGraph object at 0x7f3b4c1d3a70>"):
-                    with self.m.graph():
-                        run()
+            with self.m.annotation("forward"), self.m.graph():
+                self.forward()
+            with self.m.annotation("backward"), self.m.graph():
+                self.backward()
 
 
 @fault("python_bound")
@@ -142,11 +142,11 @@ class PythonBound(Faulty):
     def block(self, number: int) -> None:
         if not self.mended:
             before = self.m.now
-            with self.m.frame(self.line):
+            with self.m.frame(PythonBound.line):
                 # In the first step no backward pass of the step before runs meanwhile: two thirds of a step.
                 hidden = self.pace.device_ns / (1 if self.step else 3) - self.pace.host_ns
                 self.m.spend((hidden + self.part("python_bound")) / self.shape.layers)
-            self.planted["line"] = self.line
+            self.planted["line"] = PythonBound.line
             self.count("calls", 1)
             self.count("host_ns", self.m.now - before)
         super().block(number)
@@ -170,11 +170,11 @@ class DriverMemoryCalls(Faulty):
         m, before, first = self.m, self.m.now, len(self.m.rows)
         each = self.part("driver_memory_calls") / pairs / 2
         size = 512 << 20
-        with m.frame(self.line), m.frame("torch/cuda/memory.py(225): empty_cache"):
+        with m.frame(DriverMemoryCalls.line), m.frame("torch/cuda/memory.py(225): empty_cache"):
             m.shrink(size, each)
-        with m.frame(self.line), m.op("aten::empty", (), (), ()):
+        with m.frame(DriverMemoryCalls.line), m.op("aten::empty", (), (), ()):
             m.grow(size, each)
-        self.planted["line"] = self.line
+        self.planted["line"] = DriverMemoryCalls.line
         self.count("calls", 2)
         self.count("host_ns", m.now - before)
         self.count_calls(first, "cudaMalloc", "cudaFree")
@@ -220,12 +220,12 @@ class RepeatedCopies(Faulty):
             m, before, first, calls = self.m, self.m.now, len(self.m.device_rows), len(self.m.rows)
             rows = max(8, round(self.part("repeated_copies") / copies * PAGEABLE / (256 * 4)))
             dims = (rows, 256)
-            with m.frame(self.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
+            with m.frame(RepeatedCopies.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
                 with m.op("aten::_to_copy", dims, dtype=FLOAT, before=900, after=300):
                     with m.op("aten::copy_", dims, dims, dtype=FLOAT, before=1_500, after=700):
                         m.copy("HtoD", rows * 256 * 4, COMPUTE, False)
                         m.synchronize(COMPUTE)
-            self.planted["line"] = self.line
+            self.planted["line"] = RepeatedCopies.line
             self.count("host_ns", m.now - before)
             self.count_calls(calls, "cudaMemcpyAsync", *WAITING)
             self.count_copies(m.device_rows[first:])

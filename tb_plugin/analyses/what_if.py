@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.launch_phases import launch_phases, usual
+from tb_plugin.analyses.launching.depth import FULL
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import EMPTY, Ranges, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
@@ -194,6 +195,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[_Wai
     call = trace.launch[rows]
     threads = np.unique(trace.track[call])
     waits = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, threads))
+    waits = np.union1d(waits, _held(trace, rows))
     start, stop = _bounds(trace, waits)
     inside = (start >= begin) & (stop <= end)
     longest = np.lexsort((start, -(stop - start), ~inside))[: min(int(inside.sum()), MOST_WAITS)]
@@ -205,6 +207,19 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[_Wai
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
     return _Waits(start, stop, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
+
+
+def _held(trace: TraceTable, rows: Int64) -> Int64:
+    """Launches of this work that waited for the device to take earlier ones: the queue was full when they returned."""
+    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+    call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
+    if len(call) < FULL:
+        return call[:0]
+    start, stop = _bounds(trace, call)
+    depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
+    full = depth >= FULL
+    found: Int64 = call[full & (stop - start > 2 * _median((stop - start)[~full]))]
+    return found
 
 
 def _place(start: Int64, when: Int64) -> Int64:
@@ -221,7 +236,7 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
-    gone = [_Gone(trace, queue.device, change) for change in changes]
+    gone = [_Gone(trace, queue.device, change, 0 if careful else queue.usual_ns[0]) for change in changes]
     less = np.stack([each.until(queue.start_ns) for each in gone])
     growth = np.diff(less, prepend=0, axis=1) + gap if len(queue.row) else less
     limit = host.covered + slack
@@ -271,9 +286,12 @@ class _Host:
 
 
 class _Gone:
-    """How long a device works less until any time, with one change: only what ran alone frees it earlier."""
+    """How long a device works less until any time, with one change: only what ran alone frees it earlier.
 
-    def __init__(self, trace: TraceTable, device: int, change: Change) -> None:
+    With work that goes wholly the time goes that the device needs from one to the next, ``between_ns``.
+    """
+
+    def __init__(self, trace: TraceTable, device: int, change: Change, between_ns: int) -> None:
         mine = trace.device[change.row] == device
         row, less = change.row[mine], change.less_ns[mine]
         if len(row):
@@ -282,6 +300,7 @@ class _Gone:
             start, end = _bounds(trace, row)
             alone = subtract(union(start, end), union(*_bounds(trace, others)))
             less = np.minimum(less, measure_within(alone, start, end))
+            less = less + np.where(less == end - start, between_ns, 0)
             order = np.argsort(end, kind="stable")
             less, self._end = less[order], end[order]
         else:
