@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.launch_phases import launch_phases
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import EMPTY, Ranges, covered_before, measure_within, subtract, union
@@ -97,6 +97,8 @@ class _Queue:
     launched_ns: Int64
     gap_ns: Int64
     """How long the device had nothing to do before it because it was not launched yet."""
+    behind_ns: Int64
+    """How long its stream had nothing to do before it because it was not launched yet, and another stream worked."""
     slack_ns: Int64
     """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
     is_known: Bool
@@ -145,33 +147,47 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
     chain = inside & ((idle > 0) | (trace.track[row] == busiest))
+    behind = _behind(trace, device, row, trace.track[row] == busiest)
+    behind[is_held] = 0
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
     usual = (
-        _median(launches.latency_ns[at][queued]),
-        _median(launches.latency_ns[at][is_known & ~launches.is_queued[at]]),
+        _usual(launches.latency_ns[at][queued]),
+        _usual(launches.latency_ns[at][is_known & ~launches.is_queued[at]]),
     )
     last = np.flatnonzero(inside)
     last_row = int(row[last][np.argmax(stop[last])]) if len(last) else MISSING
-    row, start, launched, gap, slack, is_known = (
-        column[chain] for column in (row, start, launched, gap, slack, is_known)
+    row, start, launched, gap, behind, slack, is_known = (
+        column[chain] for column in (row, start, launched, gap, behind, slack, is_known)
     )
     calls = _waiting(trace, device, begin, end)
     # In turns between waits: what is launched after a wait is held up by it.
     number = np.searchsorted(calls.end_ns, launched, side="right")
     order = np.lexsort((np.arange(len(row)), number))
-    row, start, launched, gap, slack, is_known = (
-        column[order] for column in (row, start, launched, gap, slack, is_known)
+    row, start, launched, gap, behind, slack, is_known = (
+        column[order] for column in (row, start, launched, gap, behind, slack, is_known)
     )
     turn = np.searchsorted(number[order], np.arange(len(calls.end_ns) + 2))
     place = _place(start, trace.start_ns[calls.awaited])
     return _Queue(
-        row, start, launched, gap, slack, is_known, turn, _Waits(calls.start_ns, calls.end_ns, calls.awaited, place),
+        row, start, launched, gap, behind, slack, is_known, turn, _Waits(calls.start_ns, calls.end_ns, calls.awaited, place),
         usual, last_row,
     )  # fmt: skip
 
 
-def _median(values: Int64) -> int:
-    return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else 0
+def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
+    """How long others worked while a stream had nothing to do, before each of its work; 0 for other work and the first."""
+    found = np.zeros(len(row), np.int64)
+    work = row[mine]
+    if len(work):
+        start = trace.start_ns[work]
+        reach = np.maximum.accumulate(np.append(start[0], trace.end_ns[work]))[:-1]
+        found[mine] = measure_within(device_busy(trace)[device], reach, start)
+    return found
+
+
+def _usual(values: Int64) -> int:
+    """The upper quartile: what a gap that closes leaves, as far as a bound has to count on it."""
+    return int(np.sort(values)[(len(values) - 1) * 3 // 4]) if len(values) else 0
 
 
 def _busiest(trace: TraceTable, rows: Int64) -> int:
@@ -217,9 +233,11 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have been waiting for the host, or have been queued long ago.
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0 if careful else queue.gap_ns)
+    if not careful:  # what another stream did meanwhile was in nobody's way
+        gap = gap + queue.behind_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
-    device = [_Shorter(trace, queue, change) for change in changes]
+    device = [_Shorter(trace, queue, change, 0 if careful else queue.usual_ns[0]) for change in changes]
     less = np.stack([each.before for each in device]) if len(queue.row) else np.zeros((len(changes), 0), np.int64)
     growth = np.diff(less, prepend=0, axis=1) + gap
     limit = host.covered + slack
@@ -266,7 +284,8 @@ class _Host:
 class _Shorter:
     """By how much a device works less, with one change: only what ran alone makes a device free earlier."""
 
-    def __init__(self, trace: TraceTable, queue: _Queue, change: Change) -> None:
+    def __init__(self, trace: TraceTable, queue: _Queue, change: Change, latency_ns: int) -> None:
+        """``latency_ns`` is what the device needs before work, and not before work that is gone."""
         row = change.row[trace.device[change.row] == trace.device[queue.row[0]]] if len(queue.row) else change.row[:0]
         less = change.less_ns[np.isin(change.row, row)]
         start, end = trace.start_ns[row], trace.end_ns[row]
@@ -274,7 +293,9 @@ class _Shorter:
             work = covered_work(trace)
             others = np.setdiff1d(work[trace.device[work] == trace.device[row[0]]], row)
             alone = subtract(union(start, end), union(trace.start_ns[others], trace.end_ns[others]))
+            is_gone = less >= trace.dur_ns[row]
             less = np.minimum(less, measure_within(alone, start, end))
+            less = less + np.where(is_gone & (less > 0), latency_ns, 0)
         order = np.argsort(end, kind="stable")
         self._end, self._sum = end[order], np.append(0, np.cumsum(less[order]))
         self.before = self._until(queue.start_ns)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
+import numpy.typing as npt
+
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.severity import severity_of
@@ -9,20 +14,29 @@ from tb_plugin.analyses.step_shares import active_rows
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.intervals import intersect, union
+
+Int64 = npt.NDArray[np.int64]
 
 DATALOADER_SHARE = 0.05
+GONE = 0.75
+"""So much of a wait goes at least: a batch has to be handed over, and who loads it works beside the training."""
 
 
 def _look(s: Scene) -> Seen | None:
     part, share = s.part("dataloader")
     if share <= DATALOADER_SHARE:
         return None
-    rows = s.longest(active_rows(s.trace, "dataloader"))
+    trace = s.trace
+    rows = s.longest(active_rows(trace, "dataloader"))
+    own, workers = (_time(s, rows, pattern) for pattern in (trace.recorder.host.loading, trace.recorder.host.awaiting))
+    kind = " The thread of the training loads it itself." if own > workers else " It has workers, and they are too slow."
     notice = Notice(
         rule="data_loading",
         severity=severity_of(share),
-        text="Waiting for input takes {dataloader_mean_ns} of each {step_time_mean_ns} step.",
-        todo=s.trace.recorder.todo("data_loading"),
+        text="Waiting for input takes {dataloader_mean_ns} of each {step_time_mean_ns} step."
+        + (kind if own or workers else ""),
+        todo=trace.recorder.todo("data_loading.workers" if workers > own else "data_loading"),
         figures=[
             METRICS.figure("waiting_for_input", share),
             METRICS.figure("dataloader_mean_ns", part),
@@ -31,11 +45,22 @@ def _look(s: Scene) -> Seen | None:
         measure="waiting_for_input",
         threshold=DATALOADER_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(s.trace.recorder, "data_loading"),
-        why="The next batch is asked for when the step needs it: until it is there, nothing is launched.",
-        confidence="high",
+        references=references_of(trace.recorder, "data_loading"),
+        why="The next batch is asked for when the step needs it: until it is there, nothing is launched. The upper bound is of "
+        "batches that are always ready, the lower one leaves a quarter of each wait: to hand a batch over, and because "
+        "who loads it works beside the training.",
+        confidence="high" if own > workers else "medium",
     )
-    return Seen(notice, Change(s.covered(rows)), events=rows)
+    start = trace.start_ns[rows]
+    least = union(start, start + (trace.dur_ns[rows] * GONE).astype(np.int64))
+    return Seen(notice, Change(intersect(least, s.host)), Change(s.covered(rows)), rows)
+
+
+def _time(s: Scene, rows: Int64, pattern: str) -> int:
+    """How long those of these rows take whose names fit."""
+    found = re.compile(pattern or r"(?!)")
+    named = s.trace.strings.where(lambda text: found.search(text) is not None)
+    return int(s.trace.dur_ns[rows[named[s.trace.name[rows]]]].sum())
 
 
 RULE = Rule("data_loading", "Waiting for input", _look)
