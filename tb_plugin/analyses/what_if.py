@@ -110,6 +110,8 @@ class _Queue:
     """The usual latency between two kernels, and of a launch."""
     last_row: int
     """The last work of the steps to end, -1 = none."""
+    track: int
+    """The busiest stream."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +172,7 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     place = _place(start, trace.start_ns[calls.awaited])
     return _Queue(
         row, start, launched, gap, behind, slack, is_known, turn, _Waits(calls.start_ns, calls.end_ns, calls.awaited, place),
-        usual, last_row,
+        usual, last_row, busiest,
     )  # fmt: skip
 
 
@@ -237,7 +239,7 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
         gap = gap + queue.behind_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
-    device = [_Shorter(trace, queue, change, 0 if careful else queue.usual_ns[0]) for change in changes]
+    device = [_Shorter(trace, queue, change, careful) for change in changes]
     less = np.stack([each.before for each in device]) if len(queue.row) else np.zeros((len(changes), 0), np.int64)
     growth = np.diff(less, prepend=0, axis=1) + gap
     limit = host.covered + slack
@@ -282,10 +284,12 @@ class _Host:
 
 
 class _Shorter:
-    """By how much a device works less, with one change: only what ran alone makes a device free earlier."""
+    """By how much a device works less, with one change: only what ran alone makes a device free earlier.
 
-    def __init__(self, trace: TraceTable, queue: _Queue, change: Change, latency_ns: int) -> None:
-        """``latency_ns`` is what the device needs before work, and not before work that is gone."""
+    At best whatever the busiest stream runs makes it free earlier, and what the device needs before work that is gone.
+    """
+
+    def __init__(self, trace: TraceTable, queue: _Queue, change: Change, careful: bool) -> None:
         row = change.row[trace.device[change.row] == trace.device[queue.row[0]]] if len(queue.row) else change.row[:0]
         less = change.less_ns[np.isin(change.row, row)]
         start, end = trace.start_ns[row], trace.end_ns[row]
@@ -293,9 +297,12 @@ class _Shorter:
             work = covered_work(trace)
             others = np.setdiff1d(work[trace.device[work] == trace.device[row[0]]], row)
             alone = subtract(union(start, end), union(trace.start_ns[others], trace.end_ns[others]))
-            is_gone = less >= trace.dur_ns[row]
-            less = np.minimum(less, measure_within(alone, start, end))
-            less = less + np.where(is_gone & (less > 0), latency_ns, 0)
+            bare = np.minimum(less, measure_within(alone, start, end))
+            if not careful:
+                mine = trace.track[row] == queue.track
+                is_gone = (less >= trace.dur_ns[row]) & (mine | (bare > 0))
+                bare = np.where(mine, less, bare) + np.where(is_gone, queue.usual_ns[0], 0)
+            less = bare
         order = np.argsort(end, kind="stable")
         self._end, self._sum = end[order], np.append(0, np.cumsum(less[order]))
         self.before = self._until(queue.start_ns)
