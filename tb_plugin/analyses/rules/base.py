@@ -132,6 +132,10 @@ class Scene:
         """Returns what a figure of a step speaks of: without recorded steps the recording stands for one."""
         return "In each step" if self.trace.steps.recorded else "In the recording"
 
+    def often(self, total: int, key: str) -> str:
+        """Returns how often a step does something, in words: the figure of that key."""
+        return "once" if total == len(self.steps.label) else f"{{{key}}} times"
+
     def longest(self, rows: Bool) -> Int64:
         """Returns those of these rows that belong to the steps, the longest first."""
         return self.by_length(np.flatnonzero(rows & self.rows))

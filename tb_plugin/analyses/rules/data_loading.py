@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.severity import severity_of
-from tb_plugin.analyses.step_shares import active_rows
+from tb_plugin.analyses.step_shares import active_rows, shares
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
@@ -20,7 +20,8 @@ Int64 = npt.NDArray[np.int64]
 
 DATALOADER_SHARE = 0.05
 GONE = 0.75
-"""So much of a wait goes at least: a batch has to be handed over, and who loads it works beside the training."""
+"""So much of the time in which nothing else is done goes at least: a batch has to be handed over, and who loads it works
+beside the training (4 workers in place of none on a V100: 0.83 and 0.86)."""
 
 
 def _look(s: Scene) -> Seen | None:
@@ -47,13 +48,13 @@ def _look(s: Scene) -> Seen | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "data_loading"),
         why="The next batch is asked for when the step needs it: until it is there, nothing is launched. The upper bound is of "
-        "batches that are always ready, the lower one leaves a quarter of each wait: to hand a batch over, and because "
-        "who loads it works beside the training.",
+        "batches that are always ready, the lower one leaves a quarter of the time: to hand batches over, and because who "
+        "loads them works beside the training.",
         confidence="high" if own > workers else "medium",
     )
-    start = trace.start_ns[rows]
-    least = union(start, start + (trace.dur_ns[rows] * GONE).astype(np.int64))
-    return Seen(notice, Change(intersect(least, s.host)), Change(s.covered(rows)), rows)
+    bare = intersect(shares(trace)["dataloader"], s.host)
+    least = union(bare.start, bare.start + ((bare.end - bare.start) * GONE).astype(np.int64))
+    return Seen(notice, Change(least), Change(s.covered(rows)), rows)
 
 
 def _time(s: Scene, rows: Int64, pattern: str) -> int:

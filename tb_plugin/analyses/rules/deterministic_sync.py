@@ -13,7 +13,7 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.host_waits import For, copies_of, host_waits, outermost, times
+from tb_plugin.analyses.rules.host_waits import For, copies_of, host_waits, outermost, regular, times
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
@@ -50,6 +50,7 @@ def _look(s: Scene) -> Seen | None:
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(For.BACKWARD)
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
+    at = at[regular(s, waits.row[at], waits.place[at])]
     calls, place = waits.row[at], waits.place[at]
     whole, copies = s.covered(outermost(trace, place)), copies_of(trace, calls)
     if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
@@ -59,8 +60,8 @@ def _look(s: Scene) -> Seen | None:
         rule="deterministic_sync",
         severity="medium",
         text="".join(part for key, part in _PARTS.items() if key in {each.metric.key for each in said})
-        + " makes the host wait {backward_sync_calls} times a step for the device, {backward_sync_ns}"
-        + (", the most of {backward_sync_kinds} such backward operators" if kinds > 1 else "")
+        + f" makes the host wait {{backward_sync_ns}} for the device in each step, {s.often(times(place), 'backward_sync_calls')}"
+        + (" with {backward_sync_kinds} such backward operators" if kinds > 1 else "")
         + ". Deterministic algorithms are the likely reason: the forward operator does not wait.",
         todo=trace.recorder.todo("deterministic_sync"),
         figures=[

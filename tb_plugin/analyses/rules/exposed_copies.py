@@ -45,7 +45,7 @@ def _look(s: Scene) -> Seen | None:
         rule="exposed_copies",
         severity="medium",
         text=f"{s.each} copies to the device run for {{exposed_copy_ns}} on the stream that computes while nothing else does"
-        + (": {exposed_copies} copies, {exposed_copy_bytes}" if size.any() else ": {exposed_copies} copies")
+        + (", {exposed_copy_bytes}" if size.any() else "")
         + (", most of it at {exposed_copy_line}." if line else "."),
         todo=trace.recorder.todo("exposed_copies"),
         figures=[

@@ -10,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.backward import backward_operators
+from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.directions import directions_of
+from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER
+from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import contains, union
 from tb_plugin.trace.memo import remembered
@@ -24,6 +27,8 @@ Bool = npt.NDArray[np.bool_]
 _HTOD = 0
 """Position of "host to device" in the directions of copies."""
 _PAGEABLE = re.compile("pageable", re.IGNORECASE)
+OFTEN = 0.5
+"""Share of the steps in which a call has to be made: once in many steps, as when something is saved, is fine."""
 _MOSTLY = 0.9
 """An operator that takes hardly longer than a wait is there for it: ``aten::item`` around ``aten::_local_scalar_dense``."""
 _DEEP = 32
@@ -165,6 +170,16 @@ def outermost(trace: TraceTable, place: Int64) -> Int64:
         place = np.where(hardly, outer, place).astype(np.int64)
     return place
 
+
+
+def regular(s: Scene, calls: Int64, place: Int64) -> Bool:
+    """Returns which calls belong to those of one line and name that are made in enough of the steps."""
+    trace, count = s.trace, len(s.steps.label)
+    made = group(code_lines(trace).of[calls], trace.name[place])
+    step = np.searchsorted(s.steps.start_ns, trace.start_ns[calls], side="right")
+    seen = group(made.of, step)
+    found: Bool = np.bincount(made.of[seen.first], minlength=len(made))[made.of] >= OFTEN * count
+    return found
 
 
 def times(place: Int64) -> int:

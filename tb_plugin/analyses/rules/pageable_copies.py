@@ -54,9 +54,9 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="pageable_copies",
         severity="medium",
-        text=f"{s.each} the host waits {{pageable_host_ns}} for {{pageable_copies}} copies to the device"
+        text=f"{s.each} the host waits {{pageable_host_ns}} in copies to the device"
         + (" from pageable memory" if pageable else "")
-        + (": {pageable_bytes} at {pageable_bandwidth}" if size.any() else "")
+        + (", {pageable_bytes} at {pageable_bandwidth}" if size.any() else "")
         + (", most of it at {pageable_line}." if line else "."),
         todo=trace.recorder.todo("pageable_copies"),
         figures=[

@@ -137,8 +137,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="repeated_copies",
         severity="medium",
-        text="In each step {repeated_line} copies to the device {repeated_copies} times what seems to be the same, "
-        "{repeated_bytes} in all; the operators take {repeated_ns} on the host.",
+        text="In each step {repeated_line} copies what seems to be the same to the device {repeated_copies} times, "
+        "{repeated_bytes} in all; that takes {repeated_ns} on the host.",
         todo=trace.recorder.todo("repeated_copies"),
         figures=[
             METRICS.figure("repeated_line", s.line(row)),

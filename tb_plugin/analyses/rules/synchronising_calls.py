@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.host_waits import For, copies_of, host_waits, outermost, times
+from tb_plugin.analyses.rules.host_waits import For, copies_of, host_waits, outermost, regular, times
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
@@ -36,6 +36,7 @@ def _look(s: Scene) -> Seen | None:
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(For.RESULT)
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
+    at = at[regular(s, waits.row[at], waits.place[at])]
     calls, place = waits.row[at], waits.place[at]
     whole, copies = s.covered(outermost(trace, place)), copies_of(trace, calls)
     if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
@@ -47,8 +48,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="synchronising_calls",
         severity="medium",
-        text=f"{s.each} the host waits {{sync_calls}} times for the device, {{sync_ns}}{_kind(len(explicit), times(place))}"
-        f"{_where(line, lines)}.",
+        text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(times(place), 'sync_calls')}"
+        f"{_kind(s, len(explicit), times(place))}{_where(line, lines)}.",
         todo=" ".join(todo(f"synchronising_calls{kind}") for kind, there in kinds if there),
         figures=[
             METRICS.figure("sync_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
@@ -65,10 +66,10 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(s.covered(calls)), Change(whole, copies, trace.dur_ns[copies]), s.by_length(calls))
 
 
-def _kind(explicit: int, every: int) -> str:
-    if not explicit:
-        return " for values"
-    return ": all of them only synchronise" if explicit == every else ": {sync_explicit_calls} times only to synchronise"
+def _kind(s: Scene, explicit: int, every: int) -> str:
+    if explicit in (0, every):
+        return " in a call that only synchronises" if explicit else " for a value"
+    return f" ({s.often(explicit, 'sync_explicit_calls')} in a call that only synchronises, otherwise for a value)"
 
 
 def _where(line: str, lines: int) -> str:
