@@ -32,7 +32,7 @@ class FindingsAnalysis:
         "Summary",
         kept=True,
         whole="A finding says what a step would gain: it looks at whole steps.",
-        tables=("findings",),
+        tables=("savings",),
     )
     scope: Scope = "profile"
     borrows = OWN_ONLY
@@ -84,8 +84,8 @@ def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
         return {}
     facts: dict[str, Number] = {
         "findings.count": len(findings.found),
-        "findings.saving_low_ns": findings.together.low_ns,
-        "findings.saving_high_ns": findings.together.high_ns,
+        "findings.total_low_ns": findings.together.low_ns,
+        "findings.total_high_ns": findings.together.high_ns,
     }
     savings = {each.rule.id: each.notice.saving for each in findings.found}
     for rule in RULES:
@@ -113,7 +113,7 @@ def _table(findings: Findings) -> Frame:
         ),
         "evidence": pa.array([len(each.events) for each in findings.found], pa.int64()),
     }
-    return Frame("findings", "Findings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
+    return Frame("savings", "Savings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
 
 
 def _events(trace: TraceTable, findings: Findings) -> Frame:

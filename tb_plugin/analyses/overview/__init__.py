@@ -46,6 +46,7 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -247,6 +248,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     )
 
 
+@remembered
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
     """Returns the idle time of a device between its first and last work, by cause, nanoseconds."""
     start, end = worked(trace, device)

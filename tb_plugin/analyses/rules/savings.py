@@ -20,6 +20,8 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 MEDIUM_SHARE = 0.05
+MARGIN = 0.03
+"""By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
 EVENTS = 100
 """So many events of a finding are listed."""
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
@@ -45,7 +47,7 @@ class Findings:
     @property
     def notices(self) -> list[Notice]:
         """Returns what is told, in order."""
-        return [each.notice for each in self.found]
+        return [replace(each.notice, events=each.events.tolist()) for each in self.found]
 
 
 @remembered
@@ -87,9 +89,14 @@ def _savings(scene: Scene, least: list[Change], most: list[Change]) -> tuple[lis
     high[: n + 1] = np.maximum(high[: n + 1], low)
     alone = np.maximum(high[n] - high[n + 1 :], 0)
     shared = np.clip(high[:n] - alone, 0, high[:n])
-    mean = scene.per_step
-    each = [Saving(mean(int(a)), mean(int(b)), mean(int(c))) for a, b, c in zip(low[:n], high[:n], shared, strict=True)]
-    return each, Saving(mean(int(low[n])), mean(int(high[n])), 0.0)
+    each = [_bounds(scene, *ns) for ns in zip(low[:n].tolist(), high[:n].tolist(), shared.tolist(), strict=True)]
+    return each, _bounds(scene, int(low[n]), int(high[n]), 0)
+
+
+def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int) -> Saving:
+    """Means over the steps, the bounds widened: no more than the step."""
+    high = min(scene.per_step(high_ns) * (1 + MARGIN), scene.step_ns)
+    return Saving(scene.per_step(low_ns) * (1 - MARGIN), high, min(scene.per_step(shared_ns), high))
 
 
 def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Finding:
@@ -97,5 +104,4 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
     if saving is not None:
         share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
         notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
-    events = seen.events[:EVENTS]
-    return Finding(rule, replace(notice, title=rule.title, events=events.tolist()), events)
+    return Finding(rule, replace(notice, title=rule.title), seen.events[:EVENTS].copy())
