@@ -8,7 +8,7 @@ durations, and the order of everything, stay as they were recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -186,6 +186,14 @@ def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
     return found
 
 
+def _idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
+    """How long a device had nothing to do until each of these times; 0 where it works, and at its first work."""
+    busy = device_busy(trace)[device]
+    place = np.searchsorted(busy.start, when)
+    begins = np.append(busy.start, -FREE)[place] == when
+    return np.where(begins & (place > 0), when - busy.end[place - 1], 0)
+
+
 def _median(values: Int64) -> int:
     return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else 0
 
@@ -242,7 +250,7 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
     lead = np.zeros((len(changes), len(queue.row) + 1), np.int64)  # the last column: before all work
     device_lead, host_lead = np.zeros(len(changes), np.int64), np.zeros(len(changes), np.int64)
     waits = queue.waits
-    after = _after(queue, gone, waits.place, waits.done_ns)
+    after = _after(queue, [each.until for each in gone], waits.place, waits.done_ns)
     waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
     early = np.maximum(waits.start_ns - waits.done_ns, 0)
     for i in range(len(queue.turn) - 1):
@@ -258,16 +266,16 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
             bound = np.where(host.is_gone[:, i], now, np.minimum(now + waited[i], there + early[i]))
             host_lead = host_lead + bound - now
     ended = int(steps.host_end_ns[-1]) - (host_lead + host.at_end)
-    last = np.array([queue.last_ns])
-    there = lead[:, queue.last_place] + _after(queue, gone, np.array([queue.last_place]), last)[:, 0]
+    last, place = np.array([queue.last_ns]), np.array([queue.last_place])
+    there = lead[:, queue.last_place] + _after(queue, [each.alone for each in gone], place, last)[:, 0]
     found: Int64 = np.maximum(ended, queue.last_ns - there)
     return found
 
 
-def _after(queue: _Queue, gone: Sequence[_Gone], place: Int64, when: Int64) -> Int64:
+def _after(queue: _Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
     """How much is gone from the begin of the work at each place of the queue to a time after it, by change."""
     start = np.append(queue.start_ns, 0)[place]
-    found: Int64 = np.maximum(np.stack([each.until(when) - each.until(start) for each in gone]), 0)
+    found: Int64 = np.maximum(np.stack([until(when) - until(start) for until in gone]), 0)
     return found
 
 
@@ -293,27 +301,32 @@ class _Gone:
     def __init__(self, trace: TraceTable, queue: _Queue, change: Change, careful: bool) -> None:
         device = queue.device
         mine = trace.device[change.row] == device
-        row, less = change.row[mine], change.less_ns[mine]
+        row, wanted = change.row[mine], change.less_ns[mine]
         if len(row):
             work = covered_work(trace)
             others = np.setdiff1d(work[trace.device[work] == device], row)
             start, end = _bounds(trace, row)
             alone = subtract(union(start, end), union(*_bounds(trace, others)))
-            bare = np.minimum(less, measure_within(alone, start, end))
+            bare = less = np.minimum(wanted, measure_within(alone, start, end))
             if not careful:
                 busiest = trace.track[row] == queue.track
-                is_gone = (less >= end - start) & (busiest | (bare > 0))
-                bare = np.where(busiest, less, bare) + np.where(is_gone, queue.usual_ns[0], 0)
-            less = bare
+                latency = np.minimum(_idle_before(trace, device, start), queue.usual_ns[0])
+                is_gone = (wanted >= end - start) & (busiest | (bare > 0))
+                less = np.where(busiest, wanted, bare) + np.where(is_gone, latency, 0)
             order = np.argsort(end, kind="stable")
-            less, self._end = less[order], end[order]
+            less, bare, self._end = less[order], bare[order], end[order]
         else:
-            self._end = less
-        self._sum = np.append(0, np.cumsum(less))
+            less = bare = self._end = wanted
+        self._sum, self._alone = np.append(0, np.cumsum(less)), np.append(0, np.cumsum(bare))
 
     def until(self, when: Int64) -> Int64:
-        """Returns how much of what is gone had ended by each time."""
+        """Returns how much of what is gone had ended by each time, for the work that follows."""
         found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
+        return found
+
+    def alone(self, when: Int64) -> Int64:
+        """Returns how much of what is gone had ended by each time and ran alone: nothing else works longer."""
+        found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tb_plugin.analyses.rules.savings import Finding, findings_of
+from tb_plugin.analyses.rules.savings import MARGIN, Finding, findings_of
 from tb_plugin.findings import finding
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 
@@ -21,8 +21,10 @@ def found(builder: TraceBuilder) -> dict[str, Finding]:
 
 
 def saving(each: Finding) -> tuple[float, float]:
+    """What it saves at least and at most in microseconds, without the margin around both."""
     assert each.notice.saving is not None
-    return each.notice.saving.low_ns / US, each.notice.saving.high_ns / US
+    low, high = each.notice.saving.low_ns / (1 - MARGIN), each.notice.saving.high_ns / (1 + MARGIN)
+    return round(low / US, 3), round(high / US, 3)
 
 
 def text(each: Finding) -> str:
