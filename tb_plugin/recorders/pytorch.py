@@ -32,9 +32,9 @@ TRAINING = {
         "them after the loop."
     ),
     "deterministic_sync": Advice(
-        "See whether torch.use_deterministic_algorithms(True) is needed for this training. If it is, replace the forward "
-        "operator by one whose backward pass needs no scattered sums: torch.index_select() or a mask for a gather, one_hot() "
-        "and matmul for an embedding.",
+        "See whether this training needs torch.use_deterministic_algorithms(True) throughout, or only to debug it. If "
+        "it does, replace the forward operator by one whose backward pass adds nothing up at places that are known at run "
+        "time: slicing or a mask in place of torch.gather(), one_hot() and matmul in place of an embedding of few rows.",
         (
             (
                 "PyTorch: deterministic algorithms",

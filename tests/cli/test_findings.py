@@ -64,7 +64,7 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
             {"key": "step_time_mean_ns", "title": "Step time", "unit": "ns", "value": 100_000.0},
         ],
         "measure": "waiting_for_input",
-        "threshold": 0.05,
+        "threshold": 0.02,
         "evidence": {"view": "timeline", "parameters": {}, "events": [], "window": None},
     }
     assert {notice["rule"] for notice in one["data_notices"]} >= {"shapes_missing", "stacks_missing", "memory_missing"}

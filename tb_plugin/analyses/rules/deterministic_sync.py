@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.backward import backward_operators
-from tb_plugin.analyses.backward_pass import METRICS as OF_BACKWARD
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import STEPS, define
@@ -31,18 +30,36 @@ _PARTS = {
     "forward_line": " at {forward_line}",
 }
 METRICS = OF_RULES.adding(
-    {key: OF_BACKWARD[key] for key in _PARTS if key not in OF_RULES},
     define(
         STEPS,
         "ns",
-        {"backward_sync_ns": ("Waiting in backward", "Calls that wait for the device in these operators, a mean over the steps.")},
+        {
+            "backward_sync_ns": (
+                "Waiting in backward",
+                "Calls that wait for the device in these operators, a mean over the steps.",
+            )
+        },
     ),
     define(
         STEPS,
         "number",
-        {"backward_sync_calls": ("Waits", "How often the host waits for the device in these operators, a mean over the steps.")},
+        {
+            "backward_sync_calls": (
+                "Waits",
+                "How often the host waits for the device in these operators, a mean over the steps.",
+            )
+        },
     ),
-    define(STEPS, "count", {"backward_sync_kinds": ("Backward operators", "Backward operators, by forward operator, module and line, that wait.")}),
+    define(
+        STEPS,
+        "count",
+        {
+            "backward_sync_kinds": (
+                "Backward operators",
+                "Backward operators, by forward operator, module and line, that wait.",
+            )
+        },
+    ),
 )
 
 
@@ -59,10 +76,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="deterministic_sync",
         severity="medium",
-        text="".join(part for key, part in _PARTS.items() if key in {each.metric.key for each in said})
-        + f" makes the host wait {{backward_sync_ns}} for the device in each step, {s.often(times(place), 'backward_sync_calls')}"
-        + (" with {backward_sync_kinds} such backward operators" if kinds > 1 else "")
-        + ". Deterministic algorithms are the likely reason: the forward operator does not wait.",
+        text=f"{s.each} {_told(s, said, kinds, times(place))}. Deterministic algorithms are the likely reason: no forward "
+        "operator behind it waits.",
         todo=trace.recorder.todo("deterministic_sync"),
         figures=[
             *said,
@@ -72,11 +87,24 @@ def _look(s: Scene) -> Seen | None:
         ],
         evidence=Link("backward", {}, "Show the backward pass"),
         references=references_of(trace.recorder, "deterministic_sync"),
-        why="While the autograd engine waits it launches nothing, and the device runs dry. Whether deterministic algorithms are "
-        "on is not recorded. At least the waits go, at most also the operators and copies that they are made for.",
+        why="While the autograd engine waits it launches nothing, and the device runs dry. Whether deterministic algorithms "
+        "are on is not recorded. At least the waits go, at most also the operators and copies that they are made for.",
         confidence="medium",
     )
     return Seen(notice, Change(s.covered(calls)), Change(whole, copies, trace.dur_ns[copies]), s.by_length(calls))
+
+
+def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
+    """What waits how long, and the worst of several."""
+    known = {each.metric.key for each in said}
+    named = "".join(part for key, part in _PARTS.items() if key in known)
+    often = s.often(waits, "backward_sync_calls")
+    if kinds == 1:
+        return f"{named} makes the host wait {{backward_sync_ns}} for the device, {often}"
+    return (
+        f"{{backward_sync_kinds}} backward operators make the host wait {{backward_sync_ns}} for the device, {often}, "
+        f"most of it {named}"
+    )
 
 
 def _most(trace: TraceTable, calls: Int64) -> tuple[list[Figure], int]:

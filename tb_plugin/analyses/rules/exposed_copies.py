@@ -21,11 +21,22 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"exposed_copy_ns": ("Copies alone", "Copies run on a stream of kernels and nothing else does, a mean over the steps.")},
+        {
+            "exposed_copy_ns": (
+                "Copies alone",
+                "Copies run on a stream of kernels and nothing else does, a mean over the steps.",
+            )
+        },
     ),
-    define(STEPS, "number", {"exposed_copies": ("Copies", "Copies of which some part runs so, a mean over the steps.")}),
+    define(
+        STEPS, "number", {"exposed_copies": ("Copies", "Copies of which some part runs so, a mean over the steps.")}
+    ),
     define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
-    define(STEPS, "code", {"exposed_copy_line": ("Python", "Line of Python that most of the time of these copies lies under.")}),
+    define(
+        STEPS,
+        "code",
+        {"exposed_copy_line": ("Python", "Line of Python that most of the time of these copies lies under.")},
+    ),
 )
 
 
@@ -56,8 +67,8 @@ def _look(s: Scene) -> Seen | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "exposed_copies"),
-        why="Work of one stream runs in turn: a kernel behind a copy waits for it, even if it needs something else. The bounds "
-        "hold if what is copied is there a step ahead: at least three quarters of the copies, at most all of them, "
+        why="Work of one stream runs in turn: a kernel behind a copy waits for it, even if it needs something else. The "
+        "bounds hold if what is copied is there a step ahead: at least three quarters of the copies, at most all of them, "
         "as far as the other work of the step can hide them.",
         confidence="medium",
     )

@@ -171,7 +171,6 @@ def outermost(trace: TraceTable, place: Int64) -> Int64:
     return place
 
 
-
 def regular(s: Scene, calls: Int64, place: Int64) -> Bool:
     """Returns which calls belong to those of one line and name that are made in enough of the steps."""
     trace, count = s.trace, len(s.steps.label)

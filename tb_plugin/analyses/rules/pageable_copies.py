@@ -24,19 +24,22 @@ METRICS = OF_RULES.adding(
         "number",
         {"pageable_copies": ("Copies", "Copies to a device that the host waits for, a mean over the steps.")},
     ),
-    define(
-        STEPS, "bytes", {"pageable_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}
-    ),
+    define(STEPS, "bytes", {"pageable_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
     define(
         STEPS,
         "ns",
         {
             "pageable_ns": ("On the device", "Time of these copies on the device, a mean over the steps."),
-            "pageable_host_ns": ("On the host", "Calls in which the host waits for these copies, a mean over the steps."),
+            "pageable_host_ns": (
+                "On the host",
+                "Calls in which the host waits for these copies, a mean over the steps.",
+            ),
         },
     ),
     define(STEPS, "bytes_per_second", {"pageable_bandwidth": ("Bandwidth", "Bytes over time of these copies.")}),
-    define(STEPS, "code", {"pageable_line": ("Python", "Line of Python that most of the time of these copies lies under.")}),
+    define(
+        STEPS, "code", {"pageable_line": ("Python", "Line of Python that most of the time of these copies lies under.")}
+    ),
 )
 
 
@@ -69,8 +72,8 @@ def _look(s: Scene) -> Seen | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "pageable_copies"),
-        why="The host launches nothing until the copy has ended, and the device computes nothing meanwhile. The bounds are of "
-        "pinned memory, copied one batch ahead on a stream of its own: the waits go, and of the copies at least three "
+        why="The host launches nothing until the copy has ended, and the device computes nothing meanwhile. The bounds are "
+        "of pinned memory, copied one batch ahead on a stream of its own: the waits go, and of the copies at least three "
         "quarters of what the other work of the step can hide, at most all.",
         confidence="high" if pageable else "medium",
     )

@@ -14,6 +14,7 @@ from tb_plugin.analyses.names import BACKWARD, DATALOADER
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import copies_to_device, outermost
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.rules.overlap import bytes_of
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
@@ -34,14 +35,19 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "bytes",
-        {"repeated_bytes": ("Repeated bytes", "Bytes that such copies move, a mean over the steps.")},
+        {"repeated_copy_bytes": ("Repeated bytes", "Bytes that such copies move, a mean over the steps.")},
     ),
     define(
         STEPS,
         "ns",
-        {"repeated_ns": ("Repeated copies", "Operators on the host that make such copies, a mean over the steps.")},
+        {
+            "repeated_copy_ns": (
+                "Repeated copies",
+                "Operators on the host that make such copies, a mean over the steps.",
+            )
+        },
     ),
-    define(STEPS, "code", {"repeated_line": ("Python", "Line of Python that makes most of the repeated copies.")}),
+    define(STEPS, "code", {"repeated_copy_line": ("Python", "Line of Python that makes most of the repeated copies.")}),
 )
 
 
@@ -75,7 +81,7 @@ def repeated_copies(trace: TraceTable) -> Repeats:
     if len(copies) < 2 or not len(turns):
         return none
     line, turn = lines.of[call], np.searchsorted(turns, trace.start_ns[call])
-    kinds = group(trace.name[copies], trace.name[trace.operator[call]], _shapes(trace, call), _bytes(trace, copies))
+    kinds = group(trace.name[copies], trace.name[trace.operator[call]], _shapes(trace, call), bytes_of(trace, copies))
     # Of a line that copies several things nobody knows which is which: layers that come back one by one, parts of a batch.
     of_line = group(line)
     alone = of_line.min(kinds.of)[of_line.of] == of_line.max(kinds.of)[of_line.of]
@@ -118,13 +124,6 @@ def _shapes(trace: TraceTable, call: Int64) -> Int64:
     return found
 
 
-def _bytes(trace: TraceTable, copies: Int64) -> Int64:
-    size = np.full(len(trace), MISSING, np.int64)
-    size[trace.device_args.row] = trace.device_args.bytes
-    found: Int64 = size[copies]
-    return found
-
-
 def _look(s: Scene) -> Seen | None:
     trace, repeats = s.trace, repeated_copies(s.trace)
     mine = s.rows[repeats.row]
@@ -137,14 +136,14 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="repeated_copies",
         severity="medium",
-        text="In each step {repeated_line} copies what seems to be the same to the device {repeated_copies} times, "
-        "{repeated_bytes} in all; that takes {repeated_ns} on the host.",
+        text="In each step {repeated_copy_line} copies what seems to be the same to the device {repeated_copies} times, "
+        "{repeated_copy_bytes} in all; that takes {repeated_copy_ns} on the host.",
         todo=trace.recorder.todo("repeated_copies"),
         figures=[
-            METRICS.figure("repeated_line", s.line(row)),
+            METRICS.figure("repeated_copy_line", s.line(row)),
             METRICS.figure("repeated_copies", s.per_step(len(row))),
-            METRICS.figure("repeated_bytes", s.per_step(int(np.maximum(_bytes(trace, row), 0).sum()))),
-            METRICS.figure("repeated_ns", s.per_step(int(trace.dur_ns[np.unique(whole)].sum()))),
+            METRICS.figure("repeated_copy_bytes", s.per_step(int(bytes_of(trace, row).sum()))),
+            METRICS.figure("repeated_copy_ns", s.per_step(int(trace.dur_ns[np.unique(whole)].sum()))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "repeated_copies"),

@@ -16,7 +16,7 @@ def copied(
     builder: TraceBuilder, at: int, dur: int, name: str = PAGEABLE, begin: int | None = None, blocks: bool = True,
     shapes: object = None, size: int = MIB, stream: int = 7,
 ) -> TraceBuilder:  # fmt: skip
-    """``.to(device)``: a copy that begins 10 us after its call, or then; the host waits for it in the call, and in another."""
+    """``.to(device)``: a copy that begins 10 us after its call, or then; the host waits for it in two calls."""
     begin = at + 10 if begin is None else begin
     end = begin + dur if blocks else at + 10
     builder.op("aten::to", at - 2, end + 14 - at).op("aten::copy_", at - 1, end + 12 - at, shapes=shapes)
@@ -33,13 +33,13 @@ def pageable(dur: int = 200) -> TraceBuilder:
 
 
 def test_a_copy_from_pageable_memory_holds_the_host_up() -> None:
-    """The host waits in [10, 225) and is in ``aten::to`` in [8, 232). Without that the step ends as much earlier, on the host."""
+    """The host waits in [10, 225) and is in ``aten::to`` in [8, 232). Without, the step ends as much earlier."""
     each = found(pageable())
     assert each.keys() == {"pageable_copies"}
     assert saving(each["pageable_copies"]) == (215, 224)
     assert text(each["pageable_copies"]) == (
-        "In each step the host waits 215 µs in copies to the device from pageable memory, 1.00 MiB at 5.24 GB/s, most of it at "
-        "train.py(9): load."
+        "In each step the host waits 215 µs in copies to the device from pageable memory, 1.00 MiB at 5.24 GB/s, most of it "
+        "at train.py(9): load."
     )
 
 

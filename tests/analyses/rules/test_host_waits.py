@@ -12,7 +12,14 @@ from tests.builders import TraceBuilder, kernel, memcpy, trace
 
 US = 1000
 TO_HOST = "Memcpy DtoH (Device -> Pageable)"
-MINE = {"synchronising_calls", "deterministic_sync", "pageable_copies", "exposed_copies", "repeated_copies", "data_loading"}
+MINE = {
+    "synchronising_calls",
+    "deterministic_sync",
+    "pageable_copies",
+    "exposed_copies",
+    "repeated_copies",
+    "data_loading",
+}
 
 
 def found(builder: TraceBuilder) -> dict[str, Finding]:
@@ -102,7 +109,8 @@ def test_once_in_many_steps_is_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "where"), [("enumerate(DataLoader)#_X.__next__", "annotation"), ("torch/profiler/profiler.py(9): step", "python")]
+    ("name", "where"),
+    [("enumerate(DataLoader)#_X.__next__", "annotation"), ("torch/profiler/profiler.py(9): step", "python")],
 )
 def test_what_the_loader_and_the_profiler_wait_for_is_theirs(name: str, where: str) -> None:
     builder = waiting()
@@ -134,8 +142,8 @@ def test_a_backward_operator_that_waits_alone_is_named() -> None:
     each = found(backward("GatherBackward0", "aten::gather"))
     assert each.keys() == {"deterministic_sync"}
     assert text(each["deterministic_sync"]) == (
-        "GatherBackward0 of aten::gather in PatchDropout_0 at model.py(70): forward makes the host wait 385 µs for the device "
-        "in each step, once. Deterministic algorithms are the likely reason: the forward operator does not wait."
+        "In each step GatherBackward0 of aten::gather in PatchDropout_0 at model.py(70): forward makes the host wait 385 µs "
+        "for the device, once. Deterministic algorithms are the likely reason: no forward operator behind it waits."
     )
     assert saving(each["deterministic_sync"])[0] == 1000 - (422 + 400)
 
