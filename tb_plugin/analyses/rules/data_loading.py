@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.names import named
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.severity import severity_of
@@ -62,9 +61,7 @@ def _look(s: Scene) -> Seen | None:
 
 def _time(s: Scene, rows: Int64, pattern: str) -> int:
     """How long those of these rows take whose names fit."""
-    found = re.compile(pattern or r"(?!)")
-    named = s.trace.strings.where(lambda text: found.search(text) is not None)
-    return int(s.trace.dur_ns[rows[named[s.trace.name[rows]]]].sum())
+    return int(s.trace.dur_ns[rows[named(s.trace, pattern)[rows]]].sum())
 
 
 RULE = Rule("data_loading", "Waiting for input", _look)

@@ -13,7 +13,7 @@ from tb_plugin.analyses.backward import backward_operators
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.directions import directions_of
 from tb_plugin.analyses.grouping import group
-from tb_plugin.analyses.names import BACKWARD, DATALOADER
+from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import contains, union
@@ -26,7 +26,7 @@ Bool = npt.NDArray[np.bool_]
 
 _HTOD = 0
 """Position of "host to device" in the directions of copies."""
-_PAGEABLE = re.compile("pageable", re.IGNORECASE)
+_PAGEABLE = "(?i)pageable"
 OFTEN = 0.5
 """Share of the steps in which a call has to be made: once in many steps, as when something is saved, is fine."""
 _MOSTLY = 0.9
@@ -74,7 +74,7 @@ def copies_to_device(trace: TraceTable) -> Int64:
 
 def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
     """Returns which copies are said to be of memory that a device cannot read by itself."""
-    return trace.strings.where(lambda text: _PAGEABLE.search(text) is not None)[trace.name[copies]]
+    return named(trace, _PAGEABLE)[copies]
 
 
 @remembered
@@ -105,9 +105,8 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
     """Which calls are made by another call, by the data loader, or by the profiler."""
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
-    profiling = re.compile(trace.recorder.host.profiling or r"(?!)")
-    named = trace.strings.where(lambda text: bool(DATALOADER.match(text) or profiling.search(text)))[trace.name]
-    hosts = np.flatnonzero(named & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON))
+    theirs = np.flatnonzero(named(trace, matched(DATALOADER)) | named(trace, trace.recorder.host.profiling))
+    hosts = theirs[of_kind(trace.kind[theirs], EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)]
     found: Bool = nested.copy()
     for track in np.unique(trace.track[hosts]).tolist():
         mine = hosts[trace.track[hosts] == track]
@@ -119,29 +118,29 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
 def _in_backward(trace: TraceTable, row: Int64) -> Bool:
     """Which calls an operator makes that works in another way where results have to be reproducible."""
     found = np.zeros(len(row), np.bool_)
-    node = _around(trace, row, trace.strings.where(lambda text: BACKWARD.match(text) is not None))
+    node = _around(trace, row, named(trace, matched(BACKWARD)))
     inside = np.flatnonzero(node != MISSING)
     if not len(inside) or not trace.recorder.host.deterministic:
         return found
     every = backward_operators(trace)
     deterministic = re.compile(trace.recorder.host.deterministic)
-    named = np.array([deterministic.search(text) is not None for text in every.names.to_pylist()], np.bool_)
+    fits = np.array([deterministic.search(text) is not None for text in every.names.to_pylist()], np.bool_)
     at = every.of[node[inside]]
     waiting = _with_around(trace, row)
     forward = every.forward[at]
-    found[inside] = (at != MISSING) & named[every.name[at]] & (forward != MISSING) & ~waiting[forward]
+    found[inside] = (at != MISSING) & fits[every.name[at]] & (forward != MISSING) & ~waiting[forward]
     return found
 
 
-def _around(trace: TraceTable, row: Int64, names: Bool) -> Int64:
-    """The innermost operator with one of these names around each row, -1 = none."""
+def _around(trace: TraceTable, row: Int64, chosen: Bool) -> Int64:
+    """The innermost of the chosen operators around each row, -1 = none."""
     found = np.full(len(row), MISSING, np.int64)
     operator = trace.operator[row].astype(np.int64)
     for _ in range(_DEEP):
         there = (operator != MISSING) & (found == MISSING)
         if not there.any():
             break
-        hit = there & names[trace.name[operator]]
+        hit = there & chosen[operator]
         found[hit] = operator[hit]
         operator = np.where(there, trace.operator[operator], MISSING)
     return found

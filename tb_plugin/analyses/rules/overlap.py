@@ -47,9 +47,10 @@ def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
 def others(trace: TraceTable, device: int, rows: Int64) -> Ranges:
     """Returns when a device works at something else than these rows."""
     work = covered_work(trace)
-    work = work[trace.device[work] == device]
-    work = np.setdiff1d(work, rows)
-    return union(trace.start_ns[work], trace.end_ns[work])
+    left = np.ones(len(trace), np.bool_)
+    left[rows] = False
+    work = work[(trace.device[work] == device) & left[work]]
+    return union(trace.start_ns[work], trace.start_ns[work] + trace.dur_ns[work])
 
 
 def alone(trace: TraceTable, copies: Int64) -> Int64:

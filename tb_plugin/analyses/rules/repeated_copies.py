@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import STEPS, define
-from tb_plugin.analyses.names import BACKWARD, DATALOADER
+from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import copies_to_device, outermost
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
@@ -20,7 +20,7 @@ from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import measure
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -108,12 +108,10 @@ def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
 
 def _turns(trace: TraceTable) -> Int64:
     """Begins of backward operators and of waits for a batch, in order; none where nothing runs backward."""
-    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    backward = trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name] & host
+    backward = named(trace, matched(BACKWARD))
     if not backward.any():
         return np.empty(0, np.int64)
-    loader = trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name] & host
-    found: Int64 = np.sort(trace.start_ns[backward | loader])
+    found: Int64 = np.sort(trace.start_ns[backward | named(trace, matched(DATALOADER))])
     return found
 
 
