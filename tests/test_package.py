@@ -64,7 +64,7 @@ SHARED = {
         "step_shares",
         "device_time",
     },
-    "devices": {"base", "kernel_classes"},
+    "devices": {"base", "kernel_classes", "peaks"},
 }
 """Modules of the extension packages that their siblings may import: what extensions are made of, not extensions."""
 

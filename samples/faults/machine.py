@@ -282,7 +282,8 @@ class Machine:
         yield
         kernels, self.captured = self.captured, None
         self.captures += 1
-        correlation = self.call("cudaGraphLaunch", self._room(COMPUTE), linked=True)
+        with self.frame("<built-in method replay of torch._C._CUDAGraph object at 0x7f3b4c1d3a70>"):
+            correlation = self.call("cudaGraphLaunch", self._room(COMPUTE), linked=True)
         for node, (kernel, ns) in enumerate(kernels):
             with self.at("node"):
                 begin = self._take(COMPUTE, self.now, ns)

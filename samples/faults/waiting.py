@@ -127,10 +127,10 @@ class LaunchBound(Faulty):
             self.count("host_ns", self.m.now - before)
             return
         with self.m.frame("train.py(42): training_step"):
-            for run in (self.forward, self.backward):
-                with self.m.frame("<built-in method replay of torch._C._CUDAGraph object at 0x7f3b4c1d3a70>"):
-                    with self.m.graph():
-                        run()
+            with self.m.annotation("forward"), self.m.graph():
+                self.forward()
+            with self.m.annotation("backward"), self.m.graph():
+                self.backward()
 
 
 @fault("python_bound")

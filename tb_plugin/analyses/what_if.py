@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.launch_phases import launch_phases, usual
+from tb_plugin.analyses.launching.depth import FULL
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import EMPTY, Ranges, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
@@ -216,6 +217,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[_Wai
     call = trace.launch[rows]
     threads = np.unique(trace.track[call])
     waits = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, threads))
+    waits = np.union1d(waits, _held(trace, rows))
     start, stop = _bounds(trace, waits)
     inside = (start >= begin) & (stop <= end)
     longest = np.lexsort((start, -(stop - start), ~inside))[: min(int(inside.sum()), MOST_WAITS)]
@@ -227,6 +229,19 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[_Wai
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
     return _Waits(start, stop, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
+
+
+def _held(trace: TraceTable, rows: Int64) -> Int64:
+    """Launches of this work that waited for the device to take earlier ones: the queue was full when they returned."""
+    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+    call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
+    if len(call) < FULL:
+        return call[:0]
+    start, stop = _bounds(trace, call)
+    depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
+    full = depth >= FULL
+    found: Int64 = call[full & (stop - start > 2 * _median((stop - start)[~full]))]
+    return found
 
 
 def _place(start: Int64, when: Int64) -> Int64:

@@ -87,6 +87,31 @@ def test_work_beside_other_work_gains_nothing() -> None:
     assert bounds(table, device(table, c=60)) == [(50, 50)], "what runs alone"
 
 
+def test_with_a_kernel_goes_what_the_device_needs_between_two() -> None:
+    """Four kernels, 2 apart, queued from the second on: at best their latency goes too."""
+    builder = trace().step(1, 0, 60)
+    for i in range(4):
+        builder.op(f"aten::{i}", i, 1).launches(kernel("abcd"[i], 10, 5 + 12 * i), dur=1)
+    table = builder.table()
+    assert bounds(table, device(table, b=10, c=10), device(table, b=9)) == [(0, 0), (0, 0)], "the host takes longer"
+    builder.events[0]["dur"] = 10
+    table = builder.table()
+    assert bounds(table, device(table, b=10, c=10), device(table, b=9)) == [(20, 24), (9, 9)]
+
+
+def test_a_launch_waits_where_the_queue_is_full() -> None:
+    """2,600 kernels of 10: each launch beyond 1,024 waits for the device, and less when that is faster."""
+    builder, now = trace().step(1, 0, 16_000), 1
+    for i in range(2_600):
+        end = max(now + 1, 2 + 10 * (i - 1_024))
+        builder.call(now, end - now, corr=i).on_device(kernel("k", 10, 2 + 10 * i), corr=i)
+        now = end
+    table = builder.table()
+    rows = np.flatnonzero(table.device != -1)
+    ((low, high),) = bounds(table, Change(EMPTY, rows, np.full(len(rows), 5_000)))
+    assert low == high == 13_000
+
+
 def test_together_counts_each_moment_once() -> None:
     both = together([host((0, 10)), host((5, 20))])
     assert (both.host.start.tolist(), both.host.end.tolist()) == ([0], [20_000])
