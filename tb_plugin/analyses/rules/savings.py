@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analyses.rules import RULES
-from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
 from tb_plugin.analyses.rules.low_utilization import IDLE
 from tb_plugin.analyses.severity import severity_of
@@ -20,8 +20,6 @@ from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
-WORTH = 0.01
-"""Share of the step that a finding has to save at best: less is lost in the noise of steps."""
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
 """By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
