@@ -95,6 +95,10 @@ class Extents:
     numbers: Int64
     inputs: Int64
 
+    def only(self, of: Bool) -> Extents:
+        """Returns those of the chosen ones."""
+        return Extents(self.numbers[of], self.inputs[of])
+
 
 def extents(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Extents:
     """Returns the largest input of each of these operators (rows, -1 = none)."""

@@ -51,9 +51,11 @@ def _look(s: Scene) -> Seen | None:
     updated = np.zeros(len(trace), np.bool_)
     updated[updates(trace).work] = True
     place = np.flatnonzero(member & ~updated[row])
+    size = extents(trace, operator[place])
+    # Neighbours may belong to other tensors: only shapes tell.
+    place, size = place[size.numbers > 0], size.only(size.numbers > 0)
     if len(place) < CHAIN:
         return None
-    size = extents(trace, operator[place])
     apart = np.append(True, np.diff(place) != 1) | all_of.first[place]
     apart |= np.append(True, size.numbers[1:] != size.numbers[:-1])
     begin, end = runs(np.ones(len(place), np.bool_), apart)
@@ -82,12 +84,11 @@ def _look(s: Scene) -> Seen | None:
         references=references_of(trace.recorder, "tiny_elementwise"),
         why="Each kernel of a chain reads what the one before it wrote, and needs a launch; fused they are one kernel. At "
         "best it takes as long as the shortest of the chain. At least what is written and read between two kernels goes, "
-        "if nothing else needs it" + ("." if size.numbers.any() else ": a third of each kernel for either."),
+        "if nothing else needs it.",
         confidence="medium",
     )
-    known = size.inputs[of]
     most = _all_but_one(chain, time)
-    least = np.minimum(_between(chain, time / (np.maximum(known, 1) + np.where(known > 0, 1, 2))), most)
+    least = np.minimum(_between(chain, time / (size.inputs[of] + 1)), most)
     around = np.unique(operator[place[of]][np.append(False, chain[1:] == chain[:-1])])
     return Seen(
         notice,
