@@ -59,6 +59,7 @@ SHARED = {
         "launching",
         "module_paths",
         "rules",
+        "backward_times",
         "what_if",
         "step_shares",
         "device_time",

@@ -38,6 +38,28 @@ TRAINING = {
             ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
         ),
     ),
+    "serial_collectives": Advice(
+        "Reduce gradients on a stream of their own: DistributedDataParallel does, beneath the backward pass. By hand, call "
+        "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait for "
+        "all works before the optimizer's step.",
+        (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{_DOCS}/distributed.html")),
+    ),
+    "small_collectives": Advice(
+        "Put gradients together: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True) does. By hand, flatten "
+        "them into one tensor (torch._utils._flatten_dense_tensors), or start them together with "
+        "torch.distributed.all_reduce_coalesced.",
+        (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"),),
+    ),
+    "memory_unused": Advice(
+        "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate; with gradient accumulation, take fewer, "
+        "larger micro-batches; leave out activation checkpointing (torch.utils.checkpoint) that was for memory alone.",
+        (_TUNING,),
+    ),
+    "reserved_oscillation": Advice(
+        "Leave out torch.cuda.empty_cache() in the loop, keep shapes constant (pad to a few lengths), and warm up with the "
+        "largest input. PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
+        (_CUDA_MEMORY,),
+    ),
     "low_utilization": Advice(
         "Look for what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
         "more work per launch; check convergence.",

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.left_out import LeftOut
 from tb_plugin.analyses.rules.low_utilization import IDLE
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change, saved, together
@@ -26,6 +27,7 @@ MARGIN = 0.03
 """By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
 EVENTS = 100
 """So many events of a finding are listed."""
+NOTHING = LeftOut()
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
@@ -45,6 +47,12 @@ class Findings:
     found: tuple[Finding, ...]
     together: Saving
     step_ns: float
+    left_out: tuple[Finding, ...] = ()
+    """Those that apply and that a person does not want to hear of: without savings, and in no sum."""
+    looked: int = 0
+    """How many rules had a look."""
+    utilization: float | None = None
+    """Mean over the devices that ran kernels."""
 
     @property
     def notices(self) -> list[Notice]:
@@ -53,26 +61,32 @@ class Findings:
 
 
 @remembered
-def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Findings:
+def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
     """Returns the findings of the steps with these labels (None: all). None speaks about a file that ends early.
 
-    Raises BadRequest for unknown steps.
+    What is left out takes part in no saving: neither what others share nor what all save knows of it. Raises BadRequest for
+    unknown steps.
     """
     scene = Scene(trace, chosen)
     if not trace.report.complete:
-        return Findings((), Saving(0.0, 0.0, 0.0), scene.step_ns)
-    seen = [(rule, found) for rule in RULES if (found := rule.look(scene)) is not None]
+        return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
+    every = [(rule, found) for rule in RULES if (found := rule.look(scene)) is not None]
+    seen = [(rule, found) for rule, found in every if rule.id not in out]
     changes = [(each.least, each.most or each.least) for _, each in seen if each.least is not None]
     least, most = [a for a, _ in changes if a is not None], [b for _, b in changes if b is not None]
     savings, whole = _savings(scene, least, most)
     given = iter(savings)
-    every = [_finding(scene, rule, each, None if each.least is None else next(given)) for rule, each in seen]
-    worth = [each for each in every if _is_worth(each, scene.step_ns)]
-    if not worth and (idle := IDLE.look(scene)) is not None:
-        worth = [_finding(scene, IDLE, idle, None)]
+    told = [_finding(scene, rule, each, None if each.least is None else next(given)) for rule, each in seen]
+    worth = [each for each in told if _is_worth(each, scene.step_ns)]
+    without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
+    if not worth and not without and (idle := IDLE.look(scene)) is not None:
+        (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
     worth.sort(key=lambda each: (-(each.notice.saving.high_ns if each.notice.saving else 0.0),
                                  _LOUDEST.index(each.notice.severity)))  # fmt: skip
-    return Findings(tuple(worth), whole, scene.step_ns)
+    looked = sum(rule.id not in out for rule in RULES)
+    busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
+    mean = sum(busy) / len(busy) if busy else None
+    return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean)
 
 
 def _is_worth(finding: Finding, step_ns: float) -> bool:
@@ -83,7 +97,7 @@ def _is_worth(finding: Finding, step_ns: float) -> bool:
 def _savings(scene: Scene, least: list[Change], most: list[Change]) -> tuple[list[Saving], Saving]:
     """What each change saves a step, and all of them together."""
     if not most:
-        return [], Saving(0.0, 0.0, 0.0)
+        return [], Saving(0.0, 0.0, 0.0, scene.step_ns)
     others = [together(most[:i] + most[i + 1 :]) for i in range(len(most))]
     low = saved(scene.trace, scene.steps, [*least, together(least)], careful=True)
     high = saved(scene.trace, scene.steps, [*most, together(most), *others], careful=False)
@@ -98,7 +112,8 @@ def _savings(scene: Scene, least: list[Change], most: list[Change]) -> tuple[lis
 def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int) -> Saving:
     """Means over the steps, the bounds widened: no more than the step."""
     high = min(scene.per_step(high_ns) * (1 + MARGIN), scene.step_ns)
-    return Saving(scene.per_step(low_ns) * (1 - MARGIN), high, min(scene.per_step(shared_ns), high))
+    low, shared = scene.per_step(low_ns) * (1 - MARGIN), min(scene.per_step(shared_ns), high)
+    return Saving(low, high, shared, scene.step_ns)
 
 
 def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Finding:
