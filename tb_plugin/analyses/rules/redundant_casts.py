@@ -10,7 +10,7 @@ from tb_plugin.analyses.grouping import Groups, group
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
-from tb_plugin.analyses.rules.shapes import arguments
+from tb_plugin.analyses.rules.shapes import Dims, arguments, sizes
 from tb_plugin.analyses.rules.streams import around, streams
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
@@ -50,8 +50,8 @@ def _look(s: Scene) -> Seen | None:
     known = shape != MISSING
     row, cast, shape, kind = row[known], cast[known], shape[known], kind[known]
     again, in_step = _again(s, row, cast, shape, kind)
-    back = _there_and_back(trace, row, shape, kind)
-    redundant = again | back | in_step
+    sure = again | _weights_again(s, row, cast, shape, kind) | _there_and_back(trace, row, shape, kind)
+    redundant = sure | in_step
     time = int(trace.dur_ns[row[redundant]].sum())
     if not time or time < CAST_SHARE * total:
         return None
@@ -71,14 +71,14 @@ def _look(s: Scene) -> Seen | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "redundant_casts"),
         why="Casts of one shape and type by one line give the same numbers if the tensor is the same one, which a trace does "
-        "not tell. At least all but the first in each call of a module go, at best all but the first in each step.",
+        "not tell. At least all but the first in each call of a module go, at best all but the first in each step; of "
+        "a module's weight all but the first, of casts there and back both.",
         confidence="medium",
     )
-    sure = row[again | back]
     outer = np.unique(cast[redundant])
     return Seen(
         notice,
-        Change(row=sure, less_ns=trace.dur_ns[sure]),
+        Change(row=row[sure], less_ns=trace.dur_ns[row[sure]]),
         Change(s.covered(outer), row[redundant], trace.dur_ns[row[redundant]]),
         rows,
     )
@@ -87,15 +87,51 @@ def _look(s: Scene) -> Seen | None:
 def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tuple[Bool, Bool]:
     """Which casts repeat an earlier one in the same call of a module, and of such series, in the same step."""
     trace = s.trace
-    calls = np.where(trace.kind == EventKind.MODULE, np.arange(len(trace)), MISSING).astype(np.int32)
-    module = inherit(calls, trace.python_parent)[cast].astype(np.int64)
+    module, step = _module(trace, cast), _step(s, cast)
     line = code_lines(trace).of[trace.launch[row]]
-    step = np.searchsorted(s.steps.host_start_ns, trace.start_ns[cast], side="right")
     groups = group(module, line, shape, kind)
     often = (groups.count() >= REPEATED)[groups.of] & (module != MISSING)
     first = _firsts(trace, groups, row)
     everywhere = group(step, line, shape, kind, often)
     return often & ~first, often & ~_firsts(trace, everywhere, row)
+
+
+def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> Bool:
+    """Which casts are of a weight that the same module had cast in the same step: autocast does so in each pass.
+
+    Within an operator that could use matrix units the weight is the second input; the first one is another tensor each time.
+    """
+    trace = s.trace
+    above = np.append(trace.operator, MISSING)
+    outer = above[above[cast]]  # the operator around aten::to
+    module = _module(trace, cast)
+    inside = np.append(trace.matrix_eligible, False)[outer] & (module != MISSING)
+    texts = arguments(trace).shape_of(outer)
+    pairs, of = np.unique(np.stack((np.where(inside, texts, MISSING), shape)), axis=1, return_inverse=True)
+    both = (trace.strings.take(each).to_pylist() for each in pairs)
+    of_weight = np.array(
+        [_is_weight(sizes(outside or ""), sizes(text or "")) for outside, text in zip(*both, strict=True)]
+    )
+    mine = of_weight.astype(np.bool_)[of.ravel()] & inside
+    groups = group(np.append(trace.name, MISSING)[module], _step(s, cast), shape, kind, mine)
+    found: Bool = mine & ~_firsts(trace, groups, row)
+    return found
+
+
+def _is_weight(product: list[Dims], cast: list[Dims]) -> bool:
+    return len(product) > 1 and bool(cast) and cast[0] == product[1] != product[0]
+
+
+def _module(trace: TraceTable, cast: Int64) -> Int64:
+    """The innermost call of a module around each cast, -1 = none is recorded."""
+    calls = np.where(trace.kind == EventKind.MODULE, np.arange(len(trace)), MISSING).astype(np.int32)
+    found: Int64 = inherit(calls, trace.python_parent)[cast].astype(np.int64)
+    return found
+
+
+def _step(s: Scene, cast: Int64) -> Int64:
+    found: Int64 = np.searchsorted(s.steps.host_start_ns, s.trace.start_ns[cast], side="right")
+    return found
 
 
 def _firsts(trace: TraceTable, groups: Groups, row: Int64) -> Bool:

@@ -38,8 +38,8 @@ class Program:
         for op in ops:
             types = [op.type] * len(op.shapes or [()]) if op.type else None
             for depth, name in enumerate(op.names.split(" > ")):
-                at = self.now + depth / 8
-                self.builder.op(name, at, 1.5 - depth / 4, shapes=op.shapes, **{"Input type": types})
+                at = self.now + depth / 10
+                self.builder.op(name, at, 1.5 - depth / 5, shapes=op.shapes, **{"Input type": types})
             self.builder.launches(kernel(op.kernel, op.dur, self.free), dur=0.5)
             self.now, self.free = self.now + 2, self.free + op.dur
         return self

@@ -179,6 +179,28 @@ def test_a_cast_there_and_back() -> None:
     assert said("redundant_casts", step(LINEAR, cast(), LINEAR, cast(12, kind=HALF))) is None
 
 
+def autocast(batch: int) -> list[Op]:
+    """A linear layer: its input and its weight are cast."""
+    of_input, of_weight = (
+        Op("aten::linear > aten::to > aten::_to_copy > aten::copy_", dur, COPY, [size], FLOAT)
+        for dur, size in ((4, [batch, 64]), (10, [32, 64]))
+    )
+    return [of_input, of_weight]
+
+
+@pytest.mark.parametrize(("batch", "same", "saved"), [(8, True, 10), (8, False, None), (32, True, None)])
+def test_a_module_s_weight_is_cast_in_each_pass(batch: int, same: bool, saved: float | None) -> None:
+    """Two passes through one layer, through two, and with inputs that look like the weight."""
+    builder = calls(autocast(batch), autocast(batch))
+    for event in builder.events:
+        if event["name"] == "aten::linear" and "Input Dims" in event["args"]:
+            event["args"]["Input Dims"] = [[batch, 64], [32, 64], [32]]
+        if same and event["name"] == "nn.Module: Block_1":
+            event["name"], event["args"]["Python module id"] = "nn.Module: Block_0", 0
+    seen = said("redundant_casts", builder)
+    assert (seen and seen.least, seen and seen.most) == (saved, saved)
+
+
 def laid(dur: float, names: str = "aten::contiguous > aten::clone > aten::copy_") -> Op:
     return Op(names, dur, COPY, [[64]])
 
