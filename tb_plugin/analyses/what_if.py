@@ -9,15 +9,15 @@ durations, and the order of everything, stay as they were recorded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
-from tb_plugin.analyses.launch_phases import launch_phases
+from tb_plugin.analyses.launch_phases import launch_phases, usual
 from tb_plugin.analyses.waits import waits_for_device
-from tb_plugin.trace.intervals import EMPTY, Ranges, covered_before, measure_within, subtract, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, contains, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import Steps, TraceTable
@@ -45,39 +45,72 @@ class Change:
     row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Device work, each row once."""
     less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    """Below 0: it takes longer."""
+    step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    """Steps (their places among all that are run again) of which is known how much shorter they are, each once."""
+    step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    worth: int = 1
+    """A step then does the work of so many."""
 
 
 def together(changes: Sequence[Change]) -> Change:
-    """Returns all changes at once: of what several of them shorten, each moment once and the most of each row."""
+    """Returns all changes at once: of what several of them shorten, each moment once and the most of each row and step."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
-    row = np.concatenate([change.row for change in changes] or [np.empty(0, np.int64)])
-    less = np.concatenate([change.less_ns for change in changes] or [np.empty(0, np.int64)])
-    rows, of = np.unique(row, return_inverse=True)
-    most = np.zeros(len(rows), np.int64)
-    np.maximum.at(most, of.ravel(), less)
-    return Change(host, rows, most)
+    rows, less = _most([(change.row, change.less_ns) for change in changes])
+    step, step_ns = _most([(change.step, change.step_ns) for change in changes])
+    return Change(host, rows, less, step, step_ns, max((change.worth for change in changes), default=1))
+
+
+def _most(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+    """The most by which each is shorter, less the most by which it is longer."""
+    of = np.concatenate([each for each, _ in parts] or [np.empty(0, np.int64)])
+    by = np.concatenate([by for _, by in parts] or [np.empty(0, np.int64)])
+    found, place = np.unique(of, return_inverse=True)
+    more, less = np.zeros(len(found), np.int64), np.zeros(len(found), np.int64)
+    np.maximum.at(more, place.ravel(), by)
+    np.minimum.at(less, place.ravel(), by)
+    return found, more + less
 
 
 def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Returns by how many nanoseconds these steps would end earlier with each change alone, all steps together.
 
     ``careful`` keeps the usual latency between two kernels where a gap closes and the usual latency of every launch: a lower
-    bound. Without it both are taken to be none: an upper bound.
+    bound. Without it both are taken to be none: an upper bound. A step that does the work of several counts as that many:
+    what it saves is the time that all of them take less its own.
     """
-    total = np.zeros(len(changes), np.int64)
     if not len(steps.label) or not changes:
-        return total
+        return np.zeros(len(changes), np.int64)
+    length = int(steps.end_ns[-1]) - int(steps.start_ns[0])
+    again = [_run_again(trace, steps, change) for change in changes] if careful else changes
+    gained = _gained(trace, steps, again, careful) + np.array([int(change.step_ns.sum()) for change in changes], np.int64)
+    worth = np.array([change.worth for change in changes], np.int64)
+    # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
+    return np.clip((gained + length * (worth - 1)) // worth, 0, length)
+
+
+def _run_again(trace: TraceTable, steps: Steps, change: Change) -> Change:
+    """What of a change lies outside of the steps of which is known how much shorter they are: nothing counts twice."""
+    if not len(change.step):
+        return change
+    host = subtract(change.host, union(steps.host_start_ns[change.step], steps.host_end_ns[change.step]))
+    known = union(steps.start_ns[change.step], steps.end_ns[change.step])
+    outside = ~contains(known, trace.start_ns[change.row])
+    return replace(change, host=host, row=change.row[outside], less_ns=change.less_ns[outside])
+
+
+def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+    """How much earlier the last of the steps ends; below 0: later."""
+    total = np.zeros(len(changes), np.int64)
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [queue for device in _devices(trace) if len((queue := _queue(trace, device, begin, host_end)).row)]
     if not queues:
-        host = [int(covered_before(change.host, np.array([host_end]))[0]) for change in changes]
-        return np.array([min(each, int(steps.end_ns[-1]) - int(steps.start_ns[0])) for each in host], np.int64)
+        return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
     for first in range(0, len(changes), _AT_ONCE):
         some = changes[first : first + _AT_ONCE]
         ends = [_run(trace, queue, some, steps, careful) for queue in queues]
         total[first : first + _AT_ONCE] = int(steps.end_ns[-1]) - np.max(ends, axis=0)
-    # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
-    return np.clip(total, 0, int(steps.end_ns[-1]) - int(steps.start_ns[0]))
+    return total
 
 
 def _devices(trace: TraceTable) -> list[int]:
@@ -97,6 +130,8 @@ class _Queue:
     launched_ns: Int64
     gap_ns: Int64
     """How long the device had nothing to do before it because it was not launched yet."""
+    stream_gap_ns: Int64
+    """The same of its stream alone: what ran beside it may not have been in its way."""
     slack_ns: Int64
     """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
     is_known: Bool
@@ -143,31 +178,43 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     # What the device itself needs between two pieces of queued work stays.
     gap = np.where(is_held, 0, idle)
     inside = (launched >= begin) & (launched < end)
-    busiest = _busiest(trace, row[inside])
-    chain = inside & ((idle > 0) | (trace.track[row] == busiest))
+    on_busiest = trace.track[row] == _busiest(trace, row[inside])
+    chain = inside & ((idle > 0) | on_busiest)
+    late = launches.latency_ns[at] > usual(launches.latency_ns[at][is_known & ~launches.is_queued[at]])
+    stream_gap = np.where(is_held | late, gap, _stream_gaps(begin, start, stop, idle, on_busiest))
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
-    usual = (
+    medians = (
         _median(launches.latency_ns[at][queued]),
         _median(launches.latency_ns[at][is_known & ~launches.is_queued[at]]),
     )
     last = np.flatnonzero(inside)
     last_row = int(row[last][np.argmax(stop[last])]) if len(last) else MISSING
-    row, start, launched, gap, slack, is_known = (
-        column[chain] for column in (row, start, launched, gap, slack, is_known)
+    row, start, launched, gap, stream_gap, slack, is_known = (
+        column[chain] for column in (row, start, launched, gap, stream_gap, slack, is_known)
     )
     calls = _waiting(trace, device, begin, end)
     # In turns between waits: what is launched after a wait is held up by it.
     number = np.searchsorted(calls.end_ns, launched, side="right")
     order = np.lexsort((np.arange(len(row)), number))
-    row, start, launched, gap, slack, is_known = (
-        column[order] for column in (row, start, launched, gap, slack, is_known)
+    row, start, launched, gap, stream_gap, slack, is_known = (
+        column[order] for column in (row, start, launched, gap, stream_gap, slack, is_known)
     )
     turn = np.searchsorted(number[order], np.arange(len(calls.end_ns) + 2))
     place = _place(start, trace.start_ns[calls.awaited])
     return _Queue(
-        row, start, launched, gap, slack, is_known, turn, _Waits(calls.start_ns, calls.end_ns, calls.awaited, place),
-        usual, last_row,
+        row, start, launched, gap, stream_gap, slack, is_known, turn,
+        _Waits(calls.start_ns, calls.end_ns, calls.awaited, place), medians, last_row,
     )  # fmt: skip
+
+
+def _stream_gaps(begin: int, start: Int64, stop: Int64, idle: Int64, mine: Bool) -> Int64:
+    """How long the busiest stream had nothing to do before its work, less what counts of that as idle time before others."""
+    others = np.append(0, np.cumsum(np.where(mine, 0, idle)))
+    reach = np.maximum.accumulate(np.append(begin, stop[mine]))[:-1]
+    counted = others[np.searchsorted(start, start[mine])] - others[np.searchsorted(start, reach, side="right")]
+    found = idle.copy()
+    found[mine] = np.maximum(start[mine] - reach - np.maximum(counted, 0), idle[mine])
+    return found
 
 
 def _median(values: Int64) -> int:
@@ -216,7 +263,8 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
     """When the last of the steps ends with each change."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have been waiting for the host, or have been queued long ago.
-    gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0 if careful else queue.gap_ns)
+    gap = queue.gap_ns if careful else queue.stream_gap_ns
+    gap = np.where(queue.is_known, np.maximum(gap - between, 0), 0 if careful else gap)
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
     device = [_Shorter(trace, queue, change) for change in changes]
@@ -292,5 +340,5 @@ class _Shorter:
         return found
 
     def _between(self, start: Int64, end: Int64) -> Int64:
-        found: Int64 = np.maximum(self._until(end) - self._until(start), 0)
+        found: Int64 = np.where(start <= end, self._until(end) - self._until(start), 0)
         return found

@@ -23,6 +23,29 @@ TRAINING = {
         "and leave out torch.cuda.synchronize().",
         (_TUNING,),
     ),
+    "launch_bound": Advice(
+        "Launch many kernels at once: torch.compile(mode=\"reduce-overhead\") or torch.cuda.make_graphed_callables() capture "
+        "them in CUDA graphs; torch.compile() and fused=True of the optimizers make fewer and larger ones.",
+        (
+            ("PyTorch: CUDA graphs", f"{_DOCS}/notes/cuda.html#cuda-graphs"),
+            ("PyTorch: torch.compile", f"{_DOCS}/generated/torch.compile.html"),
+        ),
+    ),
+    "small_batch": Advice(
+        "Try a larger batch_size of the DataLoader, and see whether the training still converges (a larger batch usually "
+        "wants another learning rate).",
+        (("Large-batch training", "https://arxiv.org/abs/1706.02677"), _TUNING),
+    ),
+    "python_bound": Advice(
+        "Take this work out of the loop, do it with tensors on the device, or in a worker of the DataLoader; "
+        "torch.compile() leaves the Python between operators out.",
+        (_TUNING, ("PyTorch: torch.compile", f"{_DOCS}/generated/torch.compile.html")),
+    ),
+    "garbage_collection": Advice(
+        "Call gc.collect() and gc.freeze() after the model is made, then gc.disable(), and gc.collect() once in many steps, "
+        "on all ranks in the same one.",
+        (("Python: gc", "https://docs.python.org/3/library/gc.html"),),
+    ),
     "data_parallel": Advice(
         "Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
         (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),

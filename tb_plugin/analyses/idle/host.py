@@ -49,6 +49,13 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
     return found
 
 
+def rows_in(trace: TraceTable, cause: Cause) -> Int64:
+    """Returns the rows in which a thread may keep a device waiting for this cause, one of ``HOST``."""
+    rows, causes = _rows(trace)
+    found: Int64 = rows[causes == cause]
+    return found
+
+
 @remembered
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     """Rows that may keep a device waiting, and the cause that each is of; a row may be of several."""

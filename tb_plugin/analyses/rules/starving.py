@@ -1,0 +1,97 @@
+"""A device that waits for launches: what two rules look at, one for the launches' sake and one for that of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.idle.causes import HOST, Cause
+from tb_plugin.analyses.idle.host import occupied
+from tb_plugin.analyses.launch_phases import launch_phases
+from tb_plugin.analyses.metrics import STEPS, define
+from tb_plugin.analyses.rules.base import Scene
+from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.payloads import Figure
+from tb_plugin.trace.intervals import Ranges, intersect, join, measure, subtract
+from tb_plugin.trace.schema import MISSING, EventKind
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "launching_ns": (
+                "Waiting for launches",
+                "Devices idle while the host is in operators or launch calls, or for the usual latency of a launch: a mean "
+                "over steps and devices.",
+            ),
+            "launch_every_ns": (
+                "Host time of a launch",
+                "Time of the host in operators and calls of the runtime over the number of launches.",
+            ),
+            "kernel_median_ns": ("Median kernel", "Half of the kernels take no longer."),
+        },
+    ),
+    define(STEPS, "number", {"step_launches": ("Launches", "Launches of device work, a mean over the steps.")}),
+    define(STEPS, "ratio", {"launching_ratio": ("Waiting for launches", "It over the mean time of a step.")}),
+)
+
+STARVED = 0.1
+"""Share of the step from which on launches are too slow for the device: below, a few of them are late."""
+FEW = 20
+"""With fewer launches in a step there is no rhythm of launches that a device could wait for."""
+LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
+_OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
+"""What the host may be in that other rules speak about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Starving:
+    """A device that waits for launches, and the launches of the steps."""
+
+    call: Int64
+    """The launches, each once."""
+    step: Int64
+    """The step of each."""
+    operators: Mapping[int, Ranges]
+    """When each thread that launches is in operators or calls of the runtime."""
+    others: Ranges
+    """When such a thread is in what other rules speak about."""
+    figures: tuple[Figure, ...]
+
+
+def starving(s: Scene) -> Starving | None:
+    """Returns what is seen where devices wait for launches of kernels that take less time than their launches."""
+    launching = sum(s.idle.get(cause, 0.0) for cause in LAUNCHING)
+    if not s.step_ns or launching < STARVED * s.step_ns:
+        return None
+    trace, launches = s.trace, launch_phases(s.trace)
+    mine = np.flatnonzero(s.rows[launches.row] & (launches.call != MISSING))
+    call = np.unique(launches.call[mine])
+    kernels = np.sort(trace.dur_ns[s.kernels])
+    if len(call) < FEW * len(s.steps.label) or not len(kernels):
+        return None
+    doing = {thread: occupied(trace, thread) for thread in s.threads}
+    operators = {thread: intersect(causes[Cause.DISPATCH], s.host) for thread, causes in doing.items()}
+    others = join(*(causes[cause] for causes in doing.values() for cause in _OTHERS))
+    every = measure(subtract(join(*operators.values()), others)) / len(call)
+    median = int(kernels[(len(kernels) - 1) // 2])
+    if median > every:
+        return None
+    values = {
+        "launching_ns": launching,
+        "launching_ratio": launching / s.step_ns,
+        "launch_every_ns": every,
+        "kernel_median_ns": median,
+        "step_launches": s.per_step(len(call)),
+        "step_time_mean_ns": s.step_ns,
+    }
+    figures = tuple(METRICS.figure(key, value) for key, value in values.items())
+    step = np.searchsorted(s.steps.host_start_ns, trace.start_ns[call], side="right") - 1
+    return Starving(call, step, operators, others, figures)
