@@ -42,8 +42,8 @@ METRICS = OF_RULES.adding(
     define(STEPS, "ratio", {"launching_ratio": ("Waiting for launches", "It over the mean time of a step.")}),
 )
 
-STARVED = 0.1
-"""Share of the step from which on launches are too slow for the device: below, a few of them are late."""
+STARVED = 0.03
+"""Share of the step from which on launches are too slow for the device: a training whose device is fed stays below."""
 FEW = 20
 """With fewer launches in a step there is no rhythm of launches that a device could wait for."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
