@@ -25,6 +25,8 @@ def _load() -> ModuleType:
 _simulator = _load()
 
 FAULTS: dict[str, str] = _simulator.FAULTS
+ALSO: dict[str, tuple[str, ...]] = _simulator.ALSO
+COSTLESS: frozenset[str] = _simulator.COSTLESS
 Config = _simulator.Config
 Training = _simulator.Training
 run: Callable[[Any], Any] = _simulator.run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -18,12 +19,13 @@ from tests.depth import sampled
 
 Json = dict[str, Any]
 CLEAN = {
-    "clean": faults.Config(seed=1, steps=2),
-    "DDP": faults.Config(seed=2, steps=2, ddp=True),
-    "host bound": faults.Config(seed=3, steps=2, host_bound=True),
+    "clean": faults.Config(seed=1, steps=1),
+    "DDP": faults.Config(seed=2, steps=1, ddp=True),
+    "host bound": faults.Config(seed=3, steps=1, host_bound=True),
 }
-CASES = CLEAN | {name: faults.Config(seed=4, steps=2, fault=name) for name in faults.FAULTS}
-SEEDS = sampled(range(40), range(2))
+CASES = CLEAN | {name: faults.Config(seed=4, steps=1, fault=name) for name in faults.FAULTS}
+SEEDS = sampled(range(40), [3])
+SOME = sampled(list(CASES), ["DDP", "deterministic_sync", "launch_bound", "pageable_copies", "reserved_oscillation"])
 
 
 @cache
@@ -84,28 +86,26 @@ def test_work_begins_after_its_launch_and_waits_for_what_it_waits_for(case: str)
     assert arrows == queued
     starts = Counter(event["id"] for event in events(case) if event.get("cat") == "ac2g" and event["ph"] == "s")
     assert starts.keys() == queued.keys() and set(starts.values()) == {1}
+    streams = {rows[0]["tid"]: rows for rows in tracks(work(case))}
+    numbers = {stream: [row["args"]["correlation"] for row in rows] for stream, rows in streams.items()}
+
+    def before(stream: int, number: int) -> int:
+        """When the last work that a stream had been given ended."""
+        at = bisect_left(numbers.get(stream, []), number)
+        return streams[stream][at - 1]["ts"] + streams[stream][at - 1]["dur"] if at else 0
+
     for wait in spans(case, "cuda_sync"):
-        call = calls[wait["args"]["correlation"]]
-        if wait["args"]["cuda_sync_kind"] == "Stream Wait Event":
-            ends = [
-                row["ts"] + row["dur"]
-                for row in work(case)
-                if row["tid"] == wait["args"]["wait_on_stream"]
-                and row["args"]["correlation"] < wait["args"]["correlation"]
-            ]
-            after = [
-                row["ts"]
-                for row in work(case)
-                if row["tid"] == wait["tid"] and row["args"]["correlation"] > wait["args"]["correlation"]
-            ]
-            assert not ends or not after or min(after) >= max(ends)
+        args, stream = wait["args"], wait["tid"]
+        call = calls[args["correlation"]]
+        if args["cuda_sync_kind"] == "Stream Wait Event":
+            at = bisect_left(numbers.get(stream, []), args["correlation"])
+            if at < len(streams.get(stream, [])):
+                assert streams[stream][at]["ts"] >= before(
+                    args["wait_on_stream"], args["wait_on_cuda_event_record_corr_id"]
+                )
         else:
-            before = [
-                row["ts"] + row["dur"]
-                for row in work(case)
-                if row["args"]["correlation"] < call["args"]["correlation"] and wait["tid"] in (-1, row["tid"])
-            ]
-            assert call["ts"] + call["dur"] > max(before)
+            awaited = streams if stream == -1 else [stream]
+            assert call["ts"] + call["dur"] > max(before(one, args["correlation"]) for one in awaited)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -122,12 +122,12 @@ def test_arrows_of_backward_and_numbers_hold_together(case: str) -> None:
     assert all(b["Total Allocated"] - a["Total Allocated"] == b["Bytes"] for a, b in pairwise(totals))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SOME)
 def test_the_same_seed_gives_the_same_text(case: str) -> None:
     assert faults.run(CASES[case]).text() == training(case).text()
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SOME)
 def test_the_plugin_reads_it_without_a_notice(case: str, tmp_path: Path) -> None:
     faults.write(training(case), tmp_path)
     profile = tb_plugin.open(tmp_path)
@@ -155,11 +155,18 @@ def test_a_healthy_program_keeps_the_device_busy_and_waits_once(seed: int) -> No
 @pytest.mark.parametrize("name", faults.FAULTS)
 def test_a_fault_costs_time_that_its_absence_gives_back(name: str) -> None:
     for seed in SEEDS:
-        faulty = faults.run(faults.Config(seed, fault=name))
-        saved = 1 - faulty.mended.step_time_ns / faulty.step_time_ns
-        assert 0.015 < saved < 0.6, seed
-        again = faults.run(faults.Config(seed, fault=name, mended=True))
+        faulty = faults.run(faults.Config(seed, steps=2, fault=name))
+        saved = 1 - faulty.mended.sample_time_ns / faulty.sample_time_ns
+        if name in faults.COSTLESS:
+            assert saved == 0 and faulty.machine.peak != faulty.mended.machine.peak
+        else:
+            assert 0.015 < saved < 0.9, seed
+        again = faults.run(faults.Config(seed, steps=2, fault=name, mended=True))
         assert faulty.planted and not again.planted and again.step_time_ns == faulty.mended.step_time_ns
+
+
+def test_what_a_fault_brings_along_is_a_fault() -> None:
+    assert all(set(others) <= faults.FAULTS.keys() - {name} for name, others in faults.ALSO.items())
 
 
 def test_without_a_fault_all_else_takes_as_long_as_before() -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from . import faulty
-from .faulty import Faulty, Pace
+from . import communicating, computing, stepping, waiting
+from .faulty import PROGRAMS, Faulty, Pace
 from .hardware import COMPUTE, DEVICE_BYTES, MS, mixed, named, share
 from .kernels import BF16_FLOPS, SEQUENCE
 from .kineto import BASE_NS, ORIGIN_NS, text_of
@@ -20,8 +20,14 @@ from .machine import Machine
 from .model import Shape
 from .program import Program
 
-FAULTS = {name: (program.__doc__ or "").strip() for name, program in faulty.FAULTS.items()}
+__all__ = ["ALSO", "COSTLESS", "FAULTS", "Config", "Training", "main", "run", "write"]
+_MODULES = (waiting, computing, communicating, stepping)  # each registers its faults
+FAULTS = {name: (program.__doc__ or "").strip() for name, program in PROGRAMS.items()}
 """What each fault is, by its name."""
+ALSO = {name: program.also for name, program in PROGRAMS.items()}
+"""Other faults that one has by its nature: their rules may speak as well."""
+COSTLESS = frozenset(name for name, program in PROGRAMS.items() if not program.costs)
+"""Those without which a step takes as long."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,11 @@ class Training:
         """From the begin of the first step to the end of the last, by the number of steps."""
         return (self.steps[-1][1] - self.steps[0][0]) / len(self.steps)
 
+    @property
+    def sample_time_ns(self) -> float:
+        """The time of a step by the samples in its batch: what compares programs with batches of two sizes."""
+        return self.step_time_ns / self.shape.batch
+
     def text(self) -> str:
         """Returns the trace that the profiler would have written."""
         return text_of(self.machine, self.ddp)
@@ -83,10 +94,13 @@ class Training:
 
 def run(config: Config) -> Training:
     """Runs a training."""
-    kinds = tuple(faulty.FAULTS[name] for name in config.faults)
+    kinds = tuple(PROGRAMS[name] for name in config.faults)
     ddp = config.ddp or any(kind.ddp_only for kind in kinds)
     host_bound = config.host_bound or any(kind.host_bound for kind in kinds)
     shape, pace, slowness, base = _plan(config.seed, config.size, ddp, host_bound, config.faults)
+    if config.mended:
+        for kind in kinds:
+            shape = kind.mend(shape)
     machine = Machine(config.seed, slowness)
     program = type("Program", (*kinds, Faulty), {})(machine, shape, ddp, pace, config.mended)
     program.base_bytes = base
@@ -120,7 +134,7 @@ def _plan(
     grain = (1 if host_bound else 8) * SEQUENCE
     shape = Shape(layers, width, max(grain, round(tokens / grain) * grain))
     for name in faults:
-        shape = faulty.FAULTS[name].fit(shape, draw, round(step_ns))
+        shape = PROGRAMS[name].fit(shape, draw, round(step_ns))
     host_ns, device_ns, peak = _measured(seed, shape, ddp, slowness)
     if host_bound:
         slowness *= behind * device_ns / host_ns

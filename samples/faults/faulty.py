@@ -1,22 +1,20 @@
-"""What can be wrong with the program: each fault is a program that overrides what it does worse.
+"""What a program with a fault is: an override of what the healthy one does.
 
 A fault is planted at a random strength. `mended`, the same program does it right and keeps what surrounds the fault.
 """
 
-# ruff: noqa: SIM117 (a `with` inside a `with` is an event inside an event)
-
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from .hardware import COMPUTE, FLOAT, MS, PAGEABLE, PINNED, mixed, named, share
+from .hardware import Row, mixed, named, share
 from .machine import Machine
 from .model import Shape
 from .program import Program
 
-FAULTS: dict[str, type[Faulty]] = {}
+PROGRAMS: dict[str, type[Faulty]] = {}
 """The programs with a fault, by its name."""
 
 
@@ -32,6 +30,10 @@ class Faulty(Program):
     """A program with a fault."""
 
     name: ClassVar[str] = ""
+    also: ClassVar[tuple[str, ...]] = ()
+    """Other faults that it has by its nature: their rules may speak as well."""
+    costs: ClassVar[bool] = True
+    """Whether the mended program is faster."""
     ddp_only: ClassVar[bool] = False
     host_bound: ClassVar[bool] = False
     """The device starves even without the fault: only there does it cost anything."""
@@ -46,22 +48,40 @@ class Faulty(Program):
         """Returns the shape at which the fault has its strength."""
         return shape
 
+    @staticmethod
+    def mend(shape: Shape) -> Shape:
+        """Returns the shape of the mended program."""
+        return shape
+
     def drawn(self, name: str, low: float, high: float) -> float:
         """Returns a number of this training from low to high."""
         return low + (high - low) * share(named(mixed(self.m.root, 0), name))
 
     def part(self, name: str) -> float:
         """Returns what a fault takes of a step of the healthy program, in nanoseconds."""
-        return self.strength(name) * self.pace.device_ns
+        return strength_of(lambda what: self.drawn(what, 0, 1), name) * self.pace.device_ns
 
-    def strength(self, name: str) -> float:
-        return strength_of(lambda what: self.drawn(what, 0, 1), name)
-
-    def count(self, figure: str, more: int) -> None:
+    def count(self, figure: str, more: int = 1) -> None:
         """Adds to a figure of the truth, over all steps."""
         before = self.planted.get(figure, 0)
         assert isinstance(before, int)
         self.planted[figure] = before + more
+
+    def count_work(self, rows: Iterable[Row]) -> None:
+        """Adds work of the device to the truth: how much it is, and its time."""
+        work = [row for row in rows if row.category != "cuda_sync"]
+        self.count("calls", len(work))
+        self.count("device_ns", sum(row.end - row.start for row in work))
+
+    def counted(self, run: Callable[[], None]) -> Callable[[], None]:
+        """Returns what runs it and adds its work of the device to the truth."""
+
+        def counting() -> None:
+            first = len(self.m.device_rows)
+            run()
+            self.count_work(self.m.device_rows[first:])
+
+        return counting
 
     def every(self, count: int, number: int) -> bool:
         """Whether a layer is one of so many that are spread evenly over all."""
@@ -78,201 +98,7 @@ def fault(name: str) -> Callable[[type[Faulty]], type[Faulty]]:
 
     def register(program: type[Faulty]) -> type[Faulty]:
         program.name = name
-        FAULTS[name] = program
+        PROGRAMS[name] = program
         return program
 
     return register
-
-
-@fault("synchronising_calls")
-class SynchronisingCalls(Faulty):
-    """One line waits for the device in each step, once or a few times, and then works on the host while nothing runs."""
-
-    line = "train.py(57): check_activations"
-
-    def block(self, number: int) -> None:
-        super().block(number)
-        calls = min(self.shape.layers, 1 + int(self.drawn("synchronising_calls: calls", 0, 4)))
-        if not self.every(calls, number):
-            return
-        with self.m.frame(self.line):
-            if not self.mended:
-                before = self.m.now
-                if self.drawn("synchronising_calls: kind", 0, 1) < 0.6:
-                    self.m.item()
-                else:
-                    with self.m.frame("torch/cuda/__init__.py(1083): synchronize"):
-                        self.m.synchronize()
-                self.planted["line"] = self.line
-                self.count("calls", 1)
-                self.count("waiting_ns", self.m.now - before)
-            self.m.spend(self.part("synchronising_calls") / calls)
-
-
-@fault("data_loading")
-class DataLoading(Faulty):
-    """The loader works in the main process, for so long that the device runs dry in each step."""
-
-    def next_batch(self) -> None:
-        if self.mended:
-            super().next_batch()
-            return
-        m, samples, before = self.m, 4, self.m.now
-        loading = self.pace.device_ns + self.part("data_loading") - self.pace.host_ns
-        with m.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"):
-            with m.frame("torch/utils/data/dataloader.py(788): _next_data"):
-                with m.frame("torch/utils/data/_utils/fetch.py(52): fetch"):
-                    for _ in range(samples):
-                        with m.frame("dataset.py(33): __getitem__"):
-                            m.spend(loading / samples)
-        self.count("calls", 1)
-        self.count("host_ns", m.now - before)
-
-
-class _BatchCopies(Faulty):
-    """The batch is copied where it is needed, at once."""
-
-    pinned: ClassVar[bool] = True
-
-    def to_device(self) -> None:
-        if self.mended:
-            super().to_device()
-            return
-        m, before, first = self.m, self.m.now, len(self.m.device_rows)
-        with m.frame("train.py(29): to_device"):
-            self.copy_batch(COMPUTE, self.pinned)
-        copies = [row for row in m.device_rows[first:] if row.category == "gpu_memcpy"]
-        self.planted["line"] = "train.py(29): to_device"
-        self.count("calls", len(copies))
-        self.count("host_ns", m.now - before)
-        self.count("device_ns", sum(row.end - row.start for row in copies))
-        self.count("bytes", sum(row.args["bytes"] for row in copies))
-
-
-@fault("pageable_copies")
-class PageableCopies(_BatchCopies):
-    """The batch is copied from pageable memory, on the stream of the computation: the host waits as well."""
-
-    pinned = False
-
-    @staticmethod
-    def fit(shape: Shape, draw: Callable[[str], float], device_ns: int) -> Shape:
-        return _with_input(shape, strength_of(draw, "pageable_copies") * device_ns * PAGEABLE)
-
-
-@fault("exposed_copies")
-class ExposedCopies(_BatchCopies):
-    """The batch is copied from pinned memory, but on the stream of the computation: nothing overlaps the copy."""
-
-    @staticmethod
-    def fit(shape: Shape, draw: Callable[[str], float], device_ns: int) -> Shape:
-        return _with_input(shape, strength_of(draw, "exposed_copies") * device_ns * PINNED)
-
-
-def _with_input(shape: Shape, size: float) -> Shape:
-    """A shape whose batch has so many bytes."""
-    return replace(shape, features=max(64, round(size / (2 * shape.tokens) / 64) * 64))
-
-
-@fault("launch_bound")
-class LaunchBound(Faulty):
-    """Many short kernels, each launched on its own: the host cannot keep up. Mended, graphs launch the same kernels."""
-
-    host_bound = True
-
-    def passes(self) -> None:
-        if not self.mended:
-            before, first = self.m.now, len(self.m.device_rows)
-            super().passes()
-            self.count("calls", len(self.m.device_rows) - first)
-            self.count("host_ns", self.m.now - before)
-            return
-        with self.m.frame("train.py(42): training_step"):
-            for run in (self.forward, self.backward):
-                with self.m.frame("<built-in method replay of torch._C._CUDAGraph object at 0x7f3b4c1d3a70>"):
-                    with self.m.graph():
-                        run()
-
-
-@fault("python_bound")
-class PythonBound(Faulty):
-    """Python of our own works between the layers, for so long that the device runs dry."""
-
-    line = "model.py(81): update_mask"
-
-    def block(self, number: int) -> None:
-        if not self.mended:
-            before = self.m.now
-            with self.m.frame(self.line):
-                working = self.pace.device_ns + self.part("python_bound") - self.pace.host_ns
-                self.m.spend(working / self.shape.layers)
-            self.planted["line"] = self.line
-            self.count("calls", 1)
-            self.count("host_ns", self.m.now - before)
-        super().block(number)
-
-
-@fault("driver_memory_calls")
-class DriverMemoryCalls(Faulty):
-    """Memory goes back to the driver and is taken from it again in each step; to give back waits for the device."""
-
-    line = "train.py(59): empty_cache"
-
-    def block(self, number: int) -> None:
-        super().block(number)
-        pairs = min(self.shape.layers, 1 + int(self.drawn("driver_memory_calls: pairs", 0, 4)))
-        if self.mended or not self.every(pairs, number):
-            return
-        m, before = self.m, self.m.now
-        each = self.part("driver_memory_calls") / pairs / 2
-        size = 512 << 20
-        with m.frame(self.line), m.frame("torch/cuda/memory.py(225): empty_cache"):
-            m.shrink(size, each)
-        with m.frame(self.line), m.op("aten::empty", (), (), ()):
-            m.grow(size, each)
-        self.planted["line"] = self.line
-        self.count("calls", 2)
-        self.count("host_ns", m.now - before)
-
-
-@fault("garbage_collection")
-class GarbageCollection(Faulty):
-    """Python collects garbage for a few milliseconds in some of the steps, of a program whose device starves."""
-
-    host_bound = True
-
-    def block(self, number: int) -> None:
-        first = int(self.drawn("garbage_collection: first", 0, 2))
-        if number == self.shape.layers // 2 and not self.mended and self.step % 2 == first:
-            before = self.m.now
-            ns = max(1.5 * MS, 2 * self.strength("garbage_collection") * self.pace.host_ns)
-            self.m.instant("python_function", "Python GC", ns)
-            self.count("calls", 1)
-            self.count("host_ns", self.m.now - before)
-        super().block(number)
-
-
-@fault("repeated_copies")
-class RepeatedCopies(Faulty):
-    """The same constant is copied to the device again and again, from pageable memory. Mended, once before the loop."""
-
-    line = "model.py(78): position_bias"
-
-    def block(self, number: int) -> None:
-        copies = 2 + int(self.drawn("repeated_copies: copies", 0, self.shape.layers - 1))
-        if not self.mended and self.every(copies, number):
-            m, before, first = self.m, self.m.now, len(self.m.device_rows)
-            rows = max(8, round(self.part("repeated_copies") / copies * PAGEABLE / (256 * 4)))
-            dims = (rows, 256)
-            with m.frame(self.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
-                with m.op("aten::_to_copy", dims, dtype=FLOAT, before=900, after=300):
-                    with m.op("aten::copy_", dims, dims, dtype=FLOAT, before=1_500, after=700):
-                        m.copy("HtoD", rows * 256 * 4, COMPUTE, False)
-                        m.synchronize(COMPUTE)
-            copied = [row for row in m.device_rows[first:] if row.category == "gpu_memcpy"]
-            self.planted["line"] = self.line
-            self.count("calls", 1)
-            self.count("host_ns", m.now - before)
-            self.count("device_ns", sum(row.end - row.start for row in copied))
-            self.count("bytes", sum(row.args["bytes"] for row in copied))
-        super().block(number)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from .hardware import MIB, Dims, Kernel
+from .hardware import Dims, Kernel
 
 BF16_FLOPS, TF32_FLOPS, FP32_FLOPS = 620e3, 310e3, 52e3
 """What matrix products reach on the invented device, in operations a nanosecond."""
 BANDWIDTH = 2_400.0
 """Bytes a nanosecond of kernels that are bound by memory."""
 FLASH_FLOPS = 380e3
-NETWORK = 170.0
-"""Bytes of a gradient that an all-reduce gets through in a nanosecond."""
 SEQUENCE, HEAD = 256, 64
 CLASSES = 1_024
-BUCKET = 25 * MIB
 WORLD = 8
 
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{0}, std::array<char*, 3ul> >(int, at::native::{0}, std::array<char*, 3ul>)"  # noqa: E501

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .hardware import BF16, US, Dims, Kernel
+from .hardware import BF16, US, Dims, Kernel, named, share
 from .kernels import (
     ADD,
     BF16_FLOPS,
@@ -81,8 +81,22 @@ class Model:
         self.bucket = 0
         self.collectives = 0
         self.step = 0
-        self.activation = shape.tokens * shape.width * 2
+        self.dtype = self.product_dtype = BF16
+        self.updated: list[Dims] = []  # shapes of the parameters that have a gradient
         self.weights = self._weights()
+        # A network on which the all-reduces take 8 to 30 % of a step, roughly.
+        step_ns = 6 * shape.tokens * self.weights / 2 / BF16_FLOPS / 0.68
+        self.network = self.weights / step_ns / (0.08 + 0.22 * share(named(machine.root, "network")))
+
+    @property
+    def element(self) -> int:
+        """Bytes of a number of an activation."""
+        return 2 if self.dtype == BF16 else 4
+
+    @property
+    def activation(self) -> int:
+        """Bytes of an activation."""
+        return self.shape.tokens * self.shape.width * self.element
 
     def _weights(self) -> int:
         """Returns the bytes of all parameters in bfloat16."""
@@ -98,15 +112,16 @@ class Model:
         frees = [self.m.allocate(size)] if size else []
         self.tape.append(Node(name, tie, run, frees, parameters, self.m.place))
 
-    def gemm(self, rows: int, inner: int, columns: int, forward: bool) -> Kernel:
+    def gemm(self, rows: int, inner: int, columns: int, forward: bool, dtype: str) -> Kernel:
         """Returns the kernel of a product of matrices."""
         return Kernel(
             GEMM_FORWARD if forward else GEMM, 2_500 + 2 * rows * inner * columns / BF16_FLOPS,
             max(1, rows * columns // (128 * 128)), 384,
         )  # fmt: skip
 
-    def linear(self, number: int, inputs: int, outputs: int, first: bool = False, dtype: str = BF16) -> None:
+    def linear(self, number: int, inputs: int, outputs: int, first: bool = False, dtype: str = "") -> None:
         """A linear layer; nothing wants the gradient of the first one's input."""
+        dtype = dtype or self.product_dtype
         m, tokens = self.m, self.shape.tokens
         size = 2 if dtype == BF16 else 4
         rows, weight = (tokens, inputs), (outputs, inputs)
@@ -119,14 +134,14 @@ class Model:
                 with m.op("aten::t", weight, before=500, after=300, dtype=dtype):
                     pass
                 with m.op("aten::addmm", (outputs,), rows, (inputs, outputs), (), (), forward=tie, dtype=dtype):
-                    m.launch(self.gemm(tokens, inputs, outputs, True), call="cudaLaunchKernelExC")
+                    m.launch(self.gemm(tokens, inputs, outputs, True, dtype), call="cudaLaunchKernelExC")
 
             def run() -> None:
                 if not first:
                     with m.op("aten::mm", (tokens, outputs), weight, dtype=dtype):
-                        m.launch(self.gemm(tokens, outputs, inputs, False), call="cudaLaunchKernelExC")
+                        m.launch(self.gemm(tokens, outputs, inputs, False, dtype), call="cudaLaunchKernelExC")
                 with m.op("aten::mm", (outputs, tokens), rows, dtype=dtype):
-                    m.launch(self.gemm(outputs, tokens, inputs, False), call="cudaLaunchKernelExC")
+                    m.launch(self.gemm(outputs, tokens, inputs, False, dtype), call="cudaLaunchKernelExC")
                 with m.op("aten::sum", (tokens, outputs), (), (), dtype=dtype):
                     m.launch(bandwidth_kernel(REDUCE, tokens * outputs * size, 512))
 
@@ -140,18 +155,24 @@ class Model:
         m = self.m
         tie = m.next_sequence()
         outer, *inner = names
-        with m.op(outer, *dims, forward=(tie[0], 0) if inner else tie):
-            with m.op(inner[0], *dims, forward=tie) if inner else nullcontext():
-                with m.op(inner[1], *dims) if len(inner) > 1 else nullcontext():
-                    m.launch(kernel)
+        with m.op(outer, *dims, dtype=self.dtype, forward=(tie[0], 0) if inner else tie):
+            with m.op(inner[0], *dims, dtype=self.dtype, forward=tie) if inner else nullcontext():
+                with m.op(inner[1], *dims, dtype=self.dtype) if len(inner) > 1 else nullcontext():
+                    m.launch(self.typed(kernel))
 
         def run() -> None:
             for name, launched in kernels():
-                with m.op(name, *dims):
+                with m.op(name, *dims, dtype=self.dtype):
                     for one in launched:
-                        m.launch(one)
+                        m.launch(self.typed(one))
 
         self.record(backward, tie, run, size, parameters)
+
+    def typed(self, kernel: Kernel) -> Kernel:
+        """Returns a kernel as it is called for the numbers of the activations."""
+        if self.dtype == BF16:
+            return kernel
+        return replace(kernel, name=kernel.name.replace("c10::BFloat16", self.dtype))
 
     def layer_norm(self, number: int) -> None:
         size, width = self.activation, self.shape.width
@@ -245,8 +266,11 @@ class Model:
                 self.linear(4 * number + 3, 4 * width, width)
             self.add()
 
+    def extra(self) -> None:
+        """What else the model computes before its head: nothing."""
+
     def loss(self) -> None:
-        tokens, size = (self.shape.tokens, CLASSES), self.shape.tokens * CLASSES * 2
+        tokens, size = (self.shape.tokens, CLASSES), self.shape.tokens * CLASSES * self.element
 
         def softmax() -> tuple[tuple[str, tuple[Kernel, ...]], ...]:
             kernel = bandwidth_kernel(SOFTMAX_BACKWARD.format("LogSoftMax"), 3 * size, 1024)
@@ -267,6 +291,7 @@ class Model:
             self.linear(4 * self.shape.layers, self.shape.features, self.shape.width, first=True)
             for number in range(self.shape.layers):
                 self.block(number)
+            self.extra()
             self.layer_norm(2 * self.shape.layers)
             self.linear(4 * self.shape.layers + 1, self.shape.width, CLASSES)
         self.loss()
@@ -304,6 +329,7 @@ class Model:
         with m.op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", before=700, after=400):
             with m.op("torch::autograd::AccumulateGrad", dims, before=900, after=500):
                 self.gradients.append(m.allocate(product_of(dims) * 2))
+                self.updated.append(dims)
                 self.reduce(product_of(dims))
 
     def reduce(self, elements: int) -> None:

@@ -8,7 +8,7 @@ What the faults change are methods of their own here and in `model.py`; `faulty.
 from __future__ import annotations
 
 from .hardware import BF16, COMM, COMPUTE, COPY, DEVICE_BYTES, LONG, MIB, US, Dims, Json, Kernel
-from .kernels import ADAMW, ALL_REDUCE, BUCKET, NETWORK, SEQUENCE, WORLD, bandwidth_kernel
+from .kernels import ADAMW, ALL_REDUCE, SEQUENCE, WORLD, bandwidth_kernel
 from .model import Model
 
 
@@ -17,12 +17,17 @@ class Program(Model):
 
     # -- communication -----------------------------------------------------------------------------------
 
+    @property
+    def bucket_bytes(self) -> int:
+        """The size at which a bucket goes out: a small part of all, so that little is left at the end."""
+        return min(25 * MIB, self.weights // 20)
+
     def reduce(self, elements: int) -> None:
         """DDP's hook: a bucket that is full goes out."""
         if not self.ddp:
             return
         self.bucket += elements
-        if self.bucket * 2 >= BUCKET:
+        if self.bucket * 2 >= self.bucket_bytes:
             self.all_reduce(self.bucket)
             self.bucket = 0
 
@@ -49,7 +54,7 @@ class Program(Model):
             with m.op("record_param_comms", (elements,), extra=shared | more), m.annotation("nccl:all_reduce"):
                 if stream != COMPUTE:
                     m.wait(stream, COMPUTE)
-                ns = 14 * US + elements * 2 / NETWORK
+                ns = 14 * US + elements * 2 / self.network
                 kernel = Kernel(ALL_REDUCE, ns, 24, 544, shared | {"Seq": self.collectives})
                 m.launch(kernel, stream, "cudaLaunchKernelExC")
 
@@ -85,6 +90,7 @@ class Program(Model):
                 for block in self.gradients:
                     self.m.release(block)
                 self.gradients.clear()
+                self.updated.clear()
                 self.m.spend(30 * US)
 
     def optimize(self) -> None:
@@ -126,11 +132,12 @@ class Program(Model):
         """What was there before the recording: weights, moments, gradients, the allocator's segments."""
         m = self.m
         m.allocated = self.base_bytes
-        m.reserved = round(DEVICE_BYTES * 0.62) // (2 * MIB) * 2 * MIB
+        m.reserved = round(DEVICE_BYTES * 0.66) // (2 * MIB) * 2 * MIB
 
     def run(self, steps: int) -> None:
         """Trains so many steps and waits for the device at the end."""
         m = self.m
+        self.steps = steps
         m.begin_step(-1)
         self.begin()
         with m.frame("train.py(88): <module>"), m.frame("train.py(75): train"):
