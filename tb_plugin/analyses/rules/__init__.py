@@ -2,6 +2,7 @@
 
 from tb_plugin.analyses.rules import (
     communication,
+    compilation,
     data_loading,
     data_parallel,
     distributed_backend,
@@ -11,8 +12,11 @@ from tb_plugin.analyses.rules import (
     low_utilization,
     matrix_units,
     memory_limit,
+    profiler_overhead,
     python_bound,
+    slow_first_step,
     small_batch,
+    step_outliers,
     synchronising_calls,
 )
 from tb_plugin.analyses.rules.base import Rule
@@ -25,6 +29,10 @@ RULES: tuple[Rule, ...] = (
     small_batch.RULE,
     python_bound.RULE,
     garbage_collection.RULE,
+    compilation.RULE,
+    slow_first_step.RULE,
+    step_outliers.RULE,
+    profiler_overhead.RULE,
     communication.RULE,
     matrix_units.RULE,
     data_parallel.RULE,

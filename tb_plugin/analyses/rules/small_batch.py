@@ -12,8 +12,8 @@ from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.schema import EventKind
 
-MOSTLY_STARVED = 0.35
-"""Share of the step from which on kernels twice as long fit into it almost: the device works for 0.65 of it at most."""
+MOSTLY_STARVED = 0.3
+"""Share of the step from which on kernels twice as long fit into it almost: the device works for 0.7 of it at most."""
 ROOM = 0.5
 """Share of a device's memory up to which twice of what is allocated surely fits."""
 FED = 0.05

@@ -1,0 +1,50 @@
+"""The first recorded step takes much longer than the others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, Usual, changes, figures, step_rows, usual_of
+from tb_plugin.analyses.wording import references_of
+from tb_plugin.payloads import Link, Notice
+
+FIRST = 1.5
+"""So many times as long as the others: less is told from noise in longer recordings only."""
+
+
+def is_slow(dur: int, usual: Usual) -> bool:
+    """Returns whether a first step of this duration is much longer than usual."""
+    return dur > FIRST * usual.median and dur > usual.median + FAR * usual.deviation
+
+
+def _look(s: Scene) -> Seen | None:
+    steps, every = s.steps, s.trace.steps
+    dur = steps.end_ns - steps.start_ns
+    if not every.recorded or len(dur) <= OTHERS or steps.label[0] != every.label[0]:
+        return None
+    usual = usual_of(dur[1:])
+    if not is_slow(int(dur[0]), usual) or dur[0] - usual.median < WORTH * dur.sum():
+        return None
+    first, others = np.array([0]), np.arange(1, len(dur))
+    told = figures(s, dur, first, others, usual)
+    notice = Notice(
+        rule="slow_first_step",
+        severity="medium",
+        text="The first recorded step takes {unusual_ns}, the others {usual_step_ns}: {excess_ratio} of the time of these "
+        "steps. Most of the difference is {differs} ({differs_ns}).",
+        todo=s.trace.recorder.todo("slow_first_step"),
+        figures=[told[key] for key in ("unusual_ns", "usual_step_ns", "excess_ratio", "excess_ns", "differs", "differs_ns")],
+        measure="excess_ratio",
+        threshold=WORTH,
+        evidence=Link("idle", {}, "Show idle time of the steps"),
+        references=references_of(s.trace.recorder, "slow_first_step"),
+        why="It is paid once, not in each step: the saving is that of the recorded steps, and means of steps are too high by "
+        "it. The bounds let the first step take as long as the others, and as far from them as they are from each other.",
+        confidence="high",
+    )
+    least, most = changes(dur, first, usual)
+    return Seen(notice, least, most, step_rows(s, first))
+
+
+RULE = Rule("slow_first_step", "Slow first step", _look)
