@@ -29,6 +29,7 @@ from tb_plugin.trace.table import Steps, TraceTable
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +105,16 @@ class Scene:
         }
 
     @cached_property
-    def idle(self) -> Mapping[Cause, float]:
-        """Returns for how long a device idles in a step, by cause: means over steps and devices; empty without devices."""
-        devices, steps = device_busy(self.trace), self.steps
+    def idle(self) -> Mapping[Cause, Float64]:
+        """Returns for how long a device idles in each step, by cause: means over the devices; empty without devices."""
+        steps, devices = self.steps, device_busy(self.trace)
         found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
-        if not found:
-            return {}
-        return {cause: self.per_step(sum(int(each[cause].sum()) for each in found)) / len(found) for cause in Cause}
+        return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause} if found else {}
+
+    def idle_for(self, *causes: Cause) -> Float64:
+        """Returns for how long a device idles in each step for these causes; 0 without devices."""
+        none = np.zeros(len(self.steps.label))
+        return sum((self.idle[cause] for cause in causes if cause in self.idle), none)
 
     def after_idle(self, *causes: Cause) -> Int64:
         """Returns the work of the steps before which a device idled for these causes, the longest first."""

@@ -45,7 +45,7 @@ def _look(s: Scene) -> Seen | None:
     rows = rows_in(s.trace, Cause.PROFILER)
     own = s.covered(rows) if len(rows) else EMPTY
     share = measure(own) / max(measure(s.host), 1)
-    waiting = sum(s.idle.get(cause, 0.0) for cause in _HOST) / s.step_ns if s.step_ns else 0.0
+    waiting = float(s.idle_for(*_HOST).mean()) / s.step_ns if s.step_ns else 0.0
     rate = _calls(s) / (measure(s.host) / 1e6) if waiting >= WAITING else 0.0
     if share < OVERHEAD_SHARE and rate < CALLS_A_MS:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, Usual, changes, figures, step_rows, usual_of
+from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, Usual, changes, figures, lengths, step_rows, usual_of
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 
@@ -20,9 +20,9 @@ def is_slow(dur: int, usual: Usual) -> bool:
 
 def _look(s: Scene) -> Seen | None:
     steps, every = s.steps, s.trace.steps
-    dur = steps.end_ns - steps.start_ns
-    if not every.recorded or len(dur) <= OTHERS or steps.label[0] != every.label[0]:
+    if not every.recorded or len(steps.label) <= OTHERS or steps.label[0] != every.label[0]:
         return None
+    dur = lengths(s)
     usual = usual_of(dur[1:])
     if not is_slow(int(dur[0]), usual) or dur[0] - usual.median < WORTH * dur.sum():
         return None

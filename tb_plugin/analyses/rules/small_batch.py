@@ -6,7 +6,7 @@ from tb_plugin.analyses.backward import BACKWARD
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.memory_limit import fullest
-from tb_plugin.analyses.rules.starving import LAUNCHING, starving
+from tb_plugin.analyses.rules.starving import LAUNCHING, starving, waiting
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
@@ -22,8 +22,7 @@ BATCHES = 2
 
 
 def _look(s: Scene) -> Seen | None:
-    launching = sum(s.idle.get(cause, 0.0) for cause in LAUNCHING)
-    if launching < MOSTLY_STARVED * s.step_ns or s.idle[Cause.INPUT] > FED * s.step_ns:
+    if not s.idle or waiting(s).mean() < MOSTLY_STARVED * s.step_ns or s.idle[Cause.INPUT].mean() > FED * s.step_ns:
         return None
     fullest_of = fullest(s)
     if (fullest_of is not None and fullest_of[0] > ROOM) or not _trains(s):

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.idle.host import occupied
 from tb_plugin.analyses.launch_phases import launch_phases
@@ -15,11 +18,11 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.payloads import Figure
-from tb_plugin.trace.intervals import Ranges, intersect, join, measure, subtract
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
+from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
 
 METRICS = OF_RULES.adding(
     define(
@@ -44,6 +47,8 @@ METRICS = OF_RULES.adding(
 
 STARVED = 0.03
 """Share of the step from which on launches are too slow for the device: a training whose device is fed stays below."""
+LONG_NS = 1_000_000
+"""Who waits longer than that does not wait for a launch: an operator loads code, or computes on the host."""
 FEW = 20
 """With fewer launches in a step there is no rhythm of launches that a device could wait for."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
@@ -66,10 +71,27 @@ class Starving:
     figures: tuple[Figure, ...]
 
 
+def waiting(s: Scene) -> Float64:
+    """Returns for how long a device waits for launches in each step, a mean over the devices; 0 without devices."""
+    if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
+        return s.idle_for(*LAUNCHING)
+    found = [np.zeros(len(s.steps.label), np.int64)]
+    for device in device_busy(s.trace):
+        account = idle_account(s.trace, device)
+        mine = np.isin(account.cause, LAUNCHING)
+        time = sum_by(account.gap[mine], (account.end_ns - account.start_ns)[mine], len(account.gaps.next))
+        mine &= time[account.gap] <= LONG_NS
+        pieces = union(account.start_ns[mine], account.end_ns[mine])
+        found.append(measure_within(pieces, s.steps.start_ns, s.steps.end_ns))
+    return np.sum(found, axis=0) / max(len(found) - 1, 1)
+
+
 def starving(s: Scene) -> Starving | None:
     """Returns what is seen where devices wait for launches of kernels that take less time than their launches."""
-    launching = sum(s.idle.get(cause, 0.0) for cause in LAUNCHING)
-    if not s.step_ns or launching < STARVED * s.step_ns:
+    by_step = waiting(s)
+    launching = float(by_step.mean()) if len(by_step) else 0.0
+    # What is slow in a step or two is no matter of launches.
+    if not s.step_ns or min(launching, float(np.median(by_step))) < STARVED * s.step_ns:
         return None
     trace, launches = s.trace, launch_phases(s.trace)
     mine = np.flatnonzero(s.rows[launches.row] & (launches.call != MISSING))

@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.slow_first_step import is_slow
-from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, changes, figures, step_rows, usual_of
+from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, changes, figures, lengths, step_rows, usual_of
 from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice
 
@@ -16,9 +16,9 @@ BEYOND = 0.2
 
 def _look(s: Scene) -> Seen | None:
     steps, every = s.steps, s.trace.steps
-    dur = steps.end_ns - steps.start_ns
-    if not every.recorded or len(dur) <= OTHERS:
+    if not every.recorded or len(steps.label) <= OTHERS:
         return None
+    dur = lengths(s)
     usual = usual_of(dur)
     limit = usual.median + max(FAR * usual.deviation, BEYOND * usual.median)
     slow, others = np.flatnonzero(dur > limit), np.flatnonzero(dur <= limit)

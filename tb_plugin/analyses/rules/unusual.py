@@ -53,6 +53,8 @@ FAR = 8
 """So many median absolute deviations beyond the median a step is unlike the others, whatever they differ by."""
 WORTH = 0.01
 """Share of the time of all steps that the excess has to take."""
+HOST_BOUND = 0.9
+"""Share of a step that a host takes which has no time to spare."""
 _BUSY = {
     "kernel": "Kernels",
     "memcpy": "Copies",
@@ -65,6 +67,16 @@ _HOST = {
     "cpu": "Operators",
     "other": "Neither operators nor calls",
 }
+
+
+def lengths(s: Scene) -> Int64:
+    """Returns how long each step takes: where the host is busy all the time, its own time.
+
+    The first step's end is then later than that by what the device still has to do, which in the other steps is hidden.
+    """
+    steps = s.steps
+    dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
+    return host if np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
 
 
 @dataclass(frozen=True, eq=False)
