@@ -27,7 +27,7 @@ INDEX_PUT = (
 class SlowFirstStep(Faulty):
     """The first step recorded compiles and fills the allocator, and takes several times as long. Mended, warmed up."""
 
-    also = ("step_outliers", "driver_memory_calls")
+    also = ("step_outliers", "driver_memory_calls", "compilation")
 
     def passes(self) -> None:
         if self.step == 0 and not self.mended:

@@ -50,8 +50,11 @@ METRICS = OF_RULES.adding(
     ),
 )
 
-PYTHON_SHARE = 0.05
+PYTHON_SHARE = 0.02
 """Share of the step: below, Python is what any program needs between its operators."""
+DOUBT = 0.5
+"""Where devices wait that long, beside the time in Python, for what nobody knows, operators may be missing as well."""
+_UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
 """So many lines are told to be mended."""
 LINE_SHARE = 0.1
@@ -64,6 +67,8 @@ def _look(s: Scene) -> Seen | None:
     if not s.step_ns or np.median(by_step) < PYTHON_SHARE * s.step_ns or not len(s.of(EventKind.OPERATOR)):
         return None
     idle = float(by_step.mean())
+    if s.idle_for(*_UNKNOWN).mean() > DOUBT * idle:
+        return None
     busy = [ranges for thread in s.threads for ranges in occupied(s.trace, thread).values()]
     free = subtract(s.host, join(*busy))
     lines, rows = _lines(s, free)

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.low_utilization import IDLE
+from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
+from tb_plugin.analyses.rules.low_utilization import RULE as LOW
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.payloads import Notice, Saving, Severity
@@ -66,8 +67,10 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Findings:
     given = iter(savings)
     every = [_finding(scene, rule, each, None if each.least is None else next(given)) for rule, each in seen]
     worth = [each for each in every if _is_worth(each, scene.step_ns)]
-    if not worth and (idle := IDLE.look(scene)) is not None:
-        worth = [_finding(scene, IDLE, idle, None)]
+    if is_explained(scene, whole.high_ns):
+        worth = [each for each in worth if each.rule is not LOW]
+    elif all(each.rule is not LOW for each in worth) and (idle := IDLE.look(scene)) is not None:
+        worth.append(_finding(scene, IDLE, idle, None))
     worth.sort(key=lambda each: (-(each.notice.saving.high_ns if each.notice.saving else 0.0),
                                  _LOUDEST.index(each.notice.severity)))  # fmt: skip
     return Findings(tuple(worth), whole, scene.step_ns)
@@ -86,7 +89,10 @@ def _savings(scene: Scene, least: list[Change], most: list[Change]) -> tuple[lis
     low = saved(scene.trace, scene.steps, [*least, together(least)], careful=True)
     high = saved(scene.trace, scene.steps, [*most, together(most), *others], careful=False)
     n = len(most)
+    # A step with more work in it (worth several) may save less beside others than these alone.
+    low[n] = low.max()
     high[: n + 1] = np.maximum(high[: n + 1], low)
+    high[n] = high[: n + 1].max()
     alone = np.maximum(high[n] - high[n + 1 :], 0)
     shared = np.clip(high[:n] - alone, 0, high[:n])
     mean = scene.per_step

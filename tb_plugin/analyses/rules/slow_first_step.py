@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, Usual, changes, figures, lengths, step_rows, usual_of
+from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, changes, figures, lengths, step_rows, usual_of
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 
+Int64 = npt.NDArray[np.int64]
+
 FIRST = 1.5
 """So many times as long as the others: less is told from noise in longer recordings only."""
+ALONE = 0.5
+"""Share of its excess by which it is longer than any of the others: else something makes steps slow every now and then."""
 
 
-def is_slow(dur: int, usual: Usual) -> bool:
-    """Returns whether a first step of this duration is much longer than usual."""
-    return dur > FIRST * usual.median and dur > usual.median + FAR * usual.deviation
+def is_slow(dur: Int64) -> bool:
+    """Returns whether the first of these durations is much longer than usual, and alone with that."""
+    first, usual = int(dur[0]), usual_of(dur[1:])
+    excess = first - usual.median
+    far = first > FIRST * usual.median and excess > FAR * usual.deviation
+    return far and first - int(dur[1:].max()) >= ALONE * excess and excess >= WORTH * dur.sum()
 
 
 def _look(s: Scene) -> Seen | None:
@@ -23,9 +31,9 @@ def _look(s: Scene) -> Seen | None:
     if not every.recorded or len(steps.label) <= OTHERS or steps.label[0] != every.label[0]:
         return None
     dur = lengths(s)
-    usual = usual_of(dur[1:])
-    if not is_slow(int(dur[0]), usual) or dur[0] - usual.median < WORTH * dur.sum():
+    if not is_slow(dur):
         return None
+    usual = usual_of(dur[1:])
     first, others = np.array([0]), np.arange(1, len(dur))
     told = figures(s, dur, first, others, usual)
     notice = Notice(
@@ -40,7 +48,7 @@ def _look(s: Scene) -> Seen | None:
         evidence=Link("idle", {}, "Show idle time of the steps"),
         references=references_of(s.trace.recorder, "slow_first_step"),
         why="It is paid once, not in each step: the saving is that of the recorded steps, and means of steps are too high by "
-        "it. The bounds let the first step take as long as the others, and as far from them as they are from each other.",
+        "it. The bounds let the first step take as long as the others, or be up to twice their range beyond them.",
         confidence="high",
     )
     least, most = changes(dur, first, usual)

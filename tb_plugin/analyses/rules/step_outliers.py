@@ -25,7 +25,7 @@ def _look(s: Scene) -> Seen | None:
     if len(others) < OTHERS:
         return None
     usual = usual_of(dur[others])
-    if len(slow) and slow[0] == 0 and steps.label[0] == every.label[0] and is_slow(int(dur[0]), usual_of(dur[1:])):
+    if len(slow) and slow[0] == 0 and steps.label[0] == every.label[0] and is_slow(dur):
         slow = slow[1:]  # the rule of the first step speaks of it
     if not len(slow) or (dur[slow] - usual.median).sum() < WORTH * dur.sum():
         return None
@@ -45,8 +45,8 @@ def _look(s: Scene) -> Seen | None:
         threshold=WORTH,
         evidence=Link("idle", {}, "Show idle time of the steps"),
         references=references_of(s.trace.recorder, "step_outliers"),
-        why="One slow step holds up all ranks. The bounds let the slow steps take as long as the others, and as far from "
-        "them as they are from each other.",
+        why="One slow step holds up all ranks. The bounds let the slow steps take as long as the others, or be up to "
+        "twice their range beyond them.",
         confidence="high",
     )
     least, most = changes(dur, slow, usual)

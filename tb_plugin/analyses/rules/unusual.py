@@ -90,12 +90,12 @@ class Usual:
 
 
 def usual_of(dur: Int64) -> Usual:
-    """Returns what steps of these durations usually take: one more may be as far from them as they are from each other."""
+    """Returns what steps of these durations usually take: few as they are, one more may be twice their range beyond them."""
     ordered = np.sort(dur)
     median = int(ordered[(len(dur) - 1) // 2])
     deviation = int(np.sort(np.abs(dur - median))[(len(dur) - 1) // 2])
     least, most = int(ordered[0]), int(ordered[-1])
-    return Usual(median, deviation, max(2 * least - most, 0), 2 * most - least)
+    return Usual(median, deviation, max(3 * least - 2 * most, 0), 3 * most - 2 * least)
 
 
 def changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
