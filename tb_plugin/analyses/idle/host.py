@@ -50,10 +50,17 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:
-    """Returns the rows in which a thread may keep a device waiting for this cause, one of ``HOST``."""
-    rows, causes = _rows(trace)
-    found: Int64 = rows[causes == cause]
-    return found
+    """Returns the rows of a cause that is known by a name or a kind: the profiler, collection, compilation, input."""
+    if cause == Cause.PROFILER:
+        return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
+    named = trace.recorder.host
+    patterns = {
+        Cause.GARBAGE_COLLECTION: named.collecting,
+        Cause.COMPILATION: named.compiling,
+        Cause.INPUT: f"^(?s:{DATALOADER.pattern})",
+    }
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
+    return np.flatnonzero(host & _named(trace, patterns[cause]))
 
 
 @remembered
@@ -65,21 +72,16 @@ def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     memory = np.flatnonzero(trace.calls_that(*_MEMORY))
     first = sets_up(trace.dur_ns[memory])
     setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first]))
-    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
-    named = trace.recorder.host
     # An operator inside of another one covers nothing more.
     outermost = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     parent = trace.parent
     outermost &= (parent == MISSING) | (np.append(trace.kind, EventKind.UNKNOWN)[parent] == EventKind.MODULE)
     graph = trace.calls_that(CallRole.GRAPH)
     rows = {
-        Cause.PROFILER: np.flatnonzero(trace.kind == EventKind.OVERHEAD),
-        Cause.GARBAGE_COLLECTION: np.flatnonzero(host & _named(trace, named.collecting)),
-        Cause.COMPILATION: np.flatnonzero(host & _named(trace, named.compiling)),
+        **{cause: rows_in(trace, cause) for cause in (*OF_ALL, Cause.COMPILATION, Cause.INPUT)},
         Cause.INITIALISATION: setup,
         Cause.DRIVER_MEMORY: memory[~first],
         Cause.SYNCHRONISATION: np.flatnonzero(calls & waits_for_device(trace)),
-        Cause.INPUT: np.flatnonzero(host & _named(trace, f"^(?s:{DATALOADER.pattern})")),
         Cause.GRAPH: np.flatnonzero(graph),
         Cause.LAUNCH: np.flatnonzero(calls & launches & ~graph),
         Cause.DISPATCH: np.flatnonzero(outermost),

@@ -14,6 +14,7 @@ from tb_plugin.analyses.idle.host import occupied
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.rules.starving import FEW, launches_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
@@ -63,8 +64,11 @@ LINE_SHARE = 0.1
 
 def _look(s: Scene) -> Seen | None:
     by_step = s.idle_for(Cause.PYTHON)
-    # What one step waits for is no matter of the others; without operators nobody knows what is between them.
-    if not s.step_ns or np.median(by_step) < PYTHON_SHARE * s.step_ns or not len(s.of(EventKind.OPERATOR)):
+    # What one step waits for is no matter of the others.
+    if not s.step_ns or np.median(by_step) < PYTHON_SHARE * s.step_ns:
+        return None
+    # Python lies between operators and launches: there have to be some.
+    if not len(s.of(EventKind.OPERATOR)) or len(launches_of(s)) < FEW * len(by_step):
         return None
     idle = float(by_step.mean())
     if s.idle_for(*_UNKNOWN).mean() > DOUBT * idle:

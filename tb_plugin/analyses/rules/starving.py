@@ -71,6 +71,12 @@ class Starving:
     figures: tuple[Figure, ...]
 
 
+def launches_of(s: Scene) -> Int64:
+    """Returns the launches of the steps' device work, each once."""
+    launches = launch_phases(s.trace)
+    return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])
+
+
 def waiting(s: Scene) -> Float64:
     """Returns for how long a device waits for launches in each step, a mean over the devices; 0 without devices."""
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
@@ -93,9 +99,8 @@ def starving(s: Scene) -> Starving | None:
     # What is slow in a step or two is no matter of launches.
     if not s.step_ns or min(launching, float(np.median(by_step))) < STARVED * s.step_ns:
         return None
-    trace, launches = s.trace, launch_phases(s.trace)
-    mine = np.flatnonzero(s.rows[launches.row] & (launches.call != MISSING))
-    call = np.unique(launches.call[mine])
+    trace = s.trace
+    call = launches_of(s)
     kernels = np.sort(trace.dur_ns[s.kernels])
     if len(call) < FEW * len(s.steps.label) or not len(kernels):
         return None
