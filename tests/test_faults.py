@@ -52,8 +52,9 @@ def work(case: str) -> list[Json]:
 
 
 def tracks(rows: list[Json]) -> Iterator[list[Json]]:
-    for track in sorted({row["tid"] for row in rows}):
-        yield sorted((row for row in rows if row["tid"] == track), key=lambda row: (row["ts"], -row["dur"]))
+    for track in sorted({(row["pid"], row["tid"]) for row in rows}):
+        mine = (row for row in rows if (row["pid"], row["tid"]) == track)
+        yield sorted(mine, key=lambda row: (row["ts"], -row["dur"]))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -86,16 +87,16 @@ def test_work_begins_after_its_launch_and_waits_for_what_it_waits_for(case: str)
     assert arrows == queued
     starts = Counter(event["id"] for event in events(case) if event.get("cat") == "ac2g" and event["ph"] == "s")
     assert starts.keys() == queued.keys() and set(starts.values()) == {1}
-    streams = {rows[0]["tid"]: rows for rows in tracks(work(case))}
+    streams = {(rows[0]["pid"], rows[0]["tid"]): rows for rows in tracks(work(case))}
     numbers = {stream: [row["args"]["correlation"] for row in rows] for stream, rows in streams.items()}
 
-    def before(stream: int, number: int) -> int:
+    def before(stream: tuple[int, int], number: int) -> int:
         """When the last work that a stream had been given ended."""
         at = bisect_left(numbers.get(stream, []), number)
         return streams[stream][at - 1]["ts"] + streams[stream][at - 1]["dur"] if at else 0
 
     for wait in spans(case, "cuda_sync"):
-        args, stream = wait["args"], wait["tid"]
+        args, stream = wait["args"], (wait["pid"], wait["tid"])
         call = calls[args["correlation"]]
         if args["cuda_sync_kind"] == "Stream Wait Event":
             at = bisect_left(numbers.get(stream, []), args["correlation"])
@@ -104,7 +105,7 @@ def test_work_begins_after_its_launch_and_waits_for_what_it_waits_for(case: str)
                     args["wait_on_stream"], args["wait_on_cuda_event_record_corr_id"]
                 )
         else:
-            awaited = streams if stream == -1 else [stream]
+            awaited = streams if stream[1] == -1 else [stream]
             assert call["ts"] + call["dur"] > max(before(one, args["correlation"]) for one in awaited)
 
 
@@ -169,15 +170,24 @@ def test_what_a_fault_brings_along_is_a_fault() -> None:
     assert all(set(others) <= faults.FAULTS.keys() - {name} for name, others in faults.ALSO.items())
 
 
-def test_without_a_fault_all_else_takes_as_long_as_before() -> None:
+@pytest.mark.parametrize("name", ["synchronising_calls", "garbage_collection", "launch_bound", "redundant_copies"])
+def test_without_a_fault_all_else_takes_as_long_as_before(name: str) -> None:
     """Kernels of the same place last the same to the nanosecond, though the program around them is another one."""
-    faulty = faults.run(faults.Config(5, steps=2, fault="synchronising_calls"))
-    assert "calls" in faulty.planted
+    faulty = faults.run(faults.Config(5, steps=2, fault=name))
 
-    def kernels(of: Any) -> list[tuple[str, int]]:
-        return [(row.name, row.end - row.start) for row in of.machine.device_rows if row.category == "kernel"]
+    def kernels(of: Any) -> Counter[tuple[str, int]]:
+        return Counter((row.name, row.end - row.start) for row in of.machine.device_rows if row.category == "kernel")
 
-    assert kernels(faulty) == kernels(faulty.mended)
+    extra = kernels(faulty) - kernels(faulty.mended)
+    assert not kernels(faulty.mended) - kernels(faulty)
+    assert extra.total() == (faulty.planted["calls"] if name == "redundant_copies" else 0)
+
+
+def test_faults_go_together() -> None:
+    both = faults.run(faults.Config(5, steps=1, fault=("synchronising_calls", "python_bound")))
+    names = Counter(row.name for row in both.machine.rows)
+    assert names["train.py(57): check_activations"] and names["model.py(81): update_mask"]
+    assert names["cudaStreamSynchronize"] + names["cudaDeviceSynchronize"] > 1
 
 
 def test_a_launch_blocks_where_the_queue_is_full() -> None:

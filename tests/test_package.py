@@ -59,11 +59,12 @@ SHARED = {
         "launching",
         "module_paths",
         "rules",
+        "backward_times",
         "what_if",
         "step_shares",
         "device_time",
     },
-    "devices": {"base", "kernel_classes"},
+    "devices": {"base", "kernel_classes", "peaks"},
 }
 """Modules of the extension packages that their siblings may import: what extensions are made of, not extensions."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .faulty import Faulty, fault
-from .hardware import BF16, COMPUTE, FLOAT, GAP, SIDE, Dims, Kernel
+from .hardware import BF16, COMPUTE, FLOAT, GAP, GIB, SIDE, Dims, Kernel
 from .kernels import (
     ADD,
     BANDWIDTH,
@@ -35,6 +35,10 @@ TF32_GEMM = (
 ALIGN1 = "cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_64x2_{}_align1"
 SIMT = "cutlass_80_simt_sgemm_bf16_128x64_8x5_{}_align1"
 CUTLASS = "void cutlass::Kernel2<{0}>({0}::Params)"
+DROPOUT = (
+    "void at::native::(anonymous namespace)::fused_dropout_kernel_vec<c10::BFloat16, float, unsigned int, 1, 4, bool>"
+    "(at::cuda::detail::TensorInfo<c10::BFloat16 const, unsigned int>, unsigned int, float, at::PhiloxCudaState)"
+)
 SCAN = (
     "void at::native::tensor_kernel_scan_innermost_dim<float, std::plus<float> >(float*, float const*, unsigned int, "
     "unsigned int, unsigned int, float, std::plus<float>)"
@@ -73,12 +77,12 @@ class RedundantCasts(Faulty):
         casts = (1 if number == 0 else 0) + (0 if self.mended else extra)
         for index in range(casts):
             first = len(m.device_rows)
-            with m.frame(self.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
+            with m.frame(RedundantCasts.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
                 with m.op("aten::_to_copy", dims, dtype=FLOAT, before=900, after=300):
                     with m.op("aten::copy_", dims, dims, dtype=FLOAT, before=1_500, after=700):
                         m.launch(kernel)
             if number or index:  # one is needed
-                self.planted["line"] = self.line
+                self.planted["line"] = RedundantCasts.line
                 self.count_work(m.device_rows[first:])
         super().block(number)
 
@@ -96,10 +100,10 @@ class RedundantCopies(Faulty):
         copies = max(1, round(self.part("redundant_copies") / (kernel.ns + GAP) / self.shape.layers))
         for _ in range(0 if self.mended else copies):
             first = len(m.device_rows)
-            with m.frame(self.line), m.op("aten::contiguous", dims, ()), m.op("aten::clone", dims, ()):
+            with m.frame(RedundantCopies.line), m.op("aten::contiguous", dims, ()), m.op("aten::clone", dims, ()):
                 with m.op("aten::copy_", dims, dims, ()):
                     m.launch(kernel)
-            self.planted["line"] = self.line
+            self.planted["line"] = RedundantCopies.line
             self.count_work(m.device_rows[first:])
 
 
@@ -109,6 +113,11 @@ class UnfusedAttention(Faulty):
 
     line = "model.py(33): attention"
 
+    def begin(self) -> None:
+        super().begin()
+        if not self.mended:
+            self.m.reserved += 4 * GIB  # scores and probabilities are kept for the backward pass
+
     def attention(self) -> None:
         if self.mended:
             super().attention()
@@ -117,7 +126,7 @@ class UnfusedAttention(Faulty):
         queries = self.heads()
         scores = (*queries[:2], SEQUENCE, SEQUENCE)
         size = product_of(scores) * 2
-        with self.m.frame(self.line):
+        with self.m.frame(UnfusedAttention.line):
             self._matmul(queries, (*queries[:2], HEAD, SEQUENCE), size)
             self.simple(
                 ("aten::div",), (scores, ()), elementwise("BUnaryFunctor<c10::BFloat16>", 2 * size), "DivBackward0",
@@ -129,10 +138,16 @@ class UnfusedAttention(Faulty):
                 bandwidth_kernel(SOFTMAX.format("SoftMax"), 2 * size, 1024), "SoftmaxBackward0",
                 lambda: (("aten::_softmax_backward_data", (backward,)),), size,
             )  # fmt: skip
+            if self.drawn("unfused_attention: dropout", 0, 1) < 0.5:
+                masked = bandwidth_kernel(DROPOUT, 2.5 * size)
+                self.simple(
+                    ("aten::dropout", "aten::native_dropout"), (scores, (), ()), masked, "NativeDropoutBackward0",
+                    lambda: (("aten::native_dropout_backward", (elementwise("masked_scale_kernel", 2.5 * size),)),), size,
+                )  # fmt: skip
             self._matmul(scores, queries, size)
         for node in self.tape[nodes:]:
             node.run = self.counted(node.run)
-        self.planted["line"] = self.line
+        self.planted["line"] = UnfusedAttention.line
         self.count("layers")
         self.count_work(self.m.device_rows[first:])
 
@@ -270,7 +285,7 @@ class TinyElementwise(Faulty):
         columns = max(8, round((ns - 2_000) * BANDWIDTH / (self.shape.tokens * 4) / 8) * 8)
         dims = self.tokens3(columns)
         size = 2 * product_of(dims) * 2
-        with m.frame(self.line):
+        with m.frame(TinyElementwise.line):
             if self.mended:
                 name = "triton_poi_fused_add_mul_pow_sigmoid_sub_tanh_0"
                 with m.op(name, dims, dims, before=3_000):
@@ -280,7 +295,7 @@ class TinyElementwise(Faulty):
                 name, functor = POINTWISE[index % len(POINTWISE)]
                 with m.op(name, dims, ()):
                     m.launch(elementwise(functor, size))
-        self.planted["line"] = self.line
+        self.planted["line"] = TinyElementwise.line
         self.count("chains")
         self.count_work(m.device_rows[first:])
 

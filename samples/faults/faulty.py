@@ -14,6 +14,7 @@ from .machine import Machine
 from .model import Shape
 from .program import Program
 
+WAITING = ("cudaStreamSynchronize", "cudaDeviceSynchronize")
 PROGRAMS: dict[str, type[Faulty]] = {}
 """The programs with a fault, by its name."""
 
@@ -74,6 +75,16 @@ class Faulty(Program):
         work = [row for row in rows if row.category != "cuda_sync"]
         self.count("calls", len(work))
         self.count("device_ns", sum(row.end - row.start for row in work))
+
+    def count_copies(self, rows: Iterable[Row]) -> None:
+        """Adds copies to the truth, and their bytes."""
+        copies = [row for row in rows if row.category == "gpu_memcpy"]
+        self.count_work(copies)
+        self.count("bytes", sum(row.args["bytes"] for row in copies))
+
+    def count_calls(self, first: int, *names: str) -> None:
+        """Adds the time of calls of the driver since a row of the machine to the truth."""
+        self.count("call_ns", sum(row.end - row.start for row in self.m.rows[first:] if row.name in names))
 
     def counted(self, run: Callable[[], None]) -> Callable[[], None]:
         """Returns what runs it and adds its work of the device to the truth."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -21,9 +22,11 @@ RETURN = 5_000
 """From the end of the work to the return of a call that waits for it."""
 COMPUTE, COPY, COMM, SIDE = 7, 20, 24, 28
 """The streams: their numbers in the trace."""
+SECOND = 1_000
+"""What is added to the number of a stream for the same one of a second device."""
 DEVICE_BYTES = 85_018_279_936
 SMS = 132
-PINNED, PAGEABLE, ON_DEVICE = 52.0, 7.5, 1_200.0
+PINNED, PAGEABLE, ON_DEVICE, PEER = 52.0, 7.5, 1_200.0, 180.0
 """Bytes in a nanosecond that a copy moves."""
 
 BF16, FLOAT, LONG = "c10::BFloat16", "float", "long int"
@@ -106,4 +109,19 @@ def grid_of(kernel: Kernel) -> Json:
         "queued": 0, "registers per thread": 64, "shared memory": 0, "blocks per SM": round(per_sm, 6),
         "warps per SM": round(warps, 6), "grid": [kernel.blocks, 1, 1], "block": [kernel.threads, 1, 1],
         "est. achieved occupancy %": round(min(1.0, warps / 64) * 100),
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=4_096)
+def inputs_of(dims: tuple[Dims, ...], dtype: str) -> Json:
+    """Returns what the profiler says of the inputs of an operator."""
+    strides = []
+    for shape in dims:
+        stride = [1]
+        for size in reversed(shape[1:]):
+            stride.insert(0, stride[0] * size)
+        strides.append(stride if shape else [])
+    return {
+        "Concrete Inputs": [""] * len(dims), "Input type": [dtype if shape else "Scalar" for shape in dims],
+        "Input Strides": strides, "Input Dims": [list(shape) for shape in dims],
     }  # fmt: skip

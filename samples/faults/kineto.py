@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .hardware import DEVICE_BYTES, SMS, Json, Row
+from .hardware import DEVICE_BYTES, SECOND, SMS, Json, Row
 from .kernels import WORLD
 from .machine import Machine
 
@@ -24,25 +24,39 @@ def _at(ns: int) -> float:
     return (ORIGIN_NS + ns) / 1000
 
 
+def _devices(machine: Machine) -> int:
+    """How many devices the program uses."""
+    return 1 + any(row.track >= SECOND for row in machine.device_rows)
+
+
+def _on_device(row: Row) -> tuple[int, int]:
+    """Device and stream of a row."""
+    return divmod(row.track, SECOND) if row.track >= 0 else (0, row.track)
+
+
 def _metadata(machine: Machine) -> list[Json]:
     pid = machine.main.tid
     rows: list[tuple[str, int, int, Json]] = [
         ("process_name", pid, 0, {"name": "python"}),
         ("process_labels", pid, 0, {"labels": "CPU"}),
-        ("process_name", 0, 0, {"name": "python"}),
-        ("process_labels", 0, 0, {"labels": "GPU 0"}),
     ]
-    for stream in sorted({row.track for row in machine.device_rows if row.track >= 0}):
-        rows.append(("thread_name", 0, stream, {"name": f"stream {stream} "}))
-    for thread in (machine.main, machine.autograd):
+    for device in range(_devices(machine)):
+        rows.append(("process_name", device, 0, {"name": "python"}))
+        rows.append(("process_labels", device, 0, {"labels": f"GPU {device}"}))
+    for device, stream in sorted({divmod(row.track, SECOND) for row in machine.device_rows if row.track >= 0}):
+        rows.append(("thread_name", device, stream, {"name": f"stream {stream} "}))
+    threads = (machine.main, machine.autograd, machine.replica, machine.replica_autograd)
+    for thread in threads[: 2 * _devices(machine)]:
         rows.append(("thread_name", pid, thread.tid, {"name": f"thread {thread.tid} ({thread.name})"}))
     return [{"ph": "M", "name": n, "pid": p, "tid": t, "ts": _at(0), "args": a} for n, p, t, a in rows]
 
 
-def _events(rows: list[Row], pid: int) -> list[Json]:
+def _events(rows: list[Row], process: int | None) -> list[Json]:
+    """Events of a process; without one of devices."""
     found: list[Json] = []
     for row in rows:
-        head = {"pid": pid, "tid": row.track, "ts": _at(row.start)}
+        pid, tid = _on_device(row) if process is None else (process, row.track)
+        head = {"pid": pid, "tid": tid, "ts": _at(row.start)}
         found.append(
             {
                 "ph": "X", "cat": row.category, "name": row.name, **head, "dur": (row.end - row.start) / 1000,
@@ -60,7 +74,7 @@ def _projected(machine: Machine) -> list[Json]:
     found = []
     for (name, external), streams in machine.annotated.items():
         for stream, (begin, end) in streams.items():
-            where = {"pid": 0, "tid": stream, "ts": _at(begin), "dur": (end - begin) / 1000}
+            where = {"pid": stream // SECOND, "tid": stream % SECOND, "ts": _at(begin), "dur": (end - begin) / 1000}
             found.append(
                 {"ph": "X", "cat": "gpu_user_annotation", "name": name, **where, "args": {"External id": external}}
             )
@@ -96,11 +110,12 @@ def text_of(machine: Machine, ddp: bool) -> str:
         {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": _at(end)},
     ]  # fmt: skip
     events = [
-        *_metadata(machine), *_events(host, pid), *memory, *_events(machine.device_rows, 0), *_projected(machine),
+        *_metadata(machine), *_events(host, pid), *memory, *_events(machine.device_rows, None), *_projected(machine),
         *_events(overhead, -1), *closing,
     ]  # fmt: skip
     top: dict[str, Any] = {
-        "schemaVersion": 1, "deviceProperties": [DEVICE], "cupti_version": 26, "cuda_runtime_version": 12080,
+        "schemaVersion": 1, "deviceProperties": [DEVICE | {"id": number} for number in range(_devices(machine))],
+        "cupti_version": 26, "cuda_runtime_version": 12080,
         "cuda_driver_version": 12080,
     }  # fmt: skip
     if ddp:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from .hardware import (
     BF16,
@@ -25,9 +24,11 @@ from .hardware import (
     LATENCY,
     ON_DEVICE,
     PAGEABLE,
+    PEER,
     PINNED,
     QUEUE,
     RETURN,
+    SECOND,
     SIDE,
     US,
     Dims,
@@ -36,6 +37,7 @@ from .hardware import (
     Row,
     Thread,
     grid_of,
+    inputs_of,
     mixed,
     named,
     share,
@@ -59,7 +61,11 @@ class Machine:
         self.memory: list[tuple[int, int, Json]] = []
         self.annotated: dict[tuple[str, int], dict[int, list[int]]] = {}
         self.open_annotations: list[tuple[int, str, int]] = []
-        self.free = dict.fromkeys((COMPUTE, COPY, COMM, SIDE), 0)
+        self.replica = Thread(41_200, "python")  # of DataParallel, for a second device
+        self.replica_autograd = Thread(41_230, "pt_autograd_1")
+        streams = (COMPUTE, COPY, COMM, SIDE)
+        self.device = 0  # what the open thread launches work on
+        self.free = dict.fromkeys((*streams, *(SECOND + stream for stream in streams)), 0)
         self.ready = dict(self.free)
         self.begins: dict[int, list[int]] = {stream: [] for stream in self.free}
         self.captured: list[tuple[Kernel, int]] | None = None
@@ -70,7 +76,6 @@ class Machine:
         self.allocated = self.reserved = self.peak = 0
         self.address = 0x7F20_0000_0000
         self.steps: list[tuple[int, int]] = []
-        self._inputs: dict[Any, Json] = {}
 
     # -- places and time ---------------------------------------------------------------------------------
 
@@ -124,7 +129,7 @@ class Machine:
             args |= {"Sequence number": tie[0], "Fwd thread id": 0 if forward else 1}
             flows = (("s" if forward else "f", "fwdbwd", tie[1]),) if tie[1] else ()
         if dims:
-            args |= self._shapes(dims, dtype)
+            args |= inputs_of(dims, dtype)
         if extra:
             args |= extra
         row = Row("cpu_op", name, self.thread.tid, begin, 0, args, flows)
@@ -136,23 +141,6 @@ class Machine:
         self.thread.ids.pop()
         row.end = self.now
         self.place = outer
-
-    def _shapes(self, dims: tuple[Dims, ...], dtype: str) -> Json:
-        found = self._inputs.get((dims, dtype))
-        if found is None:
-            strides = []
-            for shape in dims:
-                stride = [1]
-                for size in reversed(shape[1:]):
-                    stride.insert(0, stride[0] * size)
-                strides.append(stride if shape else [])
-            found = self._inputs[dims, dtype] = {
-                "Concrete Inputs": [""] * len(dims),
-                "Input type": [dtype if shape else "Scalar" for shape in dims],
-                "Input Strides": strides,
-                "Input Dims": [list(shape) for shape in dims],
-            }
-        return found
 
     @contextmanager
     def annotation(self, name: str) -> Iterator[None]:
@@ -184,7 +172,7 @@ class Machine:
         """A Python call. The profiler sees those of the main thread alone."""
         outer = self.place
         self.place = self._inside(name)
-        if self.captured is not None:
+        if self.captured is not None or self.thread is not self.main:
             yield
             self.place = outer
             return
@@ -218,12 +206,13 @@ class Machine:
         self.rows.append(Row(category, name, self.main.tid if track is None else track, begin, self.now, {}))
 
     @contextmanager
-    def on(self, thread: Thread) -> Iterator[None]:
+    def on(self, thread: Thread, device: int = 0) -> Iterator[None]:
         """Another thread goes on while this one waits."""
-        waiting, self.thread = self.thread, thread
+        waiting, self.thread = (self.thread, self.device), thread
+        self.device = device
         self.spend(9_000)
         yield
-        self.thread = waiting
+        self.thread, self.device = waiting
         self.spend(7_000)
 
     def next_sequence(self) -> tuple[int, int]:
@@ -263,7 +252,7 @@ class Machine:
 
     def _work(self, category: str, name: str, stream: int, begin: int, ns: int, correlation: int, args: Json) -> None:
         own: Json = {"External id": self.thread.ids[-1]} if self.thread.ids else {}
-        own |= {"device": 0, "context": 1, "stream": stream, "correlation": correlation}
+        own |= {"device": stream // SECOND, "context": 1, "stream": stream % SECOND, "correlation": correlation}
         self.device_rows.append(
             Row(category, name, stream, begin, begin + ns, own | args, (("f", "ac2g", correlation),))
         )
@@ -276,6 +265,7 @@ class Machine:
         """Launches a kernel; into the graph that is being captured, if one is."""
         outer = self.place
         self.place = self._inside("launch")
+        stream += SECOND * self.device
         ns = max(1_200, round(kernel.ns * (0.97 + 0.06 * share(mixed(self.place, 2)))))
         if self.captured is not None:
             self.captured.append((kernel, ns))
@@ -292,7 +282,8 @@ class Machine:
         yield
         kernels, self.captured = self.captured, None
         self.captures += 1
-        correlation = self.call("cudaGraphLaunch", self._room(COMPUTE), linked=True)
+        with self.frame("<built-in method replay of torch._C._CUDAGraph object at 0x7f3b4c1d3a70>"):
+            correlation = self.call("cudaGraphLaunch", self._room(COMPUTE), linked=True)
         for node, (kernel, ns) in enumerate(kernels):
             with self.at("node"):
                 begin = self._take(COMPUTE, self.now, ns)
@@ -301,9 +292,10 @@ class Machine:
 
     def copy(self, way: str, size: int, stream: int = COMPUTE, pinned: bool = True) -> None:
         """A copy; one from or to pageable memory returns when it has ended."""
-        kinds = {"HtoD": ("Host", "Device"), "DtoH": ("Device", "Host"), "DtoD": ("Device", "Device")}
+        host, device = "Host", "Device"
+        kinds = {"HtoD": (host, device), "DtoH": (device, host), "DtoD": (device, device), "PtoP": (device, device)}
         sides = ["Pinned" if side == "Host" and pinned else side.replace("Host", "Pageable") for side in kinds[way]]
-        rate = ON_DEVICE if way == "DtoD" else PINNED if pinned else PAGEABLE
+        rate = {"DtoD": ON_DEVICE, "PtoP": PEER}.get(way) or (PINNED if pinned else PAGEABLE)
         with self.at(f"copy {way}"):
             ns = max(1_300, round((1_100 + size / rate) * (0.97 + 0.06 * share(mixed(self.place, 2)))))
             began = self.now
@@ -331,12 +323,16 @@ class Machine:
         correlation = self.call("cudaStreamWaitEvent")
         self.ready[stream] = max(self.ready[stream], self.free[other])
         more = {
-            "wait_on_stream": other, "wait_on_cuda_event_record_corr_id": recorded, "wait_on_cuda_event_id": self.event
+            "wait_on_stream": other % SECOND, "wait_on_cuda_event_record_corr_id": recorded,
+            "wait_on_cuda_event_id": self.event,
         }  # fmt: skip
         self._sync("Stream Wait Event", stream, begin, correlation, more)
 
     def _sync(self, kind: str, stream: int, begin: int, correlation: int, more: Json) -> None:
-        args = {"cuda_sync_kind": kind, "stream": stream, "correlation": correlation, "device": 0, "context": 1, **more}
+        where = (
+            {"stream": stream, "device": 0} if stream < 0 else {"stream": stream % SECOND, "device": stream // SECOND}
+        )
+        args = {"cuda_sync_kind": kind, **where, "correlation": correlation, "context": 1, **more}
         self.device_rows.append(Row("cuda_sync", kind, stream, begin, self.now, args))
 
     def synchronize(self, stream: int | None = None) -> None:
@@ -373,8 +369,8 @@ class Machine:
         self._told(block[0], -block[1])
 
     def _told(self, address: int, size: int) -> None:
-        if self.captured is not None:
-            return  # a graph has its memory
+        if self.captured is not None or self.device:
+            return  # a graph has its memory, and that of a second device is not told
         self.allocated += size
         self.peak = max(self.peak, self.allocated)
         args = {

@@ -287,6 +287,11 @@ class Model:
             self.simple(("aten::nll_loss_nd", "aten::nll_loss"), (tokens, tokens[:1]), kernel, "NllLossBackward0", nll)
 
     def forward(self) -> None:
+        self.body()
+        self.loss()
+
+    def body(self) -> None:
+        """The model without its loss."""
         with self.m.module("VisionTransformer", 0, "model.py(93): forward"):
             self.linear(4 * self.shape.layers, self.shape.features, self.shape.width, first=True)
             for number in range(self.shape.layers):
@@ -294,7 +299,6 @@ class Model:
             self.extra()
             self.layer_norm(2 * self.shape.layers)
             self.linear(4 * self.shape.layers + 1, self.shape.width, CLASSES)
-        self.loss()
 
     # -- backward ----------------------------------------------------------------------------------------
 

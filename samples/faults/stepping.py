@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .faulty import Faulty, fault
+from .faulty import WAITING, Faulty, fault
 from .hardware import COMPUTE, DEVICE_BYTES, LONG, MIB, US, Dims, Kernel
 from .kernels import bandwidth_kernel, elementwise, product_of
 from .model import Shape
@@ -53,10 +53,10 @@ class StepOutliers(Faulty):
         if self.mended or self.step % 6 != min(3, self.steps - 1):
             return
         m, before = self.m, self.m.now
-        with m.frame(self.line), m.frame("torch/serialization.py(943): save"):
+        with m.frame(StepOutliers.line), m.frame("torch/serialization.py(943): save"):
             m.synchronize()
             m.spend(self.pace.device_ns * self.drawn("step_outliers: steps", 0.6, 3))
-        self.planted["line"] = self.line
+        self.planted["line"] = StepOutliers.line
         self.planted["step"] = self.step
         self.count("calls")
         self.count("host_ns", m.now - before)
@@ -94,7 +94,7 @@ class DeterministicSync(Faulty):
         size = self.activation
 
         def scatter() -> None:
-            m, before = self.m, self.m.now
+            m, before, first = self.m, self.m.now, len(self.m.rows)
             with m.op("aten::gather_backward", dims, dims, (), dims, ()):
                 with m.op("aten::new_zeros", dims, ()), m.op("aten::zero_", dims):
                     m.fill(size)
@@ -103,6 +103,7 @@ class DeterministicSync(Faulty):
             if not self.mended:
                 self.count("calls")
                 self.count("host_ns", m.now - before)
+                self.count_calls(first, *WAITING)
 
         m = self.m
         with m.module("PatchDropout", number, "model.py(70): forward"), m.frame("<built-in method gather of type>"):
@@ -197,7 +198,7 @@ class ReservedOscillation(Faulty):
     def _swing(self, grows: bool) -> None:
         if self.mended:
             return
-        m, before = self.m, self.m.now
+        m, before, first = self.m, self.m.now, len(self.m.rows)
         each = self.part("reserved_oscillation") / self.segments / 2
         for _ in range(self.segments):
             if grows:
@@ -208,3 +209,4 @@ class ReservedOscillation(Faulty):
                     m.shrink(1_024 * MIB, each)
             self.count("calls")
         self.count("host_ns", m.now - before)
+        self.count_calls(first, "cudaMalloc", "cudaFree")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
-from .faulty import Faulty, fault, strength_of
+from .faulty import WAITING, Faulty, fault, strength_of
 from .hardware import COMPUTE, FLOAT, MS, PAGEABLE, PINNED
 from .model import Shape
 
@@ -25,17 +25,18 @@ class SynchronisingCalls(Faulty):
         calls = min(self.shape.layers, 1 + int(self.drawn("synchronising_calls: calls", 0, 4)))
         if not self.every(calls, number):
             return
-        with self.m.frame(self.line):
+        with self.m.frame(SynchronisingCalls.line):
             if not self.mended:
-                before = self.m.now
+                before, first = self.m.now, len(self.m.rows)
                 if self.drawn("synchronising_calls: kind", 0, 1) < 0.6:
                     self.m.item()
                 else:
                     with self.m.frame("torch/cuda/__init__.py(1083): synchronize"):
                         self.m.synchronize()
-                self.planted["line"] = self.line
+                self.planted["line"] = SynchronisingCalls.line
                 self.count("calls", 1)
-                self.count("waiting_ns", self.m.now - before)
+                self.count("host_ns", self.m.now - before)
+                self.count_calls(first, *WAITING)
             self.m.spend(self.part("synchronising_calls") / calls)
 
 
@@ -48,7 +49,9 @@ class DataLoading(Faulty):
             super().next_batch()
             return
         m, samples, before = self.m, 4, self.m.now
-        loading = self.pace.device_ns + self.part("data_loading") - self.pace.host_ns
+        # The device has nothing to do when the recording begins: it would wait all the time for the first batch.
+        hidden = self.pace.device_ns - self.pace.host_ns if self.step else 0
+        loading = hidden + self.part("data_loading")
         with m.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"):
             with m.frame("torch/utils/data/dataloader.py(788): _next_data"):
                 with m.frame("torch/utils/data/_utils/fetch.py(52): fetch"):
@@ -68,15 +71,13 @@ class _BatchCopies(Faulty):
         if self.mended:
             super().to_device()
             return
-        m, before, first = self.m, self.m.now, len(self.m.device_rows)
+        m, before, first, calls = self.m, self.m.now, len(self.m.device_rows), len(self.m.rows)
         with m.frame("train.py(29): to_device"):
             self.copy_batch(COMPUTE, self.pinned)
-        copies = [row for row in m.device_rows[first:] if row.category == "gpu_memcpy"]
         self.planted["line"] = "train.py(29): to_device"
-        self.count("calls", len(copies))
         self.count("host_ns", m.now - before)
-        self.count("device_ns", sum(row.end - row.start for row in copies))
-        self.count("bytes", sum(row.args["bytes"] for row in copies))
+        self.count_calls(calls, "cudaMemcpyAsync", *WAITING)
+        self.count_copies(m.device_rows[first:])
 
 
 @fault("pageable_copies")
@@ -118,7 +119,6 @@ class LaunchBound(Faulty):
         "tiny_elementwise",
     )
     host_bound = True
-    starved = 1.12
 
     def passes(self) -> None:
         if not self.mended:
@@ -128,10 +128,10 @@ class LaunchBound(Faulty):
             self.count("host_ns", self.m.now - before)
             return
         with self.m.frame("train.py(42): training_step"):
-            for run in (self.forward, self.backward):
-                with self.m.frame("<built-in method replay of torch._C._CUDAGraph object at 0x7f3b4c1d3a70>"):
-                    with self.m.graph():
-                        run()
+            with self.m.annotation("forward"), self.m.graph():
+                self.forward()
+            with self.m.annotation("backward"), self.m.graph():
+                self.backward()
 
 
 @fault("python_bound")
@@ -143,10 +143,11 @@ class PythonBound(Faulty):
     def block(self, number: int) -> None:
         if not self.mended:
             before = self.m.now
-            with self.m.frame(self.line):
-                working = self.pace.device_ns + self.part("python_bound") - self.pace.host_ns
-                self.m.spend(working / self.shape.layers)
-            self.planted["line"] = self.line
+            with self.m.frame(PythonBound.line):
+                # In the first step no backward pass of the step before runs meanwhile: two thirds of a step.
+                hidden = self.pace.device_ns / (1 if self.step else 3) - self.pace.host_ns
+                self.m.spend((hidden + self.part("python_bound")) / self.shape.layers)
+            self.planted["line"] = PythonBound.line
             self.count("calls", 1)
             self.count("host_ns", self.m.now - before)
         super().block(number)
@@ -167,16 +168,17 @@ class DriverMemoryCalls(Faulty):
         pairs = min(self.shape.layers, 1 + int(self.drawn("driver_memory_calls: pairs", 0, 4)))
         if self.mended or not self.every(pairs, number):
             return
-        m, before = self.m, self.m.now
+        m, before, first = self.m, self.m.now, len(self.m.rows)
         each = self.part("driver_memory_calls") / pairs / 2
         size = 512 << 20
-        with m.frame(self.line), m.frame("torch/cuda/memory.py(225): empty_cache"):
+        with m.frame(DriverMemoryCalls.line), m.frame("torch/cuda/memory.py(225): empty_cache"):
             m.shrink(size, each)
-        with m.frame(self.line), m.op("aten::empty", (), (), ()):
+        with m.frame(DriverMemoryCalls.line), m.op("aten::empty", (), (), ()):
             m.grow(size, each)
-        self.planted["line"] = self.line
+        self.planted["line"] = DriverMemoryCalls.line
         self.count("calls", 2)
         self.count("host_ns", m.now - before)
+        self.count_calls(first, "cudaMalloc", "cudaFree")
 
 
 @fault("garbage_collection")
@@ -216,18 +218,16 @@ class RepeatedCopies(Faulty):
     def block(self, number: int) -> None:
         copies = 2 + int(self.drawn("repeated_copies: copies", 0, self.shape.layers - 1))
         if not self.mended and self.every(copies, number):
-            m, before, first = self.m, self.m.now, len(self.m.device_rows)
+            m, before, first, calls = self.m, self.m.now, len(self.m.device_rows), len(self.m.rows)
             rows = max(8, round(self.part("repeated_copies") / copies * PAGEABLE / (256 * 4)))
             dims = (rows, 256)
-            with m.frame(self.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
+            with m.frame(RepeatedCopies.line), m.op("aten::to", dims, (), (), dtype=FLOAT, before=900, after=300):
                 with m.op("aten::_to_copy", dims, dtype=FLOAT, before=900, after=300):
                     with m.op("aten::copy_", dims, dims, dtype=FLOAT, before=1_500, after=700):
                         m.copy("HtoD", rows * 256 * 4, COMPUTE, False)
                         m.synchronize(COMPUTE)
-            copied = [row for row in m.device_rows[first:] if row.category == "gpu_memcpy"]
-            self.planted["line"] = self.line
-            self.count("calls", 1)
+            self.planted["line"] = RepeatedCopies.line
             self.count("host_ns", m.now - before)
-            self.count("device_ns", sum(row.end - row.start for row in copied))
-            self.count("bytes", sum(row.args["bytes"] for row in copied))
+            self.count_calls(calls, "cudaMemcpyAsync", *WAITING)
+            self.count_copies(m.device_rows[first:])
         super().block(number)

@@ -12,6 +12,7 @@ from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Pa
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.filters import EVENT
 from tb_plugin.analyses.rules import RULES
+from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import select_rows
@@ -32,7 +33,7 @@ class FindingsAnalysis:
         "Summary",
         kept=True,
         whole="A finding says what a step would gain: it looks at whole steps.",
-        tables=("findings",),
+        tables=("savings",),
     )
     scope: Scope = "profile"
     borrows = OWN_ONLY
@@ -42,16 +43,19 @@ class FindingsAnalysis:
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps: nothing else matters."""
-        return (params.steps,)
+        """Returns the chosen steps and what is left out: nothing else matters."""
+        return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the findings and their events. Raises BadRequest for unknown steps."""
-        findings = findings_of(trace, params.steps)
+        out = left_out(params)
+        findings = findings_of(trace, params.steps, out)
         frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings))}
         payloads: dict[str, Payload] = {
             "summary": _summary(trace, findings),
+            "together": _together(findings),
             "findings": Notices("findings", "Findings", "training", findings.notices),
+            **_left_out(findings, out),
         }
         coverage = select_rows(trace, params.steps).coverage
         return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
@@ -62,30 +66,45 @@ class FindingsAnalysis:
 
 
 def _summary(trace: TraceTable, findings: Findings) -> Figures:
-    whole, step = findings.together, findings.step_ns
-    return Figures(
-        "summary",
-        "Findings",
-        "",
-        [
-            METRICS.figure("step_time_mean_ns", step or None, "" if trace.steps.recorded else "Recorded time"),
-            METRICS.figure("findings", len(findings.found)),
-            METRICS.figure("saving_low_ns", whole.low_ns, "All together save at least"),
-            METRICS.figure("saving_high_ns", whole.high_ns, "All together save at most"),
-            METRICS.figure("saving_ratio", whole.high_ns / step if step else None),
-        ],
-        "headline",
+    figures = [
+        METRICS.figure("step_time_mean_ns", findings.step_ns or None, "" if trace.steps.recorded else "Recorded time"),
+        METRICS.figure("findings", len(findings.found)),
+    ]
+    return Figures("summary", "Findings", "", figures, "headline")
+
+
+def _together(findings: Findings) -> Figures:
+    whole, busy = findings.together, findings.utilization
+    figures = [
+        METRICS.figure("saving_low_ns", whole.low_ns),
+        METRICS.figure("saving_high_ns", whole.high_ns),
+        METRICS.figure("saving_ratio", whole.high_ns / whole.step_ns if whole.step_ns else None),
+        METRICS.figure("rules_looked", findings.looked),
+        *([] if busy is None else [METRICS.figure("utilization", busy)]),
+    ]
+    return Figures("together", "All findings together", "", figures)
+
+
+def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
+    """What applies and is left out, by who left it out; what the log directory leaves out nobody can dismiss."""
+    ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
+    dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
+    told = (
+        Notices("dismissed", "Dismissed", "answer", dismissed),
+        Notices("ignored", "Left out by torch_trace_ignore", "answer", ignored),
+        Notices("data_quality", "About torch_trace_ignore", "data", unknown_notices(out)),
     )
+    return {notices.name: notices for notices in told if notices.notices}
 
 
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
-    """What each rule would save, 0 where it does not apply; nothing of a file about which no rule speaks."""
+    """What each rule would save, 0 where it does not apply or is left out; nothing of a file about which no rule speaks."""
     if not trace.report.complete:
         return {}
     facts: dict[str, Number] = {
         "findings.count": len(findings.found),
-        "findings.saving_low_ns": findings.together.low_ns,
-        "findings.saving_high_ns": findings.together.high_ns,
+        "findings.total_low_ns": findings.together.low_ns,
+        "findings.total_high_ns": findings.together.high_ns,
     }
     savings = {each.rule.id: each.notice.saving for each in findings.found}
     for rule in RULES:
@@ -113,7 +132,7 @@ def _table(findings: Findings) -> Frame:
         ),
         "evidence": pa.array([len(each.events) for each in findings.found], pa.int64()),
     }
-    return Frame("findings", "Findings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
+    return Frame("savings", "Savings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
 
 
 def _events(trace: TraceTable, findings: Findings) -> Frame:

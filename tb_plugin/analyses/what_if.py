@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.launch_phases import launch_phases, usual
+from tb_plugin.analyses.launching.depth import FULL
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import EMPTY, Ranges, contains, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
@@ -129,9 +130,9 @@ class _Queue:
     start_ns: Int64
     launched_ns: Int64
     gap_ns: Int64
-    """How long the device had nothing to do before it because it was not launched yet."""
-    stream_gap_ns: Int64
-    """The same of its stream alone: what ran beside it may not have been in its way."""
+    """How long the device had nothing to do before it because it was not launched yet, as far as that is sure."""
+    most_gap_ns: Int64
+    """The same, at most."""
     slack_ns: Int64
     """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
     is_known: Bool
@@ -141,8 +142,11 @@ class _Queue:
     waits: _Waits
     usual_ns: tuple[int, int]
     """The usual latency between two kernels, and of a launch."""
-    last_row: int
-    """The last work of the steps to end, -1 = none."""
+    device: int
+    last_ns: int
+    """When the last work of the steps ends."""
+    last_place: int
+    """Where in the queue its lead stands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +155,10 @@ class _Waits:
 
     start_ns: Int64
     end_ns: Int64
-    awaited: Int64
-    """The row of the last work that had ended when the call returned, -1 = none."""
+    done_ns: Int64
+    """When the last work that had ended when the call returned did so; long ago where there was none."""
     place: Int64
-    """Where in the queue the lead of that work stands."""
+    """Where in the queue the lead of that work stands, -1 = before all work."""
 
 
 @remembered
@@ -164,7 +168,7 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     at = np.flatnonzero(mine)
     at = at[np.lexsort((launches.row[at], trace.start_ns[launches.row[at]]))]
     row, call = launches.row[at], launches.call[at]
-    start, stop = trace.start_ns[row], trace.end_ns[row]
+    start, stop = _bounds(trace, row)
     reach = np.maximum.accumulate(np.append(begin, stop))[:-1]
     idle = np.maximum(start - reach, 0)
     is_known = call != MISSING
@@ -175,46 +179,31 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     blocked = np.minimum(np.where(waits, reach, launches.free_ns[at]), start)
     is_held = np.where(waits, reach > launched, launches.is_queued[at])
     slack = np.where(is_held, np.maximum(blocked - returned, 0), 0)
-    # What the device itself needs between two pieces of queued work stays.
-    gap = np.where(is_held, 0, idle)
+    fresh = launches.latency_ns[at][is_known & ~launches.is_queued[at]]
+    # What the device itself needs between two pieces of queued work stays. Work that begins as soon after its launch as
+    # it would on an empty queue may still have waited for the launch.
+    is_sure = is_held & (start - returned > usual(fresh))
+    gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle)
     inside = (launched >= begin) & (launched < end)
-    on_busiest = trace.track[row] == _busiest(trace, row[inside])
-    chain = inside & ((idle > 0) | on_busiest)
-    late = launches.latency_ns[at] > usual(launches.latency_ns[at][is_known & ~launches.is_queued[at]])
-    stream_gap = np.where(is_held | late, gap, _stream_gaps(begin, start, stop, idle, on_busiest))
+    busiest = _busiest(trace, row[inside])
+    chain = inside & ((idle > 0) | (trace.track[row] == busiest))
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
-    medians = (
-        _median(launches.latency_ns[at][queued]),
-        _median(launches.latency_ns[at][is_known & ~launches.is_queued[at]]),
-    )
-    last = np.flatnonzero(inside)
-    last_row = int(row[last][np.argmax(stop[last])]) if len(last) else MISSING
-    row, start, launched, gap, stream_gap, slack, is_known = (
-        column[chain] for column in (row, start, launched, gap, stream_gap, slack, is_known)
-    )
-    calls = _waiting(trace, device, begin, end)
+    launching = _median(fresh)
+    # Where nothing was queued nobody knows how fast one kernel follows another: no slower than after a launch.
+    typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
+    calls, awaited = _waiting(trace, device, begin, end)
     # In turns between waits: what is launched after a wait is held up by it.
-    number = np.searchsorted(calls.end_ns, launched, side="right")
-    order = np.lexsort((np.arange(len(row)), number))
-    row, start, launched, gap, stream_gap, slack, is_known = (
-        column[order] for column in (row, start, launched, gap, stream_gap, slack, is_known)
-    )
-    turn = np.searchsorted(number[order], np.arange(len(calls.end_ns) + 2))
-    place = _place(start, trace.start_ns[calls.awaited])
+    kept = np.flatnonzero(chain)
+    number = np.searchsorted(calls.end_ns, launched[kept], side="right")
+    kept = kept[np.argsort(number, kind="stable")]
+    turn = np.searchsorted(np.sort(number), np.arange(len(calls.end_ns) + 2))
+    place = _place(start[kept], np.append(trace.start_ns, -FREE)[awaited])
+    last = np.flatnonzero(inside)[np.argmax(stop[inside])] if inside.any() else 0
     return _Queue(
-        row, start, launched, gap, stream_gap, slack, is_known, turn,
-        _Waits(calls.start_ns, calls.end_ns, calls.awaited, place), medians, last_row,
+        row[kept], start[kept], launched[kept], gap[kept], most[kept], slack[kept], is_known[kept], turn,
+        replace(calls, place=place), typical, device, int(stop[last]) if inside.any() else begin,
+        int(_place(start[kept], start[last : last + 1])[0]) if inside.any() else MISSING,
     )  # fmt: skip
-
-
-def _stream_gaps(begin: int, start: Int64, stop: Int64, idle: Int64, mine: Bool) -> Int64:
-    """How long the busiest stream had nothing to do before its work, less what counts of that as idle time before others."""
-    others = np.append(0, np.cumsum(np.where(mine, 0, idle)))
-    reach = np.maximum.accumulate(np.append(begin, stop[mine]))[:-1]
-    counted = others[np.searchsorted(start, start[mine])] - others[np.searchsorted(start, reach, side="right")]
-    found = idle.copy()
-    found[mine] = np.maximum(start[mine] - reach - np.maximum(counted, 0), idle[mine])
-    return found
 
 
 def _median(values: Int64) -> int:
@@ -228,28 +217,42 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
     return int(tracks[np.argmax(np.bincount(of.ravel(), trace.dur_ns[rows]))])
 
 
-def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> _Waits:
-    """The waits of threads that launch work of a device, and what each waited for."""
+def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[_Waits, Int64]:
+    """The waits of threads that launch work of a device, and the row of what each waited for, -1 = none."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
-    rows = rows[np.argsort(trace.end_ns[rows], kind="stable")]
-    known = rows[trace.launch[rows] != MISSING]
-    call = trace.launch[known]
+    rows = rows[trace.launch[rows] != MISSING]
+    ended = _bounds(trace, rows)[1]
+    order = np.argsort(ended, kind="stable")
+    rows, ended = rows[order], ended[order]
+    call = trace.launch[rows]
     threads = np.unique(trace.track[call])
     waits = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, threads))
-    stop = trace.end_ns[waits]
-    waits = waits[(trace.start_ns[waits] >= begin) & (stop <= end)]
-    if len(waits) > MOST_WAITS:
-        waits = waits[np.argsort(-trace.dur_ns[waits], kind="stable")[:MOST_WAITS]]
-    waits = waits[np.lexsort((trace.start_ns[waits], trace.end_ns[waits]))]
-    start, stop = trace.start_ns[waits], trace.end_ns[waits]
+    waits = np.union1d(waits, _held(trace, rows))
+    start, stop = _bounds(trace, waits)
+    inside = (start >= begin) & (stop <= end)
+    longest = np.lexsort((start, -(stop - start), ~inside))[: min(int(inside.sum()), MOST_WAITS)]
+    longest = longest[np.lexsort((start[longest], stop[longest]))]
+    start, stop = start[longest], stop[longest]
     launched = np.append(trace.start_ns[call], FREE)
-    place = np.searchsorted(trace.end_ns[known], stop + NEAR_NS, side="right") - 1
+    place = np.searchsorted(ended, stop + NEAR_NS, side="right") - 1
     for _ in range(8):  # what another thread launched meanwhile is not what it waited for
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
-    awaited = np.append(known, MISSING)[place]
-    return _Waits(start, stop, awaited.astype(np.int64), place)
+    return _Waits(start, stop, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
+
+
+def _held(trace: TraceTable, rows: Int64) -> Int64:
+    """Launches of this work that waited for the device to take earlier ones: the queue was full when they returned."""
+    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+    call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
+    if len(call) < FULL:
+        return call[:0]
+    start, stop = _bounds(trace, call)
+    depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
+    full = depth >= FULL
+    found: Int64 = call[full & (stop - start > 2 * _median((stop - start)[~full]))]
+    return found
 
 
 def _place(start: Int64, when: Int64) -> Int64:
@@ -263,21 +266,19 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
     """When the last of the steps ends with each change."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have been waiting for the host, or have been queued long ago.
-    gap = queue.gap_ns if careful else queue.stream_gap_ns
-    gap = np.where(queue.is_known, np.maximum(gap - between, 0), 0 if careful else gap)
+    gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
-    device = [_Shorter(trace, queue, change) for change in changes]
-    less = np.stack([each.before for each in device]) if len(queue.row) else np.zeros((len(changes), 0), np.int64)
-    growth = np.diff(less, prepend=0, axis=1) + gap
+    gone = [_Gone(trace, queue.device, change, 0 if careful else queue.usual_ns[0]) for change in changes]
+    less = np.stack([each.until(queue.start_ns) for each in gone])
+    growth = np.diff(less, prepend=0, axis=1) + gap if len(queue.row) else less
     limit = host.covered + slack
     lead = np.zeros((len(changes), len(queue.row) + 1), np.int64)  # the last column: before all work
     device_lead, host_lead = np.zeros(len(changes), np.int64), np.zeros(len(changes), np.int64)
-    after = np.stack([each.after_awaited for each in device])
     waits = queue.waits
-    waited = np.clip(np.append(trace.end_ns, 0)[waits.awaited] - waits.start_ns, 0, waits.end_ns - waits.start_ns)
-    early = np.maximum(waits.start_ns - np.append(trace.end_ns, 0)[waits.awaited], 0)
-    early[waits.awaited == MISSING] = FREE
+    after = _after(queue, gone, waits.place, waits.done_ns)
+    waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
+    early = np.maximum(waits.start_ns - waits.done_ns, 0)
     for i in range(len(queue.turn) - 1):
         for begin in range(queue.turn[i], queue.turn[i + 1], _STRETCH):
             some = slice(begin, min(begin + _STRETCH, queue.turn[i + 1]))
@@ -291,11 +292,18 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
             bound = np.where(host.is_gone[:, i], now, np.minimum(now + waited[i], there + early[i]))
             host_lead = host_lead + bound - now
     ended = int(steps.host_end_ns[-1]) - (host_lead + host.at_end)
-    if queue.last_row != MISSING:
-        place = int(_place(queue.start_ns, trace.start_ns[[queue.last_row]])[0])
-        there = lead[:, place] + np.array([each.after_last for each in device])
-        ended = np.maximum(ended, int(trace.start_ns[queue.last_row] + trace.dur_ns[queue.last_row]) - there)
-    return ended
+    last = np.array([queue.last_ns])
+    there = lead[:, queue.last_place] + _after(queue, gone, np.array([queue.last_place]), last)[:, 0]
+    found: Int64 = np.maximum(ended, queue.last_ns - there)
+    return found
+
+
+def _after(queue: _Queue, gone: Sequence[_Gone], place: Int64, when: Int64) -> Int64:
+    """How much is gone from the begin of the work at each place of the queue to a time after it, by change."""
+    start = np.append(queue.start_ns, 0)[place]
+    between = np.stack([each.until(when) - each.until(start) for each in gone])
+    found: Int64 = np.where(start <= when, between, 0)
+    return found
 
 
 class _Host:
@@ -311,34 +319,35 @@ class _Host:
         self.at_end = np.array([covered_before(change.host, end)[0] for change in changes], np.int64)
 
 
-class _Shorter:
-    """By how much a device works less, with one change: only what ran alone makes a device free earlier."""
+class _Gone:
+    """How long a device works less until any time, with one change: only what ran alone frees it earlier.
 
-    def __init__(self, trace: TraceTable, queue: _Queue, change: Change) -> None:
-        row = change.row[trace.device[change.row] == trace.device[queue.row[0]]] if len(queue.row) else change.row[:0]
-        less = change.less_ns[np.isin(change.row, row)]
-        start, end = trace.start_ns[row], trace.end_ns[row]
+    With work that goes wholly the time goes that the device needs from one to the next, ``between_ns``.
+    """
+
+    def __init__(self, trace: TraceTable, device: int, change: Change, between_ns: int) -> None:
+        mine = trace.device[change.row] == device
+        row, less = change.row[mine], change.less_ns[mine]
         if len(row):
             work = covered_work(trace)
-            others = np.setdiff1d(work[trace.device[work] == trace.device[row[0]]], row)
-            alone = subtract(union(start, end), union(trace.start_ns[others], trace.end_ns[others]))
+            others = np.setdiff1d(work[trace.device[work] == device], row)
+            start, end = _bounds(trace, row)
+            alone = subtract(union(start, end), union(*_bounds(trace, others)))
             less = np.minimum(less, measure_within(alone, start, end))
-        order = np.argsort(end, kind="stable")
-        self._end, self._sum = end[order], np.append(0, np.cumsum(less[order]))
-        self.before = self._until(queue.start_ns)
-        starts = np.append(queue.start_ns, 0)
-        ends = np.append(trace.start_ns + trace.dur_ns, 0) if len(row) else np.zeros(1, np.int64)
-        if len(row):
-            self.after_awaited = self._between(starts[queue.waits.place], ends[queue.waits.awaited])
-            place = _place(queue.start_ns, trace.start_ns[[queue.last_row]])
-            self.after_last = int(self._between(starts[place], ends[[queue.last_row]])[0])
+            less = less + np.where(less == end - start, between_ns, 0)
+            order = np.argsort(end, kind="stable")
+            less, self._end = less[order], end[order]
         else:
-            self.after_awaited, self.after_last = np.zeros(len(queue.waits.end_ns), np.int64), 0
+            self._end = less
+        self._sum = np.append(0, np.cumsum(less))
 
-    def _until(self, when: Int64) -> Int64:
+    def until(self, when: Int64) -> Int64:
+        """Returns how much of what is gone had ended by each time."""
         found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
         return found
 
-    def _between(self, start: Int64, end: Int64) -> Int64:
-        found: Int64 = np.where(start <= end, self._until(end) - self._until(start), 0)
-        return found
+
+def _bounds(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
+    """Begins and ends of some rows: a sum over all of them would take longer than anything else here."""
+    start = trace.start_ns[rows]
+    return start, start + trace.dur_ns[rows]

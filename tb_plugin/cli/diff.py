@@ -212,7 +212,7 @@ def _side(entry: Entry, steps: str, numbers: Numbers) -> dict[str, Any]:
     found = entry.found
     named = {which: _name(entry, which) for which in ("run", "worker", "span")}
     said = {"findings": findings(numbers.notices), "data_notices": data_notices(numbers.notices)}
-    return {**named, "path": found.url, "steps": steps, **said}
+    return {**named, "path": found.url, "steps": steps, **said, "dismissed": numbers.dismissed}
 
 
 def _waterfall(payload: Breakdown) -> dict[str, Any]:

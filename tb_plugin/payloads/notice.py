@@ -22,11 +22,13 @@ class Saving(Struct, frozen=True):
     """By how much a step would be shorter without what a finding is about: nanoseconds, means over the steps.
 
     The truth lies between ``low_ns`` and ``high_ns``; ``shared_ns`` of the latter other findings would save as well.
+    ``step_ns`` is the mean time of a step.
     """
 
     low_ns: float
     high_ns: float
     shared_ns: float
+    step_ns: float = 0.0
 
 
 class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.trace.recorder import Advice, HostNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
 
 _DOCS = "https://docs.pytorch.org/docs/stable"
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
@@ -85,6 +85,28 @@ TRAINING = {
             ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
         ),
     ),
+    "serial_collectives": Advice(
+        "Reduce gradients on a stream of their own: DistributedDataParallel does, beneath the backward pass. By hand, call "
+        "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait for "
+        "all works before the optimizer's step.",
+        (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{_DOCS}/distributed.html")),
+    ),
+    "small_collectives": Advice(
+        "Put gradients together: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True) does. By hand, flatten "
+        "them into one tensor (torch._utils._flatten_dense_tensors), or start them together with "
+        "torch.distributed.all_reduce_coalesced.",
+        (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"),),
+    ),
+    "memory_unused": Advice(
+        "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate; with gradient accumulation, take fewer, "
+        "larger micro-batches; leave out activation checkpointing (torch.utils.checkpoint) that was for memory alone.",
+        (_TUNING,),
+    ),
+    "reserved_oscillation": Advice(
+        "Leave out torch.cuda.empty_cache() in the loop, keep shapes constant (pad to a few lengths), and warm up with the "
+        "largest input. PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
+        (_CUDA_MEMORY,),
+    ),
     "low_utilization": Advice(
         "Look for what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
         "more work per launch; check convergence.",
@@ -94,6 +116,45 @@ TRAINING = {
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
     "matrix_units.fp16": Advice("Automatic mixed precision runs them in 16 bit: float16, with a gradient scaler."),
     "matrix_units.tf32": Advice("TF32 needs one line (torch.set_float32_matmul_precision)."),
+    "tf32_off": Advice(
+        'torch.set_float32_matmul_precision("high") lets products of float32 run as TF32, and '
+        "torch.backends.cudnn.allow_tf32 = True convolutions. Where 10 bits are too few, leave it.",
+        (
+            ("PyTorch: set_float32_matmul_precision", f"{_DOCS}/generated/torch.set_float32_matmul_precision.html"),
+            ("PyTorch: TF32", f"{_DOCS}/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"),
+        ),
+    ),
+    "matrix_alignment": Advice(
+        "Pad the dimension to the next multiple of 8 (of 16 for 8 bit): the vocabulary, the number of classes, the width of "
+        "a layer (nn.Linear(width, 8 * math.ceil(size / 8))), or the length of a batch (pad_to_multiple_of=8).",
+        (
+            (
+                "NVIDIA: matrix multiplication background",
+                "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
+            ),
+            _TUNING,
+        ),
+    ),
+    "unfused_attention": Advice(
+        "Call torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=..., is_causal=...), or set "
+        'attn_implementation="sdpa" in Transformers; masks that it does not take are functions of '
+        "torch.nn.attention.flex_attention.",
+        (
+            ("PyTorch: scaled_dot_product_attention",
+             f"{_DOCS}/generated/torch.nn.functional.scaled_dot_product_attention.html"),
+            ("PyTorch: FlexAttention", f"{_DOCS}/nn.attention.flex_attention.html"),
+        ),
+    ),
+    "unfused_optimizer": Advice(
+        "Give the optimizer fused=True (torch.optim.AdamW(..., fused=True)), or foreach=True where it has no fused form; an "
+        "optimizer of your own can use torch._foreach_* functions, or be compiled (torch.compile(optimizer.step)).",
+        (("PyTorch: optimizers", f"{_DOCS}/optim.html#default-implementations"), _TUNING),
+    ),
+    "tiny_elementwise": Advice(
+        "torch.compile the module, or only the function around this line: it fuses such chains. Activations and norms that "
+        "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
+        (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
+    ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
         (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _AMP),
@@ -304,4 +365,18 @@ HOST = HostNames(
     collecting=r"^Python GC$|^<built-in (?:function|method) collect( of module .*)?>$",
 )
 
-PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES, HOST)
+OPERATORS = OperatorNames(
+    product=r"^aten::b?mm$",
+    added_product=r"^aten::(?:addmm|baddbmm)$",
+    batched_product=r"^aten::b(?:addb)?mm$",
+    single=r"^float$",
+    half=r"^c10::(?:BFloat16|Half)$",
+    softmax=r"^aten::_softmax(?:_backward_data)?$",
+    updating=r"^Optimizer\.step#",
+    casting=r"^aten::_to_copy$",
+    laying_out=r"^aten::(?:contiguous|reshape)$",
+)
+
+PYTORCH = Recorder(
+    "pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES, HOST, OPERATORS
+)

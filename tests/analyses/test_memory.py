@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.driver_calls import sets_up
+from tb_plugin.analyses.driver_calls import driver_calls, sets_up, step_time
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
@@ -401,6 +401,16 @@ def test_setting_the_driver_up_is_not_churn() -> None:
         "setup_calls": 1, "setup_ns": 6_000_000_000, "driver_memory_ratio": 0.000_005,
     }  # fmt: skip
     assert notice.severity == "low"
+
+
+def test_a_release_that_waits_for_the_device_does_not_set_the_driver_up() -> None:
+    """6 s of kernel, which the release waits for, after five allocations of 10 us each."""
+    builder = trace().step(1, 0, 10_000_000).op("a", 0, 10).launches(kernel("k", 6_000_000, 100))
+    for i in range(5):
+        builder.call(20 + 10 * i, 10, name="cudaMalloc")
+    table = builder.call(100, 6_000_000, name="cudaFree").table()
+    calls = driver_calls(table, step_time(table.steps))
+    assert (calls.free_ns, calls.setup_calls, calls.usual_ns) == (6_000_000_000, 0, 6_000_050_000)
 
 
 def test_one_long_call_alone_is_no_churn() -> None:

@@ -15,7 +15,10 @@ from tb_plugin.findings import Finding, data_notices, finding, findings
 from tb_plugin.payloads import Figure, Link, Metric, Notice, Notices
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
-KEYS = {"rule", "severity", "text", "todo", "figures", "measure", "threshold", "evidence"}
+KEYS = {
+    "rule", "severity", "text", "todo", "figures", "measure", "threshold", "evidence", "why", "confidence",
+    "saving_low_ns", "saving_high_ns", "saving_shared_ns",
+}  # fmt: skip
 
 
 def event(name, ts, dur, cat="cpu_op"):
@@ -65,7 +68,12 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
         ],
         "measure": "waiting_for_input",
         "threshold": 0.05,
-        "evidence": {"view": "timeline", "parameters": {}, "events": [], "window": None},
+        "evidence": {"view": "timeline", "parameters": {}, "events": [1, 4], "window": None},
+        "why": found["why"],
+        "confidence": "high",
+        "saving_low_ns": 58_200.0,
+        "saving_high_ns": 61_800.0,
+        "saving_shared_ns": 0.0,
     }
     assert {notice["rule"] for notice in one["data_notices"]} >= {"shapes_missing", "stacks_missing", "memory_missing"}
     for key in ("findings", "data_notices"):
@@ -74,7 +82,26 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
     assert [found["rule"] for found in diff["findings"]] == ["same_step_time"]
     assert all(set(found) == KEYS for found in (*one["findings"], *one["data_notices"], *diff["findings"]))
     text = printed(capsys, "report", slow)
-    assert all(f"[{found['severity']}] {found['text']}" in text for found in one["findings"] + one["data_notices"])
+    assert f"[high, saves 58.2 to 61.8 µs a step, 61.8 %] {found['text']} {found['todo']}" in text
+    assert all(f"[{notice['severity']}] {notice['text']}" in text for notice in one["data_notices"])
+
+
+def test_the_log_directory_leaves_findings_out_for_all(capsys, slow):
+    logs = slow.parent.parent
+    (logs / "torch_trace_ignore").write_text("sl*w data_loading  # the loader is known\nelse* communication\n")
+    (one,) = json.loads(printed(capsys, "report", logs, "--format", "json"))["profiles"]
+    assert (one["findings"], one["dismissed"]) == ([], ["data_loading"])
+    assert one["facts"]["findings.data_loading.saving_high_ns"] == one["facts"]["findings.count"] == 0
+    assert (one["tables"]["savings"], one["tables"]["finding_events"]) == ([], [])
+    assert tb_plugin.open(logs).findings == []
+    diff = json.loads(printed(capsys, "diff", logs, slow, "--format", "json"))
+    assert (diff["baseline"]["findings"], diff["baseline"]["dismissed"]) == ([], ["data_loading"])
+    assert [found["rule"] for found in diff["experiment"]["findings"]] == ["data_loading"], (
+        "a file alone has no directory"
+    )
+    assert diff["experiment"]["dismissed"] == []
+    text = printed(capsys, "report", logs, "--view", "findings")
+    assert "Left out by torch_trace_ignore\n[high] Waiting for input takes" in text and "saves" not in text
 
 
 def test_they_are_there_whatever_view_is_asked_for(capsys, slow):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.busy import covered_work
-from tb_plugin.analyses.driver_calls import sets_up
+from tb_plugin.analyses.driver_calls import set_up
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.analyses.waits import waits_for_device
@@ -70,7 +70,7 @@ def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     launches = np.zeros(len(trace), np.bool_)
     launches[trace.launch[trace.launch != MISSING]] = True
     memory = np.flatnonzero(trace.calls_that(*_MEMORY))
-    first = sets_up(trace.dur_ns[memory])
+    first = set_up(trace, memory)
     setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first]))
     # An operator inside of another one covers nothing more.
     outermost = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,12 @@ class Device:
     """Bytes reserved after each event, -1 where none are recorded."""
     has_totals: bool
     has_addresses: bool
-    blocks: Blocks
+    address: Int64
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Returns the blocks that the events are about."""
+        return pair(self.address, self.bytes)
 
     @property
     def before(self) -> int:
@@ -107,7 +113,7 @@ def _device(memory: MemoryEvents, rows: Int64, kind: int, number: int) -> Device
         reserved=memory.total_reserved[rows],
         has_totals=bool((total != MISSING).any()),
         has_addresses=bool(_has_address(address).any()),
-        blocks=pair(address, size),
+        address=address,
     )
 
 

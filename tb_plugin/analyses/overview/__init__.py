@@ -28,6 +28,7 @@ from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
 from tb_plugin.analyses.rules.base import steps_of
+from tb_plugin.analyses.rules.left_out import left_out, unknown_notices
 from tb_plugin.analyses.rules.savings import findings_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
@@ -46,6 +47,7 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -81,8 +83,8 @@ class Overview:
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps: nothing else matters."""
-        return (params.steps,)
+        """Returns the chosen steps and what is left out of the findings: nothing else matters."""
+        return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns all numbers of the page. Raises BadRequest for unknown steps."""
@@ -97,6 +99,7 @@ class Overview:
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
         whole = trace.report.complete
         outside = outside_steps(trace)
+        out = left_out(params)
         costs = cost_notices(trace, steps, breakdown, selection.chosen)
         payloads: dict[str, Payload] = {
             "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant),
@@ -104,7 +107,7 @@ class Overview:
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
             "average_step": _average(breakdown, bool(times), _step_title(steps)),
             **({"outside_steps": outside} if outside else {}),
-            "findings": Notices("findings", "Findings", "training", findings_of(trace, params.steps).notices),
+            "findings": Notices("findings", "Findings", "training", findings_of(trace, params.steps, out).notices),
             **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
             **{
                 f"device_idle_{d.id}": _idle(trace, i, times[d.id])
@@ -123,7 +126,9 @@ class Overview:
             },
             "trace_health": trace_health(trace, breakdown, meant),
             "configuration": configuration(trace),
-            "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
+            "data_quality": Notices(
+                "data_quality", "About this trace", "data", [*data_notices(trace), *unknown_notices(out)]
+            ),
         }
         return Part(
             coverage=selection.coverage,
@@ -247,6 +252,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     )
 
 
+@remembered
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
     """Returns the idle time of a device between its first and last work, by cause, nanoseconds."""
     start, end = worked(trace, device)

@@ -91,6 +91,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "findings": ("Findings", "Rules that apply."),
+            "rules_looked": ("Rules", "Rules that looked at the steps, whether they apply or not."),
             "evidence": ("Events", "Events that show it."),
         },
     ),
@@ -99,6 +100,7 @@ METRICS = SHARED.adding(
         "text",
         {
             "others": ("Others", "Backends of process groups that were seen at work."),
+            "ignored_rules": ("Names", "Names in ``torch_trace_ignore`` that no rule has."),
             "rule": ("Rule", "Id of the rule, as in docs/findings.md."),
             "finding": ("Finding", "What the rule is about."),
             "severity": ("Severity", "By what mending it would save at most; of rules that cannot tell their own."),

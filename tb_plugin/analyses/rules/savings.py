@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.left_out import LeftOut
 from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
 from tb_plugin.analyses.rules.low_utilization import RULE as LOW
 from tb_plugin.analyses.severity import severity_of
@@ -23,8 +24,11 @@ Int64 = npt.NDArray[np.int64]
 WORTH = 0.01
 """Share of the step that a finding has to save at best: less is lost in the noise of steps."""
 MEDIUM_SHARE = 0.05
+MARGIN = 0.03
+"""By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
 EVENTS = 100
 """So many events of a finding are listed."""
+NOTHING = LeftOut()
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
@@ -44,36 +48,48 @@ class Findings:
     found: tuple[Finding, ...]
     together: Saving
     step_ns: float
+    left_out: tuple[Finding, ...] = ()
+    """Those that apply and that a person does not want to hear of: without savings, and in no sum."""
+    looked: int = 0
+    """How many rules had a look."""
+    utilization: float | None = None
+    """Mean over the devices that ran kernels."""
 
     @property
     def notices(self) -> list[Notice]:
         """Returns what is told, in order."""
-        return [each.notice for each in self.found]
+        return [replace(each.notice, events=each.events.tolist()) for each in self.found]
 
 
 @remembered
-def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Findings:
+def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
     """Returns the findings of the steps with these labels (None: all). None speaks about a file that ends early.
 
-    Raises BadRequest for unknown steps.
+    What is left out takes part in no saving: neither what others share nor what all save knows of it. Raises BadRequest for
+    unknown steps.
     """
     scene = Scene(trace, chosen)
     if not trace.report.complete:
-        return Findings((), Saving(0.0, 0.0, 0.0), scene.step_ns)
-    seen = [(rule, found) for rule in RULES if (found := rule.look(scene)) is not None]
+        return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
+    every = [(rule, found) for rule in RULES if (found := rule.look(scene)) is not None]
+    seen = [(rule, found) for rule, found in every if rule.id not in out]
     changes = [(each.least, each.most or each.least) for _, each in seen if each.least is not None]
     least, most = [a for a, _ in changes if a is not None], [b for _, b in changes if b is not None]
     savings, whole = _savings(scene, least, most)
     given = iter(savings)
-    every = [_finding(scene, rule, each, None if each.least is None else next(given)) for rule, each in seen]
-    worth = [each for each in every if _is_worth(each, scene.step_ns)]
+    told = [_finding(scene, rule, each, None if each.least is None else next(given)) for rule, each in seen]
+    worth = [each for each in told if _is_worth(each, scene.step_ns)]
+    without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
     if is_explained(scene, whole.high_ns):
         worth = [each for each in worth if each.rule is not LOW]
-    elif all(each.rule is not LOW for each in worth) and (idle := IDLE.look(scene)) is not None:
-        worth.append(_finding(scene, IDLE, idle, None))
+    elif all(each.rule is not LOW for each in worth + without) and (idle := IDLE.look(scene)) is not None:
+        (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
     worth.sort(key=lambda each: (-(each.notice.saving.high_ns if each.notice.saving else 0.0),
                                  _LOUDEST.index(each.notice.severity)))  # fmt: skip
-    return Findings(tuple(worth), whole, scene.step_ns)
+    looked = sum(rule.id not in out for rule in RULES)
+    busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
+    mean = sum(busy) / len(busy) if busy else None
+    return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean)
 
 
 def _is_worth(finding: Finding, step_ns: float) -> bool:
@@ -84,7 +100,7 @@ def _is_worth(finding: Finding, step_ns: float) -> bool:
 def _savings(scene: Scene, least: list[Change], most: list[Change]) -> tuple[list[Saving], Saving]:
     """What each change saves a step, and all of them together."""
     if not most:
-        return [], Saving(0.0, 0.0, 0.0)
+        return [], Saving(0.0, 0.0, 0.0, scene.step_ns)
     others = [together(most[:i] + most[i + 1 :]) for i in range(len(most))]
     low = saved(scene.trace, scene.steps, [*least, together(least)], careful=True)
     high = saved(scene.trace, scene.steps, [*most, together(most), *others], careful=False)
@@ -95,9 +111,15 @@ def _savings(scene: Scene, least: list[Change], most: list[Change]) -> tuple[lis
     high[n] = high[: n + 1].max()
     alone = np.maximum(high[n] - high[n + 1 :], 0)
     shared = np.clip(high[:n] - alone, 0, high[:n])
-    mean = scene.per_step
-    each = [Saving(mean(int(a)), mean(int(b)), mean(int(c))) for a, b, c in zip(low[:n], high[:n], shared, strict=True)]
-    return each, Saving(mean(int(low[n])), mean(int(high[n])), 0.0)
+    each = [_bounds(scene, *ns) for ns in zip(low[:n].tolist(), high[:n].tolist(), shared.tolist(), strict=True)]
+    return each, _bounds(scene, int(low[n]), int(high[n]), 0)
+
+
+def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int) -> Saving:
+    """Means over the steps, the bounds widened: no more than the step."""
+    high = min(scene.per_step(high_ns) * (1 + MARGIN), scene.step_ns)
+    low, shared = scene.per_step(low_ns) * (1 - MARGIN), min(scene.per_step(shared_ns), high)
+    return Saving(low, high, shared, scene.step_ns)
 
 
 def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Finding:
@@ -105,5 +127,4 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
     if saving is not None:
         share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
         notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
-    events = seen.events[:EVENTS]
-    return Finding(rule, replace(notice, title=rule.title, events=events.tolist()), events)
+    return Finding(rule, replace(notice, title=rule.title), seen.events[:EVENTS].copy())
