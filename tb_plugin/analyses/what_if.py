@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.launch_phases import launch_phases, usual
 from tb_plugin.analyses.launching.depth import FULL
 from tb_plugin.analyses.waits import waits_for_device
@@ -132,7 +132,7 @@ class _Queue:
     gap_ns: Int64
     """How long the device had nothing to do before it because it was not launched yet, as far as that is sure."""
     most_gap_ns: Int64
-    """The same, at most."""
+    """The same, at most; with what another stream did before it while its own had nothing to do."""
     slack_ns: Int64
     """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
     is_known: Bool
@@ -183,9 +183,11 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     # What the device itself needs between two pieces of queued work stays. Work that begins as soon after its launch as
     # it would on an empty queue may still have waited for the launch.
     is_sure = is_held & (start - returned > usual(fresh))
-    gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle)
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
+    # What another stream did while the busiest one had nothing to do may have been in nobody's way.
+    behind = np.where(is_held, 0, _behind(trace, device, row, trace.track[row] == busiest))
+    gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
     chain = inside & ((idle > 0) | (trace.track[row] == busiest))
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
     launching = _median(fresh)
@@ -204,6 +206,16 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
         replace(calls, place=place), typical, device, int(stop[last]) if inside.any() else begin,
         int(_place(start[kept], start[last : last + 1])[0]) if inside.any() else MISSING,
     )  # fmt: skip
+
+
+def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
+    """How long others worked while a stream had nothing to do, before each of its work; 0 for other work and the first."""
+    found = np.zeros(len(row), np.int64)
+    start, stop = _bounds(trace, row[mine])
+    if len(start):
+        reach = np.maximum.accumulate(np.append(start[0], stop))[:-1]
+        found[mine] = measure_within(device_busy(trace)[device], reach, start)
+    return found
 
 
 def _median(values: Int64) -> int:
