@@ -119,6 +119,7 @@ class LaunchBound(Faulty):
         "tiny_elementwise",
     )
     host_bound = True
+    starved = 1.06
 
     def passes(self) -> None:
         if not self.mended:

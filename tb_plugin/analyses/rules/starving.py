@@ -45,8 +45,8 @@ METRICS = OF_RULES.adding(
     define(STEPS, "ratio", {"launching_ratio": ("Waiting for launches", "It over the mean time of a step.")}),
 )
 
-STARVED = 0.02
-"""Share of the step from which on launches are too slow for the device: a training whose device is fed stays below."""
+STARVED = 0.01
+"""Share of the step: of less too little would be saved to be told. A training whose device is fed has none."""
 LONG_NS = 1_000_000
 """Who waits longer than that does not wait for a launch: an operator loads code, or computes on the host."""
 FEW = 20
