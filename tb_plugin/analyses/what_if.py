@@ -84,10 +84,13 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
         return np.zeros(len(changes), np.int64)
     length = int(steps.end_ns[-1]) - int(steps.start_ns[0])
     again = [_run_again(trace, steps, change) for change in changes] if careful else changes
-    gained = _gained(trace, steps, again, careful) + np.array([int(change.step_ns.sum()) for change in changes], np.int64)
+    gained = _gained(trace, steps, again, careful) + np.array(
+        [int(change.step_ns.sum()) for change in changes], np.int64
+    )
     worth = np.array([change.worth for change in changes], np.int64)
     # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
-    return np.clip((gained + length * (worth - 1)) // worth, 0, length)
+    found: Int64 = np.clip((gained + length * (worth - 1)) // worth, 0, length)
+    return found
 
 
 def _run_again(trace: TraceTable, steps: Steps, change: Change) -> Change:

@@ -48,7 +48,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="compilation",
         severity="medium",
-        text=f"Code was compiled or tuned for {{compiling_ns}} {at}" + (", most of it under {compiling_line}." if line else "."),
+        text=f"Code was compiled or tuned for {{compiling_ns}} {at}"
+        + (", most of it under {compiling_line}." if line else "."),
         todo=s.trace.recorder.todo("compilation"),
         figures=figures,
         evidence=Link("idle", {"where": "cause:Compilation"}, "Show what waits"),

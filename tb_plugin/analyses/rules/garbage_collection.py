@@ -8,7 +8,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import references_of
+from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import measure
 
@@ -40,7 +40,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="garbage_collection",
         severity="medium",
-        text="Python stopped {collections} times to collect garbage, {collecting_ns} in all, {collecting_longest_ns} at most.",
+        text=f"Python stopped {{collections}} {noun(len(pauses), 'time', 'times')} to collect garbage, {{collecting_ns}} in "
+        "all, {collecting_longest_ns} at most.",
         todo=s.trace.recorder.todo("garbage_collection"),
         figures=figures,
         evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show what waits"),

@@ -19,16 +19,30 @@ from tb_plugin.trace.schema import ON_DEVICE, EventKind, of_kind
 Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
-    define(STEPS, "ns", {"overhead_ns": ("Profiler", "Time that the profiler recorded as its own, a mean over the steps.")}),
+    define(
+        STEPS,
+        "ns",
+        {"overhead_ns": ("Profiler", "Time that the profiler recorded as its own, a mean over the steps.")},
+    ),
     define(
         STEPS,
         "ratio",
-        {"waiting_host_ratio": ("Waiting for the host", "Devices idle while the host is in Python, operators or launch calls.")},
+        {
+            "waiting_host_ratio": (
+                "Waiting for the host",
+                "Share of the step in which devices idle while the host is in Python, operators or launch calls.",
+            )
+        },
     ),
     define(
         STEPS,
         "number",
-        {"python_rate": ("Python calls a millisecond", "Recorded calls of the threads that launch, over the time of the steps.")},
+        {
+            "python_rate": (
+                "Python calls a millisecond",
+                "Recorded calls of the threads that launch, over the time that the steps take on the host.",
+            )
+        },
     ),
 )
 

@@ -40,7 +40,10 @@ METRICS = OF_RULES.adding(
                 "Time of the host in which none of the threads that launch is in an operator or a call, a mean over the "
                 "steps.",
             ),
-            "python_line_ns": ("Under the line", "The part of it under this line, without other lines called from there."),
+            "python_line_ns": (
+                "Under the line",
+                "The part of it under this line, without other lines called from there.",
+            ),
         },
     ),
     define(STEPS, "ratio", {"python_ratio": ("Waiting for Python", "It over the mean time of a step.")}),
@@ -76,7 +79,7 @@ def _look(s: Scene) -> Seen | None:
     busy = [ranges for thread in s.threads for ranges in occupied(s.trace, thread).values()]
     free = subtract(s.host, join(*busy))
     lines, rows = _lines(s, free)
-    told = {
+    told: dict[str, float | str] = {
         "python_idle_ns": idle,
         "step_time_mean_ns": s.step_ns,
         "python_ratio": idle / s.step_ns,
@@ -88,8 +91,12 @@ def _look(s: Scene) -> Seen | None:
         rule="python_bound",
         severity=severity_of(idle / s.step_ns),
         text=f"Devices wait for Python {{python_idle_ns}} of each {{step_time_mean_ns}} {step}"
-        + (". Of the time between operators {python_line_ns} lie under {python_line}." if lines else ". No Python stacks are recorded."),
-        todo=" ".join(filter(None, map(s.trace.recorder.todo, ["python_bound", *([] if lines else ["stacks_missing"])]))),
+        + (
+            ". Of the time between operators {python_line_ns} lie under {python_line}."
+            if lines
+            else ". No Python stacks are recorded."
+        ),
+        todo=" ".join(map(s.trace.recorder.todo, ["python_bound"] if lines else ["python_bound", "stacks_missing"])),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="python_ratio",
         threshold=PYTHON_SHARE,

@@ -42,7 +42,7 @@ def _look(s: Scene) -> Seen | None:
         text="The first recorded step takes {unusual_ns}, the others {usual_step_ns}: {excess_ratio} of the time of these "
         "steps. Most of the difference is {differs} ({differs_ns}).",
         todo=s.trace.recorder.todo("slow_first_step"),
-        figures=[told[key] for key in ("unusual_ns", "usual_step_ns", "excess_ratio", "excess_ns", "differs", "differs_ns")],
+        figures=list(told.values()),
         measure="excess_ratio",
         threshold=WORTH,
         evidence=Link("idle", {}, "Show idle time of the steps"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tb_plugin.analyses.backward import BACKWARD
 from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.names import BACKWARD
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.memory_limit import fullest
 from tb_plugin.analyses.rules.starving import LAUNCHING, starving, waiting

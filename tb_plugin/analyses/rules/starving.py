@@ -89,7 +89,8 @@ def waiting(s: Scene) -> Float64:
         mine &= time[account.gap] <= LONG_NS
         pieces = union(account.start_ns[mine], account.end_ns[mine])
         found.append(measure_within(pieces, s.steps.start_ns, s.steps.end_ns))
-    return np.sum(found, axis=0) / max(len(found) - 1, 1)
+    mean: Float64 = np.sum(found, axis=0) / max(len(found) - 1, 1)
+    return mean
 
 
 def starving(s: Scene) -> Starving | None:

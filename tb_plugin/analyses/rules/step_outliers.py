@@ -37,10 +37,7 @@ def _look(s: Scene) -> Seen | None:
         f"{'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}. Most of its difference is {{differs}} "
         "({differs_ns}).",
         todo=s.trace.recorder.todo("step_outliers"),
-        figures=[
-            told[key]
-            for key in ("unusual_steps", "usual_step_ns", "step", "unusual_ns", "differs", "differs_ns", "excess_ns", "excess_ratio")
-        ],
+        figures=list(told.values()),
         measure="excess_ratio",
         threshold=WORTH,
         evidence=Link("idle", {}, "Show idle time of the steps"),
