@@ -57,6 +57,51 @@ TRAINING = {
         "torch.arange(..., device=device) in place of .to(device).",
         (_TUNING,),
     ),
+    "launch_bound": Advice(
+        'Launch many kernels at once: torch.compile(mode="reduce-overhead") or torch.cuda.make_graphed_callables() capture '
+        "them in CUDA graphs; torch.compile() and fused=True of the optimizers make fewer and larger ones.",
+        (
+            ("PyTorch: CUDA graphs", f"{_DOCS}/notes/cuda.html#cuda-graphs"),
+            ("PyTorch: torch.compile", f"{_DOCS}/generated/torch.compile.html"),
+        ),
+    ),
+    "small_batch": Advice(
+        "Try a larger batch_size of the DataLoader, and see whether the training still converges (a larger batch usually "
+        "wants another learning rate).",
+        (("Large-batch training", "https://arxiv.org/abs/1706.02677"), _TUNING),
+    ),
+    "python_bound": Advice(
+        "Take this work out of the loop, do it with tensors on the device, or in a worker of the DataLoader; "
+        "torch.compile() leaves the Python between operators out.",
+        (_TUNING, ("PyTorch: torch.compile", f"{_DOCS}/generated/torch.compile.html")),
+    ),
+    "garbage_collection": Advice(
+        "Call gc.collect() and gc.freeze() after the model is made, then gc.disable(), and gc.collect() once in many steps, "
+        "on all ranks in the same one.",
+        (("Python: gc", "https://docs.python.org/3/library/gc.html"),),
+    ),
+    "compilation": Advice(
+        "Set TORCH_LOGS=recompiles to see why; mark sizes that change with torch._dynamo.mark_dynamic() or "
+        "torch.compile(dynamic=True), and run one step of each shape before the training counts.",
+        (("PyTorch: recompilation", f"{_DOCS}/torch.compiler_troubleshooting.html"),),
+    ),
+    "slow_first_step": Advice(
+        "Let the profiler wait: torch.profiler.schedule(wait=1, warmup=3, active=...). In short runs keep what compilers "
+        "have made (TORCHINDUCTOR_CACHE_DIR), and leave torch.backends.cudnn.benchmark off.",
+        (("PyTorch: profiler schedule", f"{_DOCS}/profiler.html#torch.profiler.schedule"),),
+    ),
+    "step_outliers": Advice(
+        "Take what happens now and then out of the step: save checkpoints with "
+        "torch.distributed.checkpoint.async_save(), evaluate and log less often, and give the DataLoader "
+        "persistent_workers=True and a larger prefetch_factor.",
+        (("PyTorch: distributed checkpoint", f"{_DOCS}/distributed.checkpoint.html"),),
+    ),
+    "profiler_overhead": Advice(
+        "Record fewer steps and activities, and use torch.profiler.schedule(warmup=...): buffers are then there before the "
+        "first recorded step.",
+        (("PyTorch: profiler", f"{_DOCS}/profiler.html"),),
+    ),
+    "profiler_overhead.stacks": Advice("Record once more with with_stack=False before you trust times of the host."),
     "data_parallel": Advice(
         "Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
         (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),

@@ -48,6 +48,20 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
     return found
 
 
+def rows_in(trace: TraceTable, cause: Cause) -> Int64:
+    """Returns the rows of a cause that is known by a name or a kind: the profiler, collection, compilation, input."""
+    if cause == Cause.PROFILER:
+        return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
+    names = trace.recorder.host
+    patterns = {
+        Cause.GARBAGE_COLLECTION: names.collecting,
+        Cause.COMPILATION: names.compiling,
+        Cause.INPUT: matched(DATALOADER),
+    }
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
+    return np.flatnonzero(host & named(trace, patterns[cause]))
+
+
 @remembered
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     """Rows that may keep a device waiting, and the cause that each is of; a row may be of several."""
@@ -57,21 +71,16 @@ def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     memory = np.flatnonzero(trace.calls_that(*_MEMORY))
     first = set_up(trace, memory)
     setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first]))
-    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
-    names = trace.recorder.host
     # An operator inside of another one covers nothing more.
     outermost = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     parent = trace.parent
     outermost &= (parent == MISSING) | (np.append(trace.kind, EventKind.UNKNOWN)[parent] == EventKind.MODULE)
     graph = trace.calls_that(CallRole.GRAPH)
     rows = {
-        Cause.PROFILER: np.flatnonzero(trace.kind == EventKind.OVERHEAD),
-        Cause.GARBAGE_COLLECTION: np.flatnonzero(host & named(trace, names.collecting)),
-        Cause.COMPILATION: np.flatnonzero(host & named(trace, names.compiling)),
+        **{cause: rows_in(trace, cause) for cause in (*OF_ALL, Cause.COMPILATION, Cause.INPUT)},
         Cause.INITIALISATION: setup,
         Cause.DRIVER_MEMORY: memory[~first],
         Cause.SYNCHRONISATION: np.flatnonzero(calls & waits_for_device(trace)),
-        Cause.INPUT: np.flatnonzero(host & named(trace, matched(DATALOADER))),
         Cause.GRAPH: np.flatnonzero(graph),
         Cause.LAUNCH: np.flatnonzero(calls & launches & ~graph),
         Cause.DISPATCH: np.flatnonzero(outermost),

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
-from tb_plugin.analyses.rules.low_utilization import IDLE
+from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
+from tb_plugin.analyses.rules.low_utilization import RULE as LOW
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.payloads import Notice, Saving, Severity
@@ -75,7 +76,9 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     told = [(rule, each, None if each.least is None else next(given)) for rule, each in seen]
     worth = [_finding(scene, *each) for each in told if each[1].least is None or each[2] is not None]
     without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
-    if not worth and not without and (idle := IDLE.look(scene)) is not None:
+    if is_explained(scene, whole.high_ns):
+        worth = [each for each in worth if each.rule is not LOW]
+    elif all(each.rule is not LOW for each in worth + without) and (idle := IDLE.look(scene)) is not None:
         (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
     worth.sort(key=lambda each: (-(each.notice.saving.high_ns if each.notice.saving else 0.0),
                                  _LOUDEST.index(each.notice.severity)))  # fmt: skip
@@ -99,7 +102,9 @@ def _savings(scene: Scene, changes: list[tuple[Change, Change]]) -> tuple[list[S
     others = [together(most[:i] + most[i + 1 :]) for i in range(len(most))]
     low_all = int(saved(trace, steps, [together(least)], careful=True)[0])
     high_all, *without = saved(trace, steps, [together(most), *others], careful=False).tolist()
-    high_all = max(high_all, low_all)
+    # A step with more work in it (worth several) may save less beside others than these alone.
+    low_all = max(low_all, *(int(low[i]) for i in worth))
+    high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
     for i, rest in zip(worth, without, strict=True):
         alone = max(high_all - rest, 0)
         savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0))
