@@ -157,8 +157,9 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     # What another stream did while the busiest one had nothing to do may have been in nobody's way.
     behind = np.where(is_held, 0, _behind(trace, device, row, trace.track[row] == busiest))
     gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
-    chain = inside & ((idle > 0) | (trace.track[row] == busiest))
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
+    # Work of another stream that begins between two of the busiest one found no idle device.
+    chain = inside & ((idle > usual(launches.latency_ns[at][queued])) | (trace.track[row] == busiest))
     launching = _median(fresh)
     # Where nothing was queued nobody knows how fast one kernel follows another: no slower than after a launch.
     typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)

@@ -144,6 +144,21 @@ TRAINING = {
         "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
+    "redundant_casts": Advice(
+        "Cast once and keep the result: weights by one torch.autocast around all passes of a step (it remembers them until "
+        "it ends), or model.to(torch.bfloat16); leave out .float() and .half() in a row.",
+        (_AMP, _TUNING),
+    ),
+    "redundant_copies": Advice(
+        "Make tensors in the layout in which they are used: leave out .contiguous(), use .view() and .transpose() late, and "
+        "reshape before a product instead of after it.",
+        (("PyTorch: tensor views", f"{_DOCS}/tensor_view.html"), _TUNING),
+    ),
+    "redundant_copies.convolutions": Advice(
+        "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last) and the same for the input, with "
+        "torch.backends.cudnn.benchmark = True.",
+        (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
+    ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
         (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _AMP),
