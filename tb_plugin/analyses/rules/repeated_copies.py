@@ -89,9 +89,8 @@ def repeated_copies(trace: TraceTable) -> Repeats:
     again = alone & (together.count()[together.of] > 1)
     by_step = group(line, step)
     steps_with = group(line[by_step.first])
-    every = steps_with.count()
-    repeating = np.bincount(steps_with.of, by_step.any(again), len(every))
-    kept = again & (repeating >= np.minimum(every, len(trace.steps.label)))[steps_with.of[by_step.of]]
+    always = ~steps_with.any(~by_step.any(again))
+    kept = again & always[steps_with.of[by_step.of]]
     row = copies[kept]
     order = np.lexsort((row, trace.start_ns[call[kept]]))
     first = np.zeros(len(row), np.bool_)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 import pytest
 
 from tests.analyses.rules.test_host_waits import found, saving, text
@@ -81,6 +84,23 @@ def repeating(shapes: tuple[object, ...] = ([[8]], [[8]], [[8]]), between: str =
         if between:
             builder.annotation(between, at + 150, 5)
     return builder.op("autograd::engine::evaluate_function: MmBackward0", 900, 50)
+
+
+@pytest.mark.parametrize("make", [pageable, lambda: repeating()])
+def test_the_order_of_the_file_says_nothing(make: Callable[[], TraceBuilder]) -> None:
+    builder = make()
+    (first,) = found(builder).values()
+    random.Random(1).shuffle(builder.events)
+    (again,) = found(builder).values()
+    assert (saving(first), text(first), first.events.tolist()) == (saving(again), text(again), again.events.tolist())
+
+
+def test_a_line_that_copies_once_in_some_step_copies_something_new() -> None:
+    builder = repeating().step(2, 1000, 1000).python("model.py(5): bias", 1001, 800)
+    copied(builder, 1010, 100, shapes=[[8]]).op("aten::mm", 1300, 600)
+    for i in range(5):  # a last step with fewer would count as cut off
+        builder.launches(kernel("mm", 90), at=1300 + 100 * i, dur=10)
+    assert found(builder).keys() == {"pageable_copies"}
 
 
 def test_one_line_that_copies_again_and_again() -> None:
