@@ -24,7 +24,7 @@ Float64 = npt.NDArray[np.float64]
 STEP = 8
 """Matrix units take numbers of 16 bit by 8: 16 bytes at once."""
 SHORT_NS = 10_000
-"""Of a kernel this short the beginning and the end are much of its time: faster arithmetic surely saves nothing."""
+"""Begin and end are much of the time of a kernel this short: faster arithmetic surely saves nothing."""
 
 USUAL = 3
 """Large products reach half of a device's peak and more; a third leaves room for awkward shapes."""
@@ -36,7 +36,7 @@ class Products:
 
     row: Int64
     bits: Int64
-    """Of a number of the factors: 32 or 16."""
+    """Width of the numbers of the factors: 32 or 16."""
     flops: Float64
     """Operations: those of the operator, shared out to its kernels by their durations."""
     numbers: Float64
@@ -68,7 +68,7 @@ def products(trace: TraceTable) -> Products:
 
 
 def _bits(trace: TraceTable, texts: Int64) -> Int64:
-    """Of the numbers in the inputs with these types."""
+    """The width of the numbers in inputs with these types."""
     if not len(texts) or not (texts != MISSING).any():
         return np.zeros(len(texts), np.int64)
     ids, of = np.unique(texts, return_inverse=True)
