@@ -124,7 +124,7 @@ def _plan(
     slowness = _DISPATCH
     if host_bound:
         layers, width = 8 + int(draw("layers") * 7), (512, 768)[int(draw("width") * 2)]
-        behind = 1.12 + 0.4 * draw("behind")
+        behind = (1.12 + 0.4 * draw("behind")) * max((PROGRAMS[name].starved for name in faults), default=1.0)
         step_ns = size * layers * 30 * 21_000 / behind
     else:
         layers, width = 4 + int(draw("layers") * 5), (1_024, 1_536, 2_048)[int(draw("width") * 3)]

@@ -38,6 +38,8 @@ class Faulty(Program):
     ddp_only: ClassVar[bool] = False
     host_bound: ClassVar[bool] = False
     """The device starves even without the fault: only there does it cost anything."""
+    starved: ClassVar[float] = 1.0
+    """How much longer the host then takes than in other such programs."""
 
     def __init__(self, machine: Machine, shape: Shape, ddp: bool, pace: Pace, mended: bool) -> None:
         super().__init__(machine, shape, ddp)

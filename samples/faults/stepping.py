@@ -23,28 +23,11 @@ INDEX_PUT = (
 )
 
 
-@fault("small_batch")
-class SmallBatch(Faulty):
-    """The batch is so small that the device starves. Mended, twice the batch: compare the time of a sample."""
-
-    also = ("launch_bound", "python_bound")
-    host_bound = True
-
-    @staticmethod
-    def mend(shape: Shape) -> Shape:
-        return replace(shape, tokens=2 * shape.tokens)
-
-    def begin(self) -> None:
-        super().begin()
-        if not self.mended:
-            self.planted["batch"] = self.shape.batch
-
-
 @fault("slow_first_step")
 class SlowFirstStep(Faulty):
     """The first step recorded compiles and fills the allocator, and takes several times as long. Mended, warmed up."""
 
-    also = ("step_outliers", "driver_memory_calls")
+    also = ("step_outliers", "driver_memory_calls", "compilation")
 
     def passes(self) -> None:
         if self.step == 0 and not self.mended:
@@ -164,6 +147,26 @@ class _Memory(Faulty):
         super().run(steps)
         if not self.mended:
             self.planted["peak_bytes"] = self.m.peak
+
+
+@fault("small_batch")
+class SmallBatch(_Memory):
+    """The batch is so small that the device starves. Mended, twice the batch: compare the time of a sample."""
+
+    also = ("launch_bound", "python_bound", "memory_unused")
+    costs = True
+    host_bound = True
+    starved = 1.7
+    share = 0.25
+
+    @staticmethod
+    def mend(shape: Shape) -> Shape:
+        return replace(shape, tokens=2 * shape.tokens)
+
+    def begin(self) -> None:
+        super().begin()
+        if not self.mended:
+            self.planted["batch"] = self.shape.batch
 
 
 @fault("memory_unused")

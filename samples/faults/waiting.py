@@ -17,6 +17,7 @@ from .model import Shape
 class SynchronisingCalls(Faulty):
     """One line waits for the device in each step, once or a few times, and then works on the host while nothing runs."""
 
+    also = ("python_bound",)
     line = "train.py(57): check_activations"
 
     def block(self, number: int) -> None:
@@ -118,6 +119,7 @@ class LaunchBound(Faulty):
         "tiny_elementwise",
     )
     host_bound = True
+    starved = 1.06
 
     def passes(self) -> None:
         if not self.mended:

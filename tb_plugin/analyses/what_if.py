@@ -18,7 +18,7 @@ from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.launch_phases import launch_phases, usual
 from tb_plugin.analyses.launching.depth import FULL
 from tb_plugin.analyses.waits import waits_for_device
-from tb_plugin.trace.intervals import EMPTY, Ranges, covered_before, measure_within, subtract, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, contains, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import Steps, TraceTable
@@ -46,39 +46,75 @@ class Change:
     row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Device work, each row once."""
     less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    """Below 0: it takes longer."""
+    step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    """Steps (their places among all that are run again) of which is known how much shorter they are, each once."""
+    step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    worth: int = 1
+    """A step then does the work of so many."""
 
 
 def together(changes: Sequence[Change]) -> Change:
-    """Returns all changes at once: of what several of them shorten, each moment once and the most of each row."""
+    """Returns all changes at once: of what several of them shorten, each moment once and the most of each row and step."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
-    row = np.concatenate([change.row for change in changes] or [np.empty(0, np.int64)])
-    less = np.concatenate([change.less_ns for change in changes] or [np.empty(0, np.int64)])
-    rows, of = np.unique(row, return_inverse=True)
-    most = np.zeros(len(rows), np.int64)
-    np.maximum.at(most, of.ravel(), less)
-    return Change(host, rows, most)
+    rows, less = _most([(change.row, change.less_ns) for change in changes])
+    step, step_ns = _most([(change.step, change.step_ns) for change in changes])
+    return Change(host, rows, less, step, step_ns, max((change.worth for change in changes), default=1))
+
+
+def _most(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+    """The most by which each is shorter, less the most by which it is longer."""
+    of = np.concatenate([each for each, _ in parts] or [np.empty(0, np.int64)])
+    by = np.concatenate([by for _, by in parts] or [np.empty(0, np.int64)])
+    found, place = np.unique(of, return_inverse=True)
+    more, less = np.zeros(len(found), np.int64), np.zeros(len(found), np.int64)
+    np.maximum.at(more, place.ravel(), by)
+    np.minimum.at(less, place.ravel(), by)
+    return found, more + less
 
 
 def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Returns by how many nanoseconds these steps would end earlier with each change alone, all steps together.
 
     ``careful`` keeps the usual latency between two kernels where a gap closes and the usual latency of every launch: a lower
-    bound. Without it both are taken to be none: an upper bound.
+    bound. Without it both are taken to be none: an upper bound. A step that does the work of several counts as that many:
+    what it saves is the time that all of them take less its own.
     """
-    total = np.zeros(len(changes), np.int64)
     if not len(steps.label) or not changes:
-        return total
+        return np.zeros(len(changes), np.int64)
+    length = int(steps.end_ns[-1]) - int(steps.start_ns[0])
+    again = [_run_again(trace, steps, change) for change in changes] if careful else changes
+    gained = _gained(trace, steps, again, careful) + np.array(
+        [int(change.step_ns.sum()) for change in changes], np.int64
+    )
+    worth = np.array([change.worth for change in changes], np.int64)
+    # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
+    found: Int64 = np.clip((gained + length * (worth - 1)) // worth, 0, length)
+    return found
+
+
+def _run_again(trace: TraceTable, steps: Steps, change: Change) -> Change:
+    """What of a change lies outside of the steps of which is known how much shorter they are: nothing counts twice."""
+    if not len(change.step):
+        return change
+    host = subtract(change.host, union(steps.host_start_ns[change.step], steps.host_end_ns[change.step]))
+    known = union(steps.start_ns[change.step], steps.end_ns[change.step])
+    outside = ~contains(known, trace.start_ns[change.row])
+    return replace(change, host=host, row=change.row[outside], less_ns=change.less_ns[outside])
+
+
+def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+    """How much earlier the last of the steps ends; below 0: later."""
+    total = np.zeros(len(changes), np.int64)
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [queue for device in _devices(trace) if len((queue := _queue(trace, device, begin, host_end)).row)]
     if not queues:
-        host = [int(covered_before(change.host, np.array([host_end]))[0]) for change in changes]
-        return np.array([min(each, int(steps.end_ns[-1]) - int(steps.start_ns[0])) for each in host], np.int64)
+        return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
     for first in range(0, len(changes), _AT_ONCE):
         some = changes[first : first + _AT_ONCE]
         ends = [_run(trace, queue, some, steps, careful) for queue in queues]
         total[first : first + _AT_ONCE] = int(steps.end_ns[-1]) - np.max(ends, axis=0)
-    # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
-    return np.clip(total, 0, int(steps.end_ns[-1]) - int(steps.start_ns[0]))
+    return total
 
 
 def _devices(trace: TraceTable) -> list[int]:
@@ -291,7 +327,8 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
 def _after(queue: _Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
     """How much is gone from the begin of the work at each place of the queue to a time after it, by change."""
     start = np.append(queue.start_ns, 0)[place]
-    found: Int64 = np.maximum(np.stack([until(when) - until(start) for until in gone]), 0)
+    between = np.stack([until(when) - until(start) for until in gone])
+    found: Int64 = np.where(start <= when, between, 0)
     return found
 
 

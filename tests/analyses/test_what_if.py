@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import given
@@ -175,3 +175,29 @@ def test_a_program_run_again_ends_between_the_bounds(program: list[tuple[str, in
     assert low <= end - sooner <= high
     latencies = sum(what == "launch" for what, _ in program)
     assert high - low <= latencies * (LATENCY + GAP), "no wider than what the usual latencies allow"
+
+
+def test_work_that_takes_longer_makes_steps_longer_and_larger() -> None:
+    """Two kernels of 100, queued, end at 205. Twice as long they end at 405: a step worth two of them saves 2.5."""
+    builder = trace().step(1, 0, 50).op("aten::a", 0, 2).launches(kernel("a", 100, 5), dur=2)
+    table = builder.op("aten::b", 30, 2).launches(kernel("b", 100, 105), dur=2).table()
+    longer = replace(device(table, a=-100, b=-100), worth=2)
+    assert bounds(table, longer, device(table, a=-100), Change(worth=2)) == [(2.5, 2.5), (0, 0), (102.5, 102.5)]
+    both = together([longer, device(table, a=40)])
+    assert (both.worth, both.less_ns.tolist()) == (2, [-60_000, -100_000])
+
+
+def test_longer_work_hides_in_the_time_in_which_a_device_waits() -> None:
+    """The device waits at 15..75: work of 40 more ends before the second launch, work of 80 more 20 after it, at
+    least with the latency of 3 that nobody knows to be less."""
+    table = starved().table()
+    twice = [replace(device(table, a=-less), worth=2) for less in (40, 80)]
+    assert bounds(table, *twice) == [(42.5, 42.5), (31, 32.5)]
+
+
+def test_steps_of_known_length_are_not_run_again() -> None:
+    table = trace().step(1, 0, 100).op("aten::a", 10, 80).step(2, 100, 100).op("aten::b", 110, 80).table()
+    known = Change(step=np.array([0]), step_ns=np.array([60_000]))
+    both = together([known, host((20, 50), (120, 150))])
+    # At least the first step ends 60 earlier, whatever else goes there; at most what else goes there goes as well.
+    assert bounds(table, known, both) == [(60, 60), (90, 120)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,10 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.device_time import DeviceRatios, device_ratios, device_time
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.idle.account import idle_account
+from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import launching_threads
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.analyses.step_shares import StepShares, break_down
@@ -26,6 +29,11 @@ from tb_plugin.trace.table import Steps, TraceTable
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
+
+
+WORTH = 0.01
+"""Share of the step that a finding has to save at best: less is lost in the noise of steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +109,32 @@ class Scene:
         }
 
     @cached_property
+    def idle(self) -> Mapping[Cause, Float64]:
+        """Returns for how long a device idles in each step, by cause: means over the devices; empty without devices."""
+        steps, devices = self.steps, device_busy(self.trace)
+        found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
+        return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause} if found else {}
+
+    def idle_for(self, *causes: Cause) -> Float64:
+        """Returns for how long a device idles in each step for these causes; 0 without devices."""
+        none = np.zeros(len(self.steps.label))
+        return sum((self.idle[cause] for cause in causes if cause in self.idle), none)
+
+    def after_idle(self, *causes: Cause) -> Int64:
+        """Returns the work of the steps before which a device idled for these causes, the longest first."""
+        rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for device in device_busy(self.trace):
+            account = idle_account(self.trace, device)
+            mine = np.isin(account.cause, causes)
+            time = sum_by(account.gap[mine], (account.end_ns - account.start_ns)[mine], len(account.gaps.next))
+            told = (time > 0) & (account.gaps.next != MISSING)
+            rows.append(account.gaps.next[told])
+            times.append(time[told])
+        row, time = np.concatenate(rows), np.concatenate(times)
+        row, time = row[self.rows[row]], time[self.rows[row]]
+        return row[np.lexsort((self.trace.start_ns[row], -time))]
+
+    @cached_property
     def driver(self) -> DriverCalls:
         """Returns the driver's calls for memory in the steps."""
         return driver_calls(self.trace, step_time(self.steps))
@@ -119,6 +153,19 @@ class Scene:
         """Returns the mean over the steps."""
         return total / max(len(self.steps.label), 1)
 
+    def is_worth(self, total: float) -> bool:
+        """Returns whether this much time of all steps, once saved, makes a finding."""
+        return self.per_step(total) >= max(WORTH * self.step_ns, 1)
+
+    @property
+    def each(self) -> str:
+        """Returns what a figure of a step speaks of: without recorded steps the recording stands for one."""
+        return "In each step" if self.trace.steps.recorded else "In the recording"
+
+    def often(self, total: int, key: str) -> str:
+        """Returns how often a step does something, in words: the figure of that key."""
+        return "once" if total == len(self.steps.label) else f"{{{key}}} times"
+
     def longest(self, rows: Bool) -> Int64:
         """Returns those of these rows that belong to the steps, the longest first."""
         return self.by_length(np.flatnonzero(rows & self.rows))
@@ -136,17 +183,21 @@ class Scene:
 
         Device work lies under the line that launched it.
         """
+        return self.lines(rows)[0]
+
+    def lines(self, rows: Int64) -> tuple[str, int]:
+        """Returns the line of Python that most of the time of these rows lies under ("": none is known), and how many do."""
         lines = code_lines(self.trace)
         launch = self.trace.launch[rows]
         of = lines.of[np.where(launch == MISSING, rows, launch)]
         known = of != MISSING
         if not known.any():
-            return ""
+            return "", 0
         unique, inverse = np.unique(of[known], return_inverse=True)
         time = sum_by(inverse.ravel(), self.trace.dur_ns[rows[known]], len(unique))
         most = unique[time == time.max()]
         texts = lines.texts.take(pa.array(most)).to_pylist()
-        return min(str(text) for text in texts)  # the order of the file says nothing
+        return min(str(text) for text in texts), len(unique)  # the order of the file says nothing
 
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:

@@ -10,7 +10,8 @@ from tb_plugin.payloads import Figure, Notice
 MEMORY_SHARE = 0.9
 
 
-def _look(s: Scene) -> Seen | None:
+def fullest(s: Scene) -> tuple[float, int, int, str] | None:
+    """Returns the device whose memory was fullest: share of it, peak, memory and id; None where nothing says."""
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:
@@ -20,9 +21,14 @@ def _look(s: Scene) -> Seen | None:
         own = (memory.device_type != 0) & (memory.device_id == device.ordinal)
         peak = int(memory.total_allocated[own].max(initial=0))
         share = peak / device.memory_bytes
-        if share > MEMORY_SHARE and (worst is None or share > worst[0]):
+        if peak and (worst is None or share > worst[0]):
             worst = (share, peak, device.memory_bytes, device.id)
-    if worst is None:
+    return worst
+
+
+def _look(s: Scene) -> Seen | None:
+    worst = fullest(s)
+    if worst is None or worst[0] <= MEMORY_SHARE:
         return None
     figures: list[Figure] = [
         METRICS.figure("memory_peak_ratio", worst[0]),
