@@ -84,13 +84,13 @@ def test_another_backend_than_nccl_must_have_been_seen(collective: str | None, f
     ids=["Volta", "Pascal has none", "nothing eligible", "already used", "nobody knows"],
 )
 def test_tensor_cores_that_nobody_uses(major: int, op: str, name: str, fires: bool) -> None:
-    builder = trace().device(0, computeMajor=major).step(1, 0, 1000).op(op, 0, 20).launches(kernel(name, 900, 50))
+    builder = trace().device(0, computeMajor=major).step(1, 0, 40).op(op, 0, 20).launches(kernel(name, 900, 50))
     assert ("matrix_units" in rules(builder)) is fires
 
 
 @pytest.mark.parametrize(("dur", "fires"), [(99, False), (100, True)])
 def test_unused_tensor_cores_from_a_tenth_of_the_kernel_time(dur: int, fires: bool) -> None:
-    builder = trace().device(0).step(1, 0, 1000).op("aten::mm", 0, 20).launches(kernel("sgemm", dur, 0))
+    builder = trace().device(0).step(1, 0, 40).op("aten::mm", 0, 20).launches(kernel("sgemm", dur, 0))
     builder.op("aten::add", 30, 20).launches(kernel("vectorized_elementwise_kernel", 1000 - dur, dur))
     assert ("matrix_units" in rules(builder)) is fires
 
@@ -108,7 +108,7 @@ def test_unused_tensor_cores_from_a_tenth_of_the_kernel_time(dur: int, fires: bo
 def test_advice_names_only_formats_that_the_device_has(
     properties: dict[str, Any], words: list[str], not_words: list[str]
 ) -> None:
-    builder = trace().device(0, **properties).step(1, 0, 1000).op("aten::mm", 0, 20).launches(kernel("sgemm", 900, 50))
+    builder = trace().device(0, **properties).step(1, 0, 40).op("aten::mm", 0, 20).launches(kernel("sgemm", 900, 50))
     notices: Any = part(builder.table(), "overview").payloads["findings"]
     todo = next(notice.todo for notice in notices.notices if notice.rule == "matrix_units")
     assert all(word in todo for word in words) and not any(word in todo for word in not_words)

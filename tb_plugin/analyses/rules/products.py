@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.rules.shapes import Dims, arguments, names_that, sizes, types
@@ -24,7 +25,7 @@ Float64 = npt.NDArray[np.float64]
 STEP = 8
 """Matrix units take numbers of 16 bit by 8: 16 bytes at once."""
 SHORT_NS = 10_000
-"""Of a kernel this short the beginning and the end are much of its time: faster arithmetic surely saves nothing."""
+"""Begin and end are much of the time of a kernel this short: faster arithmetic surely saves nothing."""
 
 USUAL = 3
 """Large products reach half of a device's peak and more; a third leaves room for awkward shapes."""
@@ -36,7 +37,7 @@ class Products:
 
     row: Int64
     bits: Int64
-    """Of a number of the factors: 32 or 16."""
+    """Width of the numbers of the factors: 32 or 16."""
     flops: Float64
     """Operations: those of the operator, shared out to its kernels by their durations."""
     numbers: Float64
@@ -58,8 +59,8 @@ def products(trace: TraceTable) -> Products:
     row = row[np.isin(classes, (KernelClass.GEMM, KernelClass.CONVOLUTION))]
     operator = trace.operator[row].astype(np.int64)
     told = arguments(trace)
-    operators, of = np.unique(operator, return_inverse=True)
-    of = of.ravel()
+    groups = group(operator)
+    operators, of = operator[groups.first], groups.of
     bits = _bits(trace, told.type_of(operators))
     flops, numbers, odd = _computed(trace, operators, told.shape_of(operators))
     time = np.bincount(of, trace.dur_ns[row], len(operators))
@@ -68,13 +69,12 @@ def products(trace: TraceTable) -> Products:
 
 
 def _bits(trace: TraceTable, texts: Int64) -> Int64:
-    """Of the numbers in the inputs with these types."""
+    """The width of the numbers in inputs with these types."""
     if not len(texts) or not (texts != MISSING).any():
         return np.zeros(len(texts), np.int64)
-    ids, of = np.unique(texts, return_inverse=True)
-    words = trace.recorder.operators
-    found = [_width(types(text or "[]"), words.single, words.half) for text in trace.strings.take(ids).to_pylist()]
-    return np.array(found, np.int64)[of.ravel()]
+    groups, words = group(texts), trace.recorder.operators
+    said = trace.strings.take(texts[groups.first]).to_pylist()
+    return np.array([_width(types(text or "[]"), words.single, words.half) for text in said], np.int64)[groups.of]
 
 
 def _width(inputs: list[str], single: str, half: str) -> int:

@@ -25,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 REPEATED = 4
 """Casts by one line in one call of a module, at least: of queries, keys and values three may be alike."""
 CAST_SHARE = 0.01
-"""Of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.grouping import group
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING
@@ -103,11 +104,12 @@ class Extents:
 
 def extents(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Extents:
     """Returns the largest input of each of these operators (rows, -1 = none)."""
-    ids, of = np.unique(arguments(trace).shape_of(operators), return_inverse=True)
-    found = np.zeros((2, len(ids)), np.int64)
-    for i, text in enumerate(trace.strings.take(ids).to_pylist()):
+    texts = arguments(trace).shape_of(operators)
+    groups = group(texts)
+    found = np.zeros((2, len(groups)), np.int64)
+    for i, text in enumerate(trace.strings.take(texts[groups.first]).to_pylist()):
         counts = [math.prod(dims) for dims in sizes(text or "[]") if dims]
         most = max(counts, default=0)
         found[:, i] = min(most, 1 << 60), counts.count(most)
-    numbers, inputs = found[:, of.ravel()]
+    numbers, inputs = found[:, groups.of]
     return Extents(numbers, inputs)

@@ -12,6 +12,7 @@ from tb_plugin.analyses.rules.shapes import rows_that
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import stable_order
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -36,7 +37,7 @@ class Streams:
 def streams(trace: TraceTable) -> Streams:
     """Returns the work of all streams."""
     row = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
-    row = row[np.lexsort((trace.start_ns[row], trace.track[row]))]
+    row = row[stable_order(trace.track[row])]  # rows of a table are in order of their begin
     classes = np.full(len(row), KernelClass.OTHER, np.uint8)
     kernels = trace.kind[row] == EventKind.KERNEL
     classes[kernels] = named_kernels(trace).of(trace.name[row[kernels]])

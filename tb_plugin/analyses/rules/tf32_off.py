@@ -14,7 +14,7 @@ from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 
 TF32_SHARE = 0.01
-"""Of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

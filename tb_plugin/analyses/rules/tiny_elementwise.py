@@ -21,7 +21,7 @@ Bool = npt.NDArray[np.bool_]
 CHAIN = 3
 """Kernels, at least: two in a row are everywhere, and not always on the same numbers."""
 CHAIN_SHARE = 0.01
-"""Of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

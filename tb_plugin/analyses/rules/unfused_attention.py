@@ -25,7 +25,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ATTENTION_SHARE = 0.01
-"""Of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
 MOST_BETWEEN = 8
 """Between the two products: scale, mask, casts, softmax, dropout."""
 USUAL = 4

@@ -26,7 +26,7 @@ _RARE = 40
 _PASSES = 2
 """A fused update reads and writes at most so many times what the longest of the kernels for a parameter does."""
 _STAY = 10
-"""Of the launches one in so many stays, surely more than needed."""
+"""One in so many launches stays, surely more than needed."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
