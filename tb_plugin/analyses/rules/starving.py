@@ -50,7 +50,7 @@ STARVED = 0.01
 LONG_NS = 1_000_000
 """Who waits longer than that does not wait for a launch: an operator loads code, or computes on the host."""
 AMONG = 1 / 3
-"""Share of the idle time that the host makes, and that nobody knows the cause of: of less, other causes are to be mended first."""
+"""Share of all idle time but that of the device itself: of less, other causes are to be mended first."""
 FEW = 20
 """With fewer launches in a step there is no rhythm of launches that a device could wait for."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)

@@ -75,7 +75,7 @@ def test_kernels_shorter_than_their_launches(dur: int, fires: bool) -> None:
 
 
 def test_what_waits_for_launches_is_told() -> None:
-    """Before each of 19 kernels the device has nothing to do for 40, before the first one of the first step for 40 as well."""
+    """Before each of 20 kernels of a step the device has nothing to do for 40."""
     found = seen(launch_bound.RULE, starving())
     told = figures(found)
     assert (told["launching_ns"], told["launch_every_ns"], told["kernel_median_ns"]) == (800_000, 40_000, 10_000)
