@@ -18,13 +18,47 @@ TRAINING = {
         "step ends.",
         (("PyTorch: data loading", f"{_DOCS}/data.html"), _TUNING),
     ),
+    "data_loading.workers": Advice(
+        "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep them (persistent_workers=True), and "
+        "do less in __getitem__: decode and augment in advance or on the device."
+    ),
     "synchronising_calls": Advice(
-        "Take values from the device once in many steps (.item(), .cpu(), printing a loss), keep conditions on the device, "
-        "and leave out torch.cuda.synchronize().",
+        "Take values from the device once in many steps (.item(), .cpu(), printing a loss): add them up on the device with "
+        "detach(). Keep conditions there: torch.where() in place of nonzero() and boolean masks.",
+        (_TUNING, ("PyTorch: asynchronous execution", f"{_DOCS}/notes/cuda.html#asynchronous-execution")),
+    ),
+    "synchronising_calls.explicit": Advice(
+        "Leave torch.cuda.synchronize() out of the loop: to measure, record torch.cuda.Event(enable_timing=True) and read "
+        "them after the loop."
+    ),
+    "deterministic_sync": Advice(
+        "See whether this training needs torch.use_deterministic_algorithms(True) throughout, or only to debug it. If "
+        "it does, replace the forward operator by one whose backward pass adds nothing up at places that are known at run "
+        "time: slicing or a mask in place of torch.gather(), one_hot() and matmul in place of an embedding of few rows.",
+        (
+            (
+                "PyTorch: deterministic algorithms",
+                f"{_DOCS}/generated/torch.use_deterministic_algorithms.html",
+            ),
+        ),
+    ),
+    "pageable_copies": Advice(
+        "Pin the memory (DataLoader(pin_memory=True) or tensor.pin_memory()), copy with .to(device, non_blocking=True), and "
+        "copy the next batch on a torch.cuda.Stream() of its own while this one is computed.",
+        (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"), _TUNING),
+    ),
+    "exposed_copies": Advice(
+        "Copy the next batch on a torch.cuda.Stream() of its own while this one is computed: .to(device, non_blocking=True) "
+        "there, then wait_stream() and record_stream() before it is used.",
+        (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"),),
+    ),
+    "repeated_copies": Advice(
+        "Make the tensor on the device, or copy it once before the loop: register_buffer() in the module, and "
+        "torch.arange(..., device=device) in place of .to(device).",
         (_TUNING,),
     ),
     "launch_bound": Advice(
-        "Launch many kernels at once: torch.compile(mode=\"reduce-overhead\") or torch.cuda.make_graphed_callables() capture "
+        'Launch many kernels at once: torch.compile(mode="reduce-overhead") or torch.cuda.make_graphed_callables() capture '
         "them in CUDA graphs; torch.compile() and fused=True of the optimizers make fewer and larger ones.",
         (
             ("PyTorch: CUDA graphs", f"{_DOCS}/notes/cuda.html#cuda-graphs"),
@@ -67,9 +101,7 @@ TRAINING = {
         "first recorded step.",
         (("PyTorch: profiler", f"{_DOCS}/profiler.html"),),
     ),
-    "profiler_overhead.stacks": Advice(
-        "Record once more with with_stack=False before you trust times of the host."
-    ),
+    "profiler_overhead.stacks": Advice("Record once more with with_stack=False before you trust times of the host."),
     "data_parallel": Advice(
         "Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
         (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),
@@ -140,8 +172,10 @@ TRAINING = {
         'attn_implementation="sdpa" in Transformers; masks that it does not take are functions of '
         "torch.nn.attention.flex_attention.",
         (
-            ("PyTorch: scaled_dot_product_attention",
-             f"{_DOCS}/generated/torch.nn.functional.scaled_dot_product_attention.html"),
+            (
+                "PyTorch: scaled_dot_product_attention",
+                f"{_DOCS}/generated/torch.nn.functional.scaled_dot_product_attention.html",
+            ),
             ("PyTorch: FlexAttention", f"{_DOCS}/nn.attention.flex_attention.html"),
         ),
     ),
@@ -154,6 +188,21 @@ TRAINING = {
         "torch.compile the module, or only the function around this line: it fuses such chains. Activations and norms that "
         "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
+    ),
+    "redundant_casts": Advice(
+        "Cast once and keep the result: weights by one torch.autocast around all passes of a step (it remembers them until "
+        "it ends), or model.to(torch.bfloat16); leave out .float() and .half() in a row.",
+        (_AMP, _TUNING),
+    ),
+    "redundant_copies": Advice(
+        "Make tensors in the layout in which they are used: leave out .contiguous(), use .view() and .transpose() late, and "
+        "reshape before a product instead of after it.",
+        (("PyTorch: tensor views", f"{_DOCS}/tensor_view.html"), _TUNING),
+    ),
+    "redundant_copies.convolutions": Advice(
+        "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last) and the same for the input, with "
+        "torch.backends.cudnn.benchmark = True.",
+        (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
     ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
@@ -363,6 +412,12 @@ HOST = HostNames(
     r"|torch[/\\]_inductor[/\\]runtime[/\\]triton_heuristics\.py\(\d+\): (?:precompile|benchmark_all_configs|autotune_\w+)$"
     rf"|{_TRITON}",
     collecting=r"^Python GC$|^<built-in (?:function|method) collect( of module .*)?>$",
+    profiling=r"torch[/\\]profiler[/\\]profiler\.py\(\d+\): ",
+    loading=r"^enumerate\(DataLoader\)#_SingleProcess",
+    awaiting=r"^enumerate\(DataLoader\)#_MultiProcessing",
+    # The operators of PyTorch's list that have a deterministic form on the device.
+    deterministic=r"^(?:Gather|Scatter\w*|Index\w*|Put|Take\w*|RepeatInterleave|Embedding\w*|Cumsum|\w+Pad\dD|Upsample\w+)"
+    r"Backward\d*$",
 )
 
 OPERATORS = OperatorNames(

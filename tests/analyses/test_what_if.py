@@ -87,6 +87,16 @@ def test_work_beside_other_work_gains_nothing() -> None:
     assert bounds(table, device(table, c=60)) == [(50, 50)], "what runs alone"
 
 
+def test_a_copy_that_begins_between_two_kernels_found_no_idle_device() -> None:
+    """Kernels [5, 105), [106, 206) and [207, 307), launched long before; a copy of 20 is launched at 100, begins at 105.5."""
+    builder = trace().step(1, 0, 120)
+    for i, name in enumerate("abc"):
+        builder.op("aten::mm", 2 * i, 1).launches(kernel(name, 100, 5 + 101 * i), dur=1)
+    builder.op("aten::copy_", 100, 4).launches(kernel("d", 20, 105.5, stream=20), dur=4)
+    table = builder.table()
+    assert bounds(table, device(table, a=50)) == [(50, 50)]
+
+
 def test_with_a_kernel_goes_what_the_device_needs_between_two() -> None:
     """Four kernels, 2 apart, queued from the second on: at best their latency goes too."""
     builder = trace().step(1, 0, 60)

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.driver_calls import set_up
 from tb_plugin.analyses.idle.causes import HOST, Cause
-from tb_plugin.analyses.names import DATALOADER
+from tb_plugin.analyses.names import DATALOADER, matched, named
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.memo import remembered
@@ -53,14 +52,14 @@ def rows_in(trace: TraceTable, cause: Cause) -> Int64:
     """Returns the rows of a cause that is known by a name or a kind: the profiler, collection, compilation, input."""
     if cause == Cause.PROFILER:
         return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
-    named = trace.recorder.host
+    names = trace.recorder.host
     patterns = {
-        Cause.GARBAGE_COLLECTION: named.collecting,
-        Cause.COMPILATION: named.compiling,
-        Cause.INPUT: f"^(?s:{DATALOADER.pattern})",
+        Cause.GARBAGE_COLLECTION: names.collecting,
+        Cause.COMPILATION: names.compiling,
+        Cause.INPUT: matched(DATALOADER),
     }
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
-    return np.flatnonzero(host & _named(trace, patterns[cause]))
+    return np.flatnonzero(host & named(trace, patterns[cause]))
 
 
 @remembered
@@ -88,13 +87,3 @@ def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     }
     causes = [np.full(len(mine), cause, np.int64) for cause, mine in rows.items()]
     return np.concatenate(list(rows.values())), np.concatenate(causes)
-
-
-def _named(trace: TraceTable, pattern: str) -> Bool:
-    """Which rows have a name that an expression of RE2 finds; "" finds none."""
-    if not pattern:
-        return np.zeros(len(trace), np.bool_)
-    hit = pc.match_substring_regex(trace.strings.array, pattern)
-    flags = pc.fill_null(hit, False).to_numpy(zero_copy_only=False)
-    found: Bool = np.append(flags, False)[trace.name]
-    return found

@@ -93,7 +93,9 @@ def _look(s: Scene) -> Seen | None:
     own = found.of(found.is_gradient)
     bare = sum_by(own.step, own.bare_ns, count)
     least[found.is_gradient] = first_of(own, bare - left_over(own, own.dur_ns, count))
-    return Seen(notice, Change(row=found.row, less_ns=np.minimum(least, most)), Change(row=found.row, less_ns=most), events)
+    return Seen(
+        notice, Change(row=found.row, less_ns=np.minimum(least, most)), Change(row=found.row, less_ns=most), events
+    )
 
 
 def _exposed_in_steps(s: Scene, rows: Int64) -> int:

@@ -27,10 +27,11 @@ def names_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -
     """Returns the names (string ids) of these rows that an expression of the recorder is found in; "" in none."""
     if not pattern or not len(rows):
         return np.empty(0, np.int64)
-    ids = np.unique(trace.name[rows])
-    search = re.compile(pattern).search
-    found = [search(text or "") is not None for text in trace.strings.take(ids).to_pylist()]
-    return ids[np.array(found, np.bool_)].astype(np.int64)
+    used = np.zeros(len(trace.strings), np.bool_)
+    used[trace.name[rows]] = True
+    ids, search = np.flatnonzero(used), re.compile(pattern).search
+    found = [search(text) is not None for text in trace.strings.take(ids).to_pylist()]
+    return ids[np.array(found, np.bool_)]
 
 
 def rows_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Bool:
@@ -94,6 +95,10 @@ class Extents:
 
     numbers: Int64
     inputs: Int64
+
+    def only(self, of: Bool) -> Extents:
+        """Returns those of the chosen ones."""
+        return Extents(self.numbers[of], self.inputs[of])
 
 
 def extents(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Extents:

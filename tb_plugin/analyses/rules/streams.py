@@ -16,6 +16,9 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+_LEVELS = 4
+"""So far around the launch of a copy operators are looked at: copy_, clone, contiguous, reshape."""
+
 
 @dataclass(frozen=True, eq=False)
 class Streams:
@@ -69,3 +72,14 @@ def updates(trace: TraceTable) -> Updates:
     place = np.maximum(np.searchsorted(trace.start_ns[row], trace.start_ns[call], side="right") - 1, 0)
     within = (trace.start_ns[call] >= trace.start_ns[row[place]]) & (trace.start_ns[call] < trace.end_ns[row[place]])
     return Updates(row, work[within & (trace.track[call] == trace.track[row[place]])])
+
+
+def around(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
+    """Returns of each operator itself or the nearest one around it that an expression of the recorder names, -1 = none."""
+    found = np.full(len(operators), MISSING, np.int64)
+    here = operators.astype(np.int64)
+    for _ in range(_LEVELS):
+        fits = (found == MISSING) & rows_that(trace, here, pattern)
+        found[fits] = here[fits]
+        here = np.append(trace.operator, MISSING)[here].astype(np.int64)
+    return found

@@ -14,7 +14,7 @@ from tb_plugin.analyses.rules.products import peaks_of, products
 from tb_plugin.analyses.rules.shapes import arguments, extents, rows_that, sizes
 from tb_plugin.analyses.rules.streams import Streams, streams
 from tb_plugin.analyses.severity import severity_of
-from tb_plugin.analyses.what_if import Change
+from tb_plugin.analyses.what_if import Change, together
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.numbering import places_of
@@ -24,10 +24,12 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-ATTENTION_SHARE = 0.02
-"""Of the kernel time of the steps: of less, what a fused kernel saves is lost in the noise of steps."""
+ATTENTION_SHARE = 0.01
+"""Of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
 MOST_BETWEEN = 8
 """Between the two products: scale, mask, casts, softmax, dropout."""
+USUAL = 4
+"""Fused kernels reach at least a quarter of a device's peak in 16 bit, with what they compute again in the backward pass."""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
 METRICS = OF_RULES.adding(
     define(
@@ -81,15 +83,14 @@ def _look(s: Scene) -> Seen | None:
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
         references=references_of(trace.recorder, "unfused_attention"),
-        why="The scores, a number for each pair of positions, are written and read again by every kernel. A fused kernel keeps "
-        "them on the chip: at least what runs between the products goes, at best also what the products take to write and "
-        "read the scores.",
+        why="The scores, a number for each pair of positions, are written and read again by every kernel. A fused kernel "
+        "keeps them on the chip: what runs between the products goes, and what the products take to write and read scores. "
+        "Where shapes are recorded the bounds take the products to run at the device's peak, or at a quarter of it.",
         confidence="high" if (arguments(trace).shape_of(all_of.operator[softmax]) != MISSING).all() else "medium",
     )
-    least = Change(row=rows, less_ns=trace.dur_ns[rows])
-    return Seen(
-        notice, least, _with_products(trace, all_of, softmax, np.concatenate((before, after)), least), s.by_length(rows)
-    )
+    between_both = Change(row=rows, less_ns=trace.dur_ns[rows])
+    least, most = _products(s, all_of, softmax, before, after)
+    return Seen(notice, together([between_both, least]), together([between_both, most]), s.by_length(rows))
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
@@ -106,27 +107,40 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Whether a factor of each product has as many numbers as the softmax; where shapes are not recorded nothing is known."""
+    """Whether each product takes or makes as many numbers as the softmax; where shapes are not recorded nothing is known."""
     numbers, texts = extents(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
-    counts = [{math.prod(dims) for dims in sizes(text or "[]") if dims} for text in trace.strings.take(ids).to_pylist()]
+    counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
     pairs, back = np.unique(np.stack((of.ravel(), numbers)), axis=1, return_inverse=True)
     fits = np.array([not n or not counts[i] or n in counts[i] for i, n in pairs.T.tolist()], np.bool_)
-    return fits[back.ravel()]
+    found: Bool = fits[back.ravel()]
+    return found
 
 
-def _with_products(trace: TraceTable, all_of: Streams, softmax: Int64, sides: Int64, least: Change) -> Change:
-    """Also what the products take to write or read the scores, where shapes, types and the device are known."""
-    every = products(trace)
-    sides, numbers = sides, np.tile(extents(trace, all_of.operator[softmax]).numbers, 2)
-    at = places_of(every.row, len(trace))[all_of.row[sides]]
-    width = np.append(every.bits, 0)[at] // 8
-    row = all_of.row[sides]
-    _, bandwidth = peaks_of(trace, row, "fp16")
-    moved = np.nan_to_num(numbers * width / bandwidth).astype(np.int64)
-    row, first = np.unique(row, return_index=True)
-    less = np.minimum(moved[first], trace.dur_ns[row])
-    return Change(row=np.concatenate((least.row, row)), less_ns=np.concatenate((least.less_ns, less)))
+def _counts(text: str) -> set[int]:
+    """How many numbers the inputs of a product hold, and what it makes of the last two."""
+    inputs = [dims for dims in sizes(text) if dims]
+    made = [(*inputs[-2][:-1], inputs[-1][-1])] if len(inputs) > 1 else []
+    return {math.prod(dims) for dims in (*inputs, *made)}
+
+
+def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
+    """What goes of the products around each softmax: one on either side, two of the backward pass."""
+    trace, every = s.trace, products(s.trace)
+    batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)
+    found = [before, after]
+    for side, step in ((before, -1), (after, 1)):
+        next_one = np.clip(side + step, 0, len(all_of.row) - 1)
+        is_more = batched[next_one]
+        is_more[is_more] = _takes(trace, all_of.operator[softmax[is_more]], all_of.operator[next_one[is_more]])
+        found.append(next_one[is_more])
+    row = np.unique(all_of.row[np.concatenate(found)])
+    at = places_of(every.row, len(trace))[row]
+    some = every.only(at[at != MISSING])
+    some = some.only((some.flops > 0) & (some.bits == 16))
+    peak, _ = peaks_of(trace, some.row, "fp16")
+    least, most = (np.nan_to_num(np.maximum(trace.dur_ns[some.row] - by * some.flops / peak, 0)) for by in (USUAL, 1))
+    return Change(row=some.row, less_ns=least.astype(np.int64)), Change(row=some.row, less_ns=most.astype(np.int64))
 
 
 RULE = Rule("unfused_attention", "Attention without a fused kernel", _look)

@@ -58,11 +58,14 @@ def _look(s: Scene) -> Seen | None:
     whole, longest = (ufunc.reduceat(time, begins) for ufunc in (np.add, np.maximum))
     of = np.cumsum(np.isin(np.arange(len(row)), begins)) - 1
     # Kernels take some time for whatever size: a fused one takes it once.
-    least, most = np.maximum(whole - _PASSES * longest, 0), whole - (longest - time.min())
+    least = time * (np.maximum(whole - _PASSES * (longest - time.min()), 0) / whole)[of]
+    most = time.copy()
+    most[np.lexsort((time, of))[np.append(np.diff(of) > 0, True)]] = time.min()
     notice = Notice(
         rule="unfused_optimizer",
         severity="medium",
-        text="The optimizer updates parameters one by one: {optimizer_kernels} kernels in each step, {optimizer_kernels_ns}.",
+        text="The optimizer updates parameters one by one: {optimizer_kernels} kernels in each step take "
+        "{optimizer_kernels_ns}.",
         todo=trace.recorder.todo("unfused_optimizer"),
         figures=[
             METRICS.figure("optimizer_kernels", s.per_step(len(row))),
@@ -70,31 +73,30 @@ def _look(s: Scene) -> Seen | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "unfused_optimizer"),
-        why="Each kernel reads and writes its tensors again, and each needs a launch. A fused update takes at best as long as "
-        "the longest kernel for each parameter, at least twice that is left; of the launches at most one in ten stays.",
+        why="Each kernel reads and writes its tensors again, and each needs a launch. A fused update takes as long as the "
+        "longest kernel for each parameter at best, and at most twice as long; of the launches at most one in ten stays.",
         confidence="high",
     )
     around = np.unique(trace.operator[row])
     around = around[around != MISSING].astype(np.int64)
     return Seen(
         notice,
-        Change(s.covered(around[len(around) // _STAY :]), row, (time * (least / whole)[of]).astype(np.int64)),
-        Change(s.covered(calls), row, (time * (most / whole)[of]).astype(np.int64)),
+        Change(s.covered(around[len(around) // _STAY :]), row, least.astype(np.int64)),
+        Change(s.covered(calls), row, most.astype(np.int64)),
         s.by_length(row),
     )
 
 
 def _series(s: Scene, row: Int64) -> Int64:
-    """Where the kernels for another parameter begin: at the operator that each parameter needs once, the first of such."""
+    """Where the kernels for another parameter begin: as often as the rarest of the usual operators occurs."""
     trace = s.trace
     what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])
-    names, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)
+    _, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)
     usual = np.flatnonzero(count * _RARE >= len(row))
     if not len(usual):
         return np.arange(len(row))
     once = usual[np.lexsort((first[usual], count[usual]))[0]]
-    begins = np.flatnonzero(of.ravel() == once)
-    begins[0] = 0
+    begins: Int64 = np.flatnonzero(of.ravel() == once) - first[once]
     return begins
 
 
