@@ -84,6 +84,33 @@ def test_the_saving_is_what_the_mended_program_gains(fault: str) -> None:
     assert statistics.median(ratios) <= 1.5
 
 
+PER_STEP = {"profiler_overhead": "overhead_ns", "python_bound": "python_line_ns"}
+IN_ALL = {"garbage_collection": "collecting_ns"}
+
+
+@pytest.mark.parametrize("fault", [*PER_STEP, *IN_ALL])
+def test_host_time_is_what_was_planted(fault: str) -> None:
+    for seed in range(SEEDS):
+        one = tried(fault, seed)
+        steps = len(one.training.steps) if fault in PER_STEP else 1
+        assert one.figures(fault)[{**PER_STEP, **IN_ALL}[fault]] * steps == pytest.approx(
+            one.training.planted["host_ns"], rel=0.01
+        )
+
+
+def test_lines_steps_and_counts_are_what_was_planted() -> None:
+    for seed in range(SEEDS):
+        for fault, key, figure in (
+            ("python_bound", "line", "python_line"),
+            ("garbage_collection", "calls", "collections"),
+        ):
+            one = tried(fault, seed)
+            assert one.figures(fault)[figure] == one.training.planted[key]
+        one = tried("step_outliers", seed)
+        assert one.figures("step_outliers")["step"] == str(10 + one.training.planted["step"])
+        assert tried("slow_first_step", seed).figures("slow_first_step")["differs"] == "Compilation"
+
+
 CAUSES = {
     "data_loading": Cause.INPUT,
     "driver_memory_calls": Cause.DRIVER_MEMORY,

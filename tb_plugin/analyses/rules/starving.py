@@ -49,9 +49,12 @@ STARVED = 0.01
 """Share of the step: of less too little would be saved to be told. A training whose device is fed has none."""
 LONG_NS = 1_000_000
 """Who waits longer than that does not wait for a launch: an operator loads code, or computes on the host."""
+AMONG = 1 / 3
+"""Share of all idle time but that of the device itself: of less, other causes are to be mended first."""
 FEW = 20
 """With fewer launches in a step there is no rhythm of launches that a device could wait for."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
+_ON_DEVICE = (Cause.KERNEL_LATENCY, Cause.DEPENDENCY)
 _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
 """What the host may be in that other rules speak about."""
 
@@ -99,6 +102,9 @@ def starving(s: Scene) -> Starving | None:
     launching = float(by_step.mean()) if len(by_step) else 0.0
     # What is slow in a step or two is no matter of launches.
     if not s.step_ns or min(launching, float(np.median(by_step))) < STARVED * s.step_ns:
+        return None
+    host = s.idle_for(*(cause for cause in Cause if cause not in _ON_DEVICE))
+    if launching < AMONG * float(host.mean()):
         return None
     trace = s.trace
     call = launches_of(s)

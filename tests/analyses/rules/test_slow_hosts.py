@@ -56,7 +56,7 @@ def host_us(change: Change | None) -> float:
     return measure(change.host) / 1000
 
 
-def starving(dur: Time = 10, launches: int = 20, steps: int = 2, name: str = "aten::add") -> TraceBuilder:
+def starving(dur: int = 10, launches: int = 20, steps: int = 2, name: str = "aten::add") -> TraceBuilder:
     """An operator of 40 every 50 us; it launches in its last 10 (5 for the call, 5 of latency)."""
     builder = trace().device(0, totalGlobalMem=1000)
     for number in range(steps):
@@ -75,7 +75,7 @@ def test_kernels_shorter_than_their_launches(dur: int, fires: bool) -> None:
 
 
 def test_what_waits_for_launches_is_told() -> None:
-    """Before each of 19 kernels the device has nothing to do for 40, before the first one of the first step for 40 as well."""
+    """Before each of 20 kernels of a step the device has nothing to do for 40."""
     found = seen(launch_bound.RULE, starving())
     told = figures(found)
     assert (told["launching_ns"], told["launch_every_ns"], told["kernel_median_ns"]) == (800_000, 40_000, 10_000)
@@ -118,6 +118,15 @@ def test_a_long_kernel_hides_launches(dur: int, fires: bool) -> None:
         builder.op("aten::add", at, 40).launches(kernel("k", 10, at + 40), at=at + 30, dur=5)
     builder.op("aten::mm", 1000, 5).launches(kernel("long", dur, 1005), dur=2)
     assert (look(launch_bound.RULE, builder) is not None) is fires
+
+
+def test_where_the_host_does_something_else_most_of_the_time_that_is_to_be_mended_first() -> None:
+    """800 of each 1000 are waits for launches: with 1600 of input or more in the step they are a third of all or less."""
+    for input_us, fires in ((1600, True), (1601, False)):
+        builder = trace().step(1, 0, 1000 + input_us).annotation("enumerate(DataLoader)#X.__next__", 1000, input_us)
+        for at in range(0, 1000, 50):
+            builder.op("aten::add", at, 40).launches(kernel("k", 10, at + 40), at=at + 30, dur=5)
+        assert (look(launch_bound.RULE, builder) is not None) is fires
 
 
 def test_waits_are_no_launches() -> None:
