@@ -40,19 +40,19 @@ TRAINING = {
     ),
     "serial_collectives": Advice(
         "Reduce gradients on a stream of their own: DistributedDataParallel does, beneath the backward pass. By hand, call "
-        "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait for "
-        "all works before the optimizer's step.",
+        "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait "
+        "for all works before the optimizer's step.",
         (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{_DOCS}/distributed.html")),
     ),
     "small_collectives": Advice(
-        "Put gradients together: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True) does. By hand, flatten "
-        "them into one tensor (torch._utils._flatten_dense_tensors), or start them together with "
+        "Put gradients together: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True) does. By hand, "
+        "flatten them into one tensor (torch._utils._flatten_dense_tensors), or start them together with "
         "torch.distributed.all_reduce_coalesced.",
         (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"),),
     ),
     "memory_unused": Advice(
-        "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate; with gradient accumulation, take fewer, "
-        "larger micro-batches; leave out activation checkpointing (torch.utils.checkpoint) that was for memory alone.",
+        "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate; with gradient accumulation, take "
+        "fewer, larger micro-batches; leave out activation checkpointing (torch.utils.checkpoint) that was for memory alone.",
         (_TUNING,),
     ),
     "reserved_oscillation": Advice(
@@ -93,8 +93,10 @@ TRAINING = {
         'attn_implementation="sdpa" in Transformers; masks that it does not take are functions of '
         "torch.nn.attention.flex_attention.",
         (
-            ("PyTorch: scaled_dot_product_attention",
-             f"{_DOCS}/generated/torch.nn.functional.scaled_dot_product_attention.html"),
+            (
+                "PyTorch: scaled_dot_product_attention",
+                f"{_DOCS}/generated/torch.nn.functional.scaled_dot_product_attention.html",
+            ),
             ("PyTorch: FlexAttention", f"{_DOCS}/nn.attention.flex_attention.html"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Collectives of steps: how long nothing hides each, which reduce gradients, and what of these the backward pass could hide."""
+"""Collectives of steps: how long nothing hides each, which reduce gradients, and what of these the backward pass hides."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Collectives:
     until_ns: Int64
     """Of gradients: how much of the trace has been computed when their step's backward pass is over."""
 
-    def of(self, rows: Bool) -> Collectives:
+    def of(self, rows: Bool | Int64) -> Collectives:
         """Returns some of them."""
         return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
 

@@ -45,7 +45,7 @@ def _look(s: Scene) -> Seen | None:
         rule="data_parallel",
         severity="medium",
         text="One process drives {affected} devices with copies of the model"
-        + (": {exchange_ns} of each step inputs, weights and gradients go between them while none computes." if exchange else "."),
+        + (": {exchange_ns} of each step something goes between them while none computes." if exchange else "."),
         todo=trace.recorder.todo("data_parallel"),
         figures=[
             METRICS.figure("affected", len(np.unique(trace.device[trace.device != MISSING])), "Devices"),
@@ -53,8 +53,9 @@ def _look(s: Scene) -> Seen | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "data_parallel"),
-        why="One interpreter launches the work of all devices, the model is copied to each of them in each step, and gradients "
-        "are gathered when the backward pass is over. Nobody can tell from this what a process for each device would take.",
+        why="One interpreter launches the work of all devices, the model is copied to each of them in each step, and "
+        "gradients are gathered when the backward pass is over. Nobody can tell from this what a process for each device "
+        "would take.",
         confidence="high",
     )
     return Seen(notice, events=rows)
