@@ -38,6 +38,11 @@ TRAINING = {
             ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
         ),
     ),
+    "one_stream": Advice(
+        "If they are independent, make them one batched call (torch.vmap, torch.bmm, one wider module), or run one of them "
+        "under torch.cuda.stream(side), with side.wait_stream(...) before it and the other way round after it.",
+        (("PyTorch: CUDA streams", f"{_DOCS}/notes/cuda.html#cuda-streams"),),
+    ),
     "serial_collectives": Advice(
         "Reduce gradients on a stream of their own: DistributedDataParallel does, beneath the backward pass. By hand, call "
         "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait "
