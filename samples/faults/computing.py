@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .faulty import Faulty, fault
-from .hardware import BF16, COMPUTE, FLOAT, GAP, SIDE, Dims, Kernel
+from .hardware import BF16, COMPUTE, FLOAT, GAP, GIB, SIDE, Dims, Kernel
 from .kernels import (
     ADD,
     BANDWIDTH,
@@ -35,6 +35,10 @@ TF32_GEMM = (
 ALIGN1 = "cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_64x2_{}_align1"
 SIMT = "cutlass_80_simt_sgemm_bf16_128x64_8x5_{}_align1"
 CUTLASS = "void cutlass::Kernel2<{0}>({0}::Params)"
+DROPOUT = (
+    "void at::native::(anonymous namespace)::fused_dropout_kernel_vec<c10::BFloat16, float, unsigned int, 1, 4, bool>"
+    "(at::cuda::detail::TensorInfo<c10::BFloat16 const, unsigned int>, unsigned int, float, at::PhiloxCudaState)"
+)
 SCAN = (
     "void at::native::tensor_kernel_scan_innermost_dim<float, std::plus<float> >(float*, float const*, unsigned int, "
     "unsigned int, unsigned int, float, std::plus<float>)"
@@ -109,6 +113,11 @@ class UnfusedAttention(Faulty):
 
     line = "model.py(33): attention"
 
+    def begin(self) -> None:
+        super().begin()
+        if not self.mended:
+            self.m.reserved += 4 * GIB  # scores and probabilities are kept for the backward pass
+
     def attention(self) -> None:
         if self.mended:
             super().attention()
@@ -129,6 +138,12 @@ class UnfusedAttention(Faulty):
                 bandwidth_kernel(SOFTMAX.format("SoftMax"), 2 * size, 1024), "SoftmaxBackward0",
                 lambda: (("aten::_softmax_backward_data", (backward,)),), size,
             )  # fmt: skip
+            if self.drawn("unfused_attention: dropout", 0, 1) < 0.5:
+                masked = bandwidth_kernel(DROPOUT, 2.5 * size)
+                self.simple(
+                    ("aten::dropout", "aten::native_dropout"), (scores, (), ()), masked, "NativeDropoutBackward0",
+                    lambda: (("aten::native_dropout_backward", (elementwise("masked_scale_kernel", 2.5 * size),)),), size,
+                )  # fmt: skip
             self._matmul(scores, queries, size)
         for node in self.tape[nodes:]:
             node.run = self.counted(node.run)

@@ -32,16 +32,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "backward_operator": (
-                "Backward operator",
-                "What the autograd engine runs for one node of its graph, by the function's name.",
-            ),
-            "forward_operator": (
-                "Forward operator",
-                "Operator of the forward pass that made the node; of AccumulateGrad that behind the gradient that it adds.",
-            ),
             "forward_path": ("Module path", "Modules that were open around the forward operator, outermost first."),
-            "forward_line": ("Line", "Line of Python that called the forward operator."),
         },
     ),
     define(

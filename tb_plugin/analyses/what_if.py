@@ -8,13 +8,13 @@ durations, and the order of everything, stay as they were recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.launch_phases import launch_phases, usual
 from tb_plugin.analyses.launching.depth import FULL
 from tb_plugin.analyses.waits import waits_for_device
@@ -99,7 +99,7 @@ class _Queue:
     gap_ns: Int64
     """How long the device had nothing to do before it because it was not launched yet, as far as that is sure."""
     most_gap_ns: Int64
-    """The same, at most."""
+    """The same, at most; with what another stream did before it while its own had nothing to do."""
     slack_ns: Int64
     """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
     is_known: Bool
@@ -114,6 +114,8 @@ class _Queue:
     """When the last work of the steps ends."""
     last_place: int
     """Where in the queue its lead stands."""
+    track: int
+    """The busiest stream."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +152,11 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     # What the device itself needs between two pieces of queued work stays. Work that begins as soon after its launch as
     # it would on an empty queue may still have waited for the launch.
     is_sure = is_held & (start - returned > usual(fresh))
-    gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle)
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
+    # What another stream did while the busiest one had nothing to do may have been in nobody's way.
+    behind = np.where(is_held, 0, _behind(trace, device, row, trace.track[row] == busiest))
+    gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
     chain = inside & ((idle > 0) | (trace.track[row] == busiest))
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
     launching = _median(fresh)
@@ -169,8 +173,26 @@ def _queue(trace: TraceTable, device: int, begin: int, end: int) -> _Queue:
     return _Queue(
         row[kept], start[kept], launched[kept], gap[kept], most[kept], slack[kept], is_known[kept], turn,
         replace(calls, place=place), typical, device, int(stop[last]) if inside.any() else begin,
-        int(_place(start[kept], start[last : last + 1])[0]) if inside.any() else MISSING,
+        int(_place(start[kept], start[last : last + 1])[0]) if inside.any() else MISSING, busiest,
     )  # fmt: skip
+
+
+def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
+    """How long others worked while a stream had nothing to do, before each of its work; 0 for other work and the first."""
+    found = np.zeros(len(row), np.int64)
+    start, stop = _bounds(trace, row[mine])
+    if len(start):
+        reach = np.maximum.accumulate(np.append(start[0], stop))[:-1]
+        found[mine] = measure_within(device_busy(trace)[device], reach, start)
+    return found
+
+
+def _idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
+    """How long a device had nothing to do until each of these times; 0 where it works, and at its first work."""
+    busy = device_busy(trace)[device]
+    place = np.searchsorted(busy.start, when)
+    begins = np.append(busy.start, -FREE)[place] == when
+    return np.where(begins & (place > 0), when - busy.end[place - 1], 0)
 
 
 def _median(values: Int64) -> int:
@@ -236,14 +258,14 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
-    gone = [_Gone(trace, queue.device, change, 0 if careful else queue.usual_ns[0]) for change in changes]
+    gone = [_Gone(trace, queue, change, careful) for change in changes]
     less = np.stack([each.until(queue.start_ns) for each in gone])
     growth = np.diff(less, prepend=0, axis=1) + gap if len(queue.row) else less
     limit = host.covered + slack
     lead = np.zeros((len(changes), len(queue.row) + 1), np.int64)  # the last column: before all work
     device_lead, host_lead = np.zeros(len(changes), np.int64), np.zeros(len(changes), np.int64)
     waits = queue.waits
-    after = _after(queue, gone, waits.place, waits.done_ns)
+    after = _after(queue, [each.until for each in gone], waits.place, waits.done_ns)
     waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
     early = np.maximum(waits.start_ns - waits.done_ns, 0)
     for i in range(len(queue.turn) - 1):
@@ -259,16 +281,16 @@ def _run(trace: TraceTable, queue: _Queue, changes: Sequence[Change], steps: Ste
             bound = np.where(host.is_gone[:, i], now, np.minimum(now + waited[i], there + early[i]))
             host_lead = host_lead + bound - now
     ended = int(steps.host_end_ns[-1]) - (host_lead + host.at_end)
-    last = np.array([queue.last_ns])
-    there = lead[:, queue.last_place] + _after(queue, gone, np.array([queue.last_place]), last)[:, 0]
+    last, place = np.array([queue.last_ns]), np.array([queue.last_place])
+    there = lead[:, queue.last_place] + _after(queue, [each.alone for each in gone], place, last)[:, 0]
     found: Int64 = np.maximum(ended, queue.last_ns - there)
     return found
 
 
-def _after(queue: _Queue, gone: Sequence[_Gone], place: Int64, when: Int64) -> Int64:
+def _after(queue: _Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
     """How much is gone from the begin of the work at each place of the queue to a time after it, by change."""
     start = np.append(queue.start_ns, 0)[place]
-    found: Int64 = np.maximum(np.stack([each.until(when) - each.until(start) for each in gone]), 0)
+    found: Int64 = np.maximum(np.stack([until(when) - until(start) for until in gone]), 0)
     return found
 
 
@@ -288,28 +310,38 @@ class _Host:
 class _Gone:
     """How long a device works less until any time, with one change: only what ran alone frees it earlier.
 
-    With work that goes wholly the time goes that the device needs from one to the next, ``between_ns``.
+    At best all that its busiest stream works less does, and with work that is gone goes the latency before it.
     """
 
-    def __init__(self, trace: TraceTable, device: int, change: Change, between_ns: int) -> None:
+    def __init__(self, trace: TraceTable, queue: _Queue, change: Change, careful: bool) -> None:
+        device = queue.device
         mine = trace.device[change.row] == device
-        row, less = change.row[mine], change.less_ns[mine]
+        row, wanted = change.row[mine], change.less_ns[mine]
         if len(row):
             work = covered_work(trace)
             others = np.setdiff1d(work[trace.device[work] == device], row)
             start, end = _bounds(trace, row)
             alone = subtract(union(start, end), union(*_bounds(trace, others)))
-            less = np.minimum(less, measure_within(alone, start, end))
-            less = less + np.where(less == end - start, between_ns, 0)
+            bare = less = np.minimum(wanted, measure_within(alone, start, end))
+            if not careful:
+                busiest = trace.track[row] == queue.track
+                latency = np.minimum(_idle_before(trace, device, start), queue.usual_ns[0])
+                is_gone = (wanted >= end - start) & (busiest | (bare > 0))
+                less = np.where(busiest, wanted, bare) + np.where(is_gone, latency, 0)
             order = np.argsort(end, kind="stable")
-            less, self._end = less[order], end[order]
+            less, bare, self._end = less[order], bare[order], end[order]
         else:
-            self._end = less
-        self._sum = np.append(0, np.cumsum(less))
+            less = bare = self._end = wanted
+        self._sum, self._alone = np.append(0, np.cumsum(less)), np.append(0, np.cumsum(bare))
 
     def until(self, when: Int64) -> Int64:
-        """Returns how much of what is gone had ended by each time."""
+        """Returns how much of what is gone had ended by each time, for the work that follows."""
         found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
+        return found
+
+    def alone(self, when: Int64) -> Int64:
+        """Returns how much of what is gone had ended by each time and ran alone: nothing else works longer."""
+        found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
 
 

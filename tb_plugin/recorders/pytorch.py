@@ -18,9 +18,43 @@ TRAINING = {
         "step ends.",
         (("PyTorch: data loading", f"{_DOCS}/data.html"), _TUNING),
     ),
+    "data_loading.workers": Advice(
+        "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep them (persistent_workers=True), and "
+        "do less in __getitem__: decode and augment in advance or on the device."
+    ),
     "synchronising_calls": Advice(
-        "Take values from the device once in many steps (.item(), .cpu(), printing a loss), keep conditions on the device, "
-        "and leave out torch.cuda.synchronize().",
+        "Take values from the device once in many steps (.item(), .cpu(), printing a loss): add them up on the device with "
+        "detach(). Keep conditions there: torch.where() in place of nonzero() and boolean masks.",
+        (_TUNING, ("PyTorch: asynchronous execution", f"{_DOCS}/notes/cuda.html#asynchronous-execution")),
+    ),
+    "synchronising_calls.explicit": Advice(
+        "Leave torch.cuda.synchronize() out of the loop: to measure, record torch.cuda.Event(enable_timing=True) and read "
+        "them after the loop."
+    ),
+    "deterministic_sync": Advice(
+        "See whether this training needs torch.use_deterministic_algorithms(True) throughout, or only to debug it. If "
+        "it does, replace the forward operator by one whose backward pass adds nothing up at places that are known at run "
+        "time: slicing or a mask in place of torch.gather(), one_hot() and matmul in place of an embedding of few rows.",
+        (
+            (
+                "PyTorch: deterministic algorithms",
+                f"{_DOCS}/generated/torch.use_deterministic_algorithms.html",
+            ),
+        ),
+    ),
+    "pageable_copies": Advice(
+        "Pin the memory (DataLoader(pin_memory=True) or tensor.pin_memory()), copy with .to(device, non_blocking=True), and "
+        "copy the next batch on a torch.cuda.Stream() of its own while this one is computed.",
+        (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"), _TUNING),
+    ),
+    "exposed_copies": Advice(
+        "Copy the next batch on a torch.cuda.Stream() of its own while this one is computed: .to(device, non_blocking=True) "
+        "there, then wait_stream() and record_stream() before it is used.",
+        (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"),),
+    ),
+    "repeated_copies": Advice(
+        "Make the tensor on the device, or copy it once before the loop: register_buffer() in the module, and "
+        "torch.arange(..., device=device) in place of .to(device).",
         (_TUNING,),
     ),
     "data_parallel": Advice(
@@ -323,6 +357,12 @@ HOST = HostNames(
     r"|torch[/\\]_inductor[/\\]runtime[/\\]triton_heuristics\.py\(\d+\): (?:precompile|benchmark_all_configs|autotune_\w+)$"
     rf"|{_TRITON}",
     collecting=r"^Python GC$|^<built-in (?:function|method) collect( of module .*)?>$",
+    profiling=r"torch[/\\]profiler[/\\]profiler\.py\(\d+\): ",
+    loading=r"^enumerate\(DataLoader\)#_SingleProcess",
+    awaiting=r"^enumerate\(DataLoader\)#_MultiProcessing",
+    # The operators of PyTorch's list that have a deterministic form on the device.
+    deterministic=r"^(?:Gather|Scatter\w*|Index\w*|Put|Take\w*|RepeatInterleave|Embedding\w*|Cumsum|\w+Pad\dD|Upsample\w+)"
+    r"Backward\d*$",
 )
 
 OPERATORS = OperatorNames(

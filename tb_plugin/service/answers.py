@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tb_plugin.analyses.base import Frame, Number, Params, matching, rows_of, values_of
+from tb_plugin.analyses.rules.left_out import KNOWN
 from tb_plugin.analyses.timeline.tiles import Tile, encode
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import Notices, Scalar
@@ -109,7 +110,7 @@ class AskNumbers:
                 tables[name] = rows_of(frame.data, [*shown, *others])
         for view_id in self.counted_ids:
             facts |= models.part(self.file, analysis_named(view_id), self.params).facts
-        ignored = self.params.ignored
+        ignored = [rule for rule in self.params.ignored if rule in KNOWN]
         told = [_without(each, ignored) if each.about == "training" else each for each in notices]
         return to_json({"facts": facts, "tables": tables, "notices": told, "dismissed": ignored})
 

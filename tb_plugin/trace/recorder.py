@@ -61,6 +61,14 @@ class HostNames:
     """Code for the device is made."""
     collecting: str = ""
     """The interpreter collects garbage."""
+    profiling: str = ""
+    """The profiler itself is at work."""
+    loading: str = ""
+    """The training's own thread loads a batch."""
+    awaiting: str = ""
+    """A batch is awaited that other processes load."""
+    deterministic: str = ""
+    """Backward operators that work in another way, and may wait for the device, where results have to be reproducible."""
 
 
 @dataclass(frozen=True)

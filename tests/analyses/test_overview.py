@@ -26,8 +26,8 @@ def test_a_well_used_device_gets_no_advice() -> None:
     assert rules(busy_step()) == {}
 
 
-@pytest.mark.parametrize(("dur", "fires"), [(50, False), (51, True)])
-def test_data_loading_from_five_percent(dur: int, fires: bool) -> None:
+@pytest.mark.parametrize(("dur", "fires"), [(20, False), (21, True)])
+def test_data_loading_from_two_percent(dur: int, fires: bool) -> None:
     builder = trace().step(1, 0, 1000).annotation("enumerate(DataLoader)#X.__next__", 0, dur)
     assert ("data_loading" in rules(builder)) is fires
 

@@ -49,15 +49,13 @@ def test_json(capsys, pair):
     code, found = document(capsys, *pair)
     assert code == 0
     assert set(found) == {
-        "schema_version", "baseline", "experiment", "per", "waterfall", "idle_waterfall", "findings", "facts", "call_tree", "tables",
-        "gates",
+        "schema_version", "baseline", "experiment", "per", "waterfall", "idle_waterfall", "findings", "facts", "call_tree",
+        "tables", "gates",
     }  # fmt: skip
     assert found["schema_version"] == 3 and found["per"] == "step"
     path = str(pair[0] / "w.1.pt.trace.json")
-    named = {
-        key: found["baseline"][key] for key in found["baseline"] if key not in ("findings", "data_notices", "dismissed")
-    }
-    assert named == {"run": "", "worker": "w", "span": "1", "path": path, "steps": ""}
+    named = {key: found["baseline"][key] for key in found["baseline"] if key not in ("findings", "data_notices")}
+    assert named == {"run": "", "worker": "w", "span": "1", "path": path, "steps": "", "dismissed": []}
     # 100 loading, 10 computing, then 20 on the device; 40, 10 and 50.
     assert found["waterfall"] == {
         "baseline_ns": 130_000,
@@ -65,7 +63,7 @@ def test_json(capsys, pair):
         "delta_ns": -30_000,
         "parts": {"kernel": 30_000, "dataloader": -60_000, "cpu": 0},
     }
-    # The device has nothing to do while the host loads (no loader thread launches), and computes.
+    # The device has nothing to do while the host loads, and computes.
     assert found["idle_waterfall"]["delta_ns"] == sum(found["idle_waterfall"]["parts"].values()) == -60_000
     step = found["facts"]["overview.step_time_mean_ns"]
     assert step == {"baseline": 130_000, "experiment": 100_000, "delta": -30_000}

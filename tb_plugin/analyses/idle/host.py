@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.driver_calls import set_up
 from tb_plugin.analyses.idle.causes import HOST, Cause
-from tb_plugin.analyses.names import DATALOADER
+from tb_plugin.analyses.names import DATALOADER, matched, named
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.memo import remembered
@@ -59,7 +58,7 @@ def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     first = set_up(trace, memory)
     setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first]))
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
-    named = trace.recorder.host
+    names = trace.recorder.host
     # An operator inside of another one covers nothing more.
     outermost = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     parent = trace.parent
@@ -67,25 +66,15 @@ def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     graph = trace.calls_that(CallRole.GRAPH)
     rows = {
         Cause.PROFILER: np.flatnonzero(trace.kind == EventKind.OVERHEAD),
-        Cause.GARBAGE_COLLECTION: np.flatnonzero(host & _named(trace, named.collecting)),
-        Cause.COMPILATION: np.flatnonzero(host & _named(trace, named.compiling)),
+        Cause.GARBAGE_COLLECTION: np.flatnonzero(host & named(trace, names.collecting)),
+        Cause.COMPILATION: np.flatnonzero(host & named(trace, names.compiling)),
         Cause.INITIALISATION: setup,
         Cause.DRIVER_MEMORY: memory[~first],
         Cause.SYNCHRONISATION: np.flatnonzero(calls & waits_for_device(trace)),
-        Cause.INPUT: np.flatnonzero(host & _named(trace, f"^(?s:{DATALOADER.pattern})")),
+        Cause.INPUT: np.flatnonzero(host & named(trace, matched(DATALOADER))),
         Cause.GRAPH: np.flatnonzero(graph),
         Cause.LAUNCH: np.flatnonzero(calls & launches & ~graph),
         Cause.DISPATCH: np.flatnonzero(outermost),
     }
     causes = [np.full(len(mine), cause, np.int64) for cause, mine in rows.items()]
     return np.concatenate(list(rows.values())), np.concatenate(causes)
-
-
-def _named(trace: TraceTable, pattern: str) -> Bool:
-    """Which rows have a name that an expression of RE2 finds; "" finds none."""
-    if not pattern:
-        return np.zeros(len(trace), np.bool_)
-    hit = pc.match_substring_regex(trace.strings.array, pattern)
-    flags = pc.fill_null(hit, False).to_numpy(zero_copy_only=False)
-    found: Bool = np.append(flags, False)[trace.name]
-    return found

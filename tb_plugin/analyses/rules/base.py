@@ -28,6 +28,10 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
+WORTH = 0.01
+"""Share of the step that a finding has to save at best: less is lost in the noise of steps."""
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """A trace and the steps that rules look at: the chosen ones, else all."""
@@ -119,6 +123,19 @@ class Scene:
         """Returns the mean over the steps."""
         return total / max(len(self.steps.label), 1)
 
+    def is_worth(self, total: float) -> bool:
+        """Returns whether this much time of all steps, once saved, makes a finding."""
+        return self.per_step(total) >= max(WORTH * self.step_ns, 1)
+
+    @property
+    def each(self) -> str:
+        """Returns what a figure of a step speaks of: without recorded steps the recording stands for one."""
+        return "In each step" if self.trace.steps.recorded else "In the recording"
+
+    def often(self, total: int, key: str) -> str:
+        """Returns how often a step does something, in words: the figure of that key."""
+        return "once" if total == len(self.steps.label) else f"{{{key}}} times"
+
     def longest(self, rows: Bool) -> Int64:
         """Returns those of these rows that belong to the steps, the longest first."""
         return self.by_length(np.flatnonzero(rows & self.rows))
@@ -136,17 +153,21 @@ class Scene:
 
         Device work lies under the line that launched it.
         """
+        return self.lines(rows)[0]
+
+    def lines(self, rows: Int64) -> tuple[str, int]:
+        """Returns the line of Python that most of the time of these rows lies under ("": none is known), and how many do."""
         lines = code_lines(self.trace)
         launch = self.trace.launch[rows]
         of = lines.of[np.where(launch == MISSING, rows, launch)]
         known = of != MISSING
         if not known.any():
-            return ""
+            return "", 0
         unique, inverse = np.unique(of[known], return_inverse=True)
         time = sum_by(inverse.ravel(), self.trace.dur_ns[rows[known]], len(unique))
         most = unique[time == time.max()]
         texts = lines.texts.take(pa.array(most)).to_pylist()
-        return min(str(text) for text in texts)  # the order of the file says nothing
+        return min(str(text) for text in texts), len(unique)  # the order of the file says nothing
 
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analyses.rules import RULES
-from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
 from tb_plugin.analyses.rules.low_utilization import IDLE
 from tb_plugin.analyses.severity import severity_of
@@ -20,8 +20,6 @@ from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
-WORTH = 0.01
-"""Share of the step that a finding has to save at best: less is lost in the noise of steps."""
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
 """By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
@@ -72,12 +70,10 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
     every = [(rule, found) for rule in RULES if (found := rule.look(scene)) is not None]
     seen = [(rule, found) for rule, found in every if rule.id not in out]
-    changes = [(each.least, each.most or each.least) for _, each in seen if each.least is not None]
-    least, most = [a for a, _ in changes if a is not None], [b for _, b in changes if b is not None]
-    savings, whole = _savings(scene, least, most)
+    savings, whole = _savings(scene, [(a, each.most or a) for _, each in seen if (a := each.least) is not None])
     given = iter(savings)
-    told = [_finding(scene, rule, each, None if each.least is None else next(given)) for rule, each in seen]
-    worth = [each for each in told if _is_worth(each, scene.step_ns)]
+    told = [(rule, each, None if each.least is None else next(given)) for rule, each in seen]
+    worth = [_finding(scene, *each) for each in told if each[1].least is None or each[2] is not None]
     without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
     if not worth and not without and (idle := IDLE.look(scene)) is not None:
         (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
@@ -89,24 +85,25 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean)
 
 
-def _is_worth(finding: Finding, step_ns: float) -> bool:
-    saving = finding.notice.saving
-    return saving is None or saving.high_ns >= max(WORTH * step_ns, 1)
-
-
-def _savings(scene: Scene, least: list[Change], most: list[Change]) -> tuple[list[Saving], Saving]:
-    """What each change saves a step, and all of them together."""
-    if not most:
-        return [], Saving(0.0, 0.0, 0.0, scene.step_ns)
+def _savings(scene: Scene, changes: list[tuple[Change, Change]]) -> tuple[list[Saving | None], Saving]:
+    """What each change saves a step at least and at most, None where that is not worth a word; all that are, together."""
+    trace, steps = scene.trace, scene.steps
+    low = saved(trace, steps, [least for least, _ in changes], careful=True)
+    high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
+    enough = max(WORTH * scene.step_ns, 1)
+    worth = [i for i in range(len(changes)) if _bounds(scene, int(low[i]), int(high[i]), 0).high_ns >= enough]
+    savings: list[Saving | None] = [None] * len(changes)
+    if not worth:
+        return savings, Saving(0.0, 0.0, 0.0, scene.step_ns)
+    least, most = [changes[i][0] for i in worth], [changes[i][1] for i in worth]
     others = [together(most[:i] + most[i + 1 :]) for i in range(len(most))]
-    low = saved(scene.trace, scene.steps, [*least, together(least)], careful=True)
-    high = saved(scene.trace, scene.steps, [*most, together(most), *others], careful=False)
-    n = len(most)
-    high[: n + 1] = np.maximum(high[: n + 1], low)
-    alone = np.maximum(high[n] - high[n + 1 :], 0)
-    shared = np.clip(high[:n] - alone, 0, high[:n])
-    each = [_bounds(scene, *ns) for ns in zip(low[:n].tolist(), high[:n].tolist(), shared.tolist(), strict=True)]
-    return each, _bounds(scene, int(low[n]), int(high[n]), 0)
+    low_all = int(saved(trace, steps, [together(least)], careful=True)[0])
+    high_all, *without = saved(trace, steps, [together(most), *others], careful=False).tolist()
+    high_all = max(high_all, low_all)
+    for i, rest in zip(worth, without, strict=True):
+        alone = max(high_all - rest, 0)
+        savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0))
+    return savings, _bounds(scene, low_all, high_all, 0)
 
 
 def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int) -> Saving:
