@@ -117,21 +117,26 @@ TRAINING = {
             ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
         ),
     ),
+    "one_stream": Advice(
+        "If they are independent, make them one batched call (torch.vmap, torch.bmm, one wider module), or run one of them "
+        "under torch.cuda.stream(side), with side.wait_stream(...) before it and the other way round after it.",
+        (("PyTorch: CUDA streams", f"{_DOCS}/notes/cuda.html#cuda-streams"),),
+    ),
     "serial_collectives": Advice(
         "Reduce gradients on a stream of their own: DistributedDataParallel does, beneath the backward pass. By hand, call "
-        "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait for "
-        "all works before the optimizer's step.",
+        "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait "
+        "for all works before the optimizer's step.",
         (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{_DOCS}/distributed.html")),
     ),
     "small_collectives": Advice(
-        "Put gradients together: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True) does. By hand, flatten "
-        "them into one tensor (torch._utils._flatten_dense_tensors), or start them together with "
+        "Put gradients together: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True) does. By hand, "
+        "flatten them into one tensor (torch._utils._flatten_dense_tensors), or start them together with "
         "torch.distributed.all_reduce_coalesced.",
         (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"),),
     ),
     "memory_unused": Advice(
-        "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate; with gradient accumulation, take fewer, "
-        "larger micro-batches; leave out activation checkpointing (torch.utils.checkpoint) that was for memory alone.",
+        "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate; with gradient accumulation, take "
+        "fewer, larger micro-batches; leave out activation checkpointing (torch.utils.checkpoint) that was for memory alone.",
         (_TUNING,),
     ),
     "reserved_oscillation": Advice(

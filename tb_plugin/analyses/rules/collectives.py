@@ -1,4 +1,4 @@
-"""Collectives of steps: how long nothing hides each, which reduce gradients, and what of these the backward pass could hide."""
+"""Collectives of steps: how long nothing hides each, which reduce gradients, and what of these the backward pass hides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_plugin.analyses.communication import communicates, communicating, comput
 from tb_plugin.analyses.distributed.dtypes import element_bytes
 from tb_plugin.analyses.distributed.names import collective_name, has_larger_side
 from tb_plugin.analyses.grouping import sum_by
-from tb_plugin.analyses.names import ADDS_GRADIENT, backward_label
+from tb_plugin.analyses.names import ADDS_GRADIENT, DATA_PARALLEL, backward_label
 from tb_plugin.analyses.rules.base import steps_of
 from tb_plugin.trace.intervals import covered_before, measure, measure_within, union
 from tb_plugin.trace.memo import remembered
@@ -55,16 +55,21 @@ class Collectives:
     until_ns: Int64
     """Of gradients: how much of the trace has been computed when their step's backward pass is over."""
 
-    def of(self, rows: Bool) -> Collectives:
+    def of(self, rows: Bool | Int64) -> Collectives:
         """Returns some of them."""
         return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 @remembered
 def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collectives:
-    """Returns the collectives of the steps with these labels, None = all."""
+    """Returns the collectives of the steps with these labels, None = all; none where one process drives several devices.
+
+    There they copy the model.
+    """
     steps = steps_of(trace, chosen)
-    rows = np.flatnonzero(communicates(trace)) if trace.is_collective.any() else np.empty(0, np.int64)
+    rows = np.empty(0, np.int64)
+    if trace.is_collective.any() and not is_data_parallel(trace):
+        rows = np.flatnonzero(communicates(trace))
     step = _step_of(steps, trace.start_ns[rows])
     rows, step = rows[step != MISSING], step[step != MISSING]
     bare = measure_within(exposed(trace), trace.start_ns[rows], trace.end_ns[rows]) if len(rows) else rows
@@ -76,6 +81,13 @@ def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collective
     return Collectives(
         rows, step, trace.dur_ns[rows], bare, what, moved, name, is_gradient, is_serial, ready, until
     )  # fmt: skip
+
+
+def is_data_parallel(trace: TraceTable) -> bool:
+    """Returns whether one process drives several devices with copies of a model."""
+    if trace.strings.find(DATA_PARALLEL) == MISSING:
+        return False
+    return len(np.unique(trace.device[trace.device != MISSING])) > 1
 
 
 def _step_of(steps: Steps, time: Int64) -> Int64:

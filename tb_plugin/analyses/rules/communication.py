@@ -58,8 +58,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="communication",
         severity=severity_of(share),
-        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does could "
-        "hide {could_hide_ns}. "
+        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
+        "could hide {could_hide_ns}. "
         + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
         + "This trace alone does not tell how much of it is waiting for others.",
         todo="See in Distributed, with the traces of all ranks, whether this one waits or moves data. If it waits, look at "
