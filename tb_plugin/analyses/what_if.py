@@ -356,11 +356,8 @@ class _Gone:
         mine = trace.device[change.row] == device
         row, wanted = change.row[mine], change.less_ns[mine]
         if len(row):
-            work = covered_work(trace)
-            others = np.setdiff1d(work[trace.device[work] == device], row)
             start, end = _bounds(trace, row)
-            alone = subtract(union(start, end), union(*_bounds(trace, others)))
-            bare = less = np.minimum(wanted, measure_within(alone, start, end))
+            bare = less = np.minimum(wanted, _alone(trace, device, row))
             if not careful:
                 busiest = trace.track[row] == queue.track
                 latency = np.minimum(_idle_before(trace, device, start), queue.usual_ns[0])
@@ -381,6 +378,33 @@ class _Gone:
         """Returns how much of what is gone had ended by each time and ran alone: nothing else works longer."""
         found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
+
+
+def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
+    """How long each of these works of a device runs while no other work of it does, these left out."""
+    beside = _side_by_side(trace, device)
+    start, end = _bounds(trace, rows)
+    place = np.searchsorted(beside, rows)
+    mixed = np.append(beside, MISSING)[place] == rows
+    others = np.ones(len(beside), np.bool_)
+    others[place[mixed]] = False
+    alone = subtract(union(start[mixed], end[mixed]), union(*_bounds(trace, beside[others])))
+    found = end - start
+    found[mixed] = measure_within(alone, start[mixed], end[mixed])
+    return found
+
+
+@remembered
+def _side_by_side(trace: TraceTable, device: int) -> Int64:
+    """The rows of a device's work that run beside other work of it."""
+    rows = covered_work(trace)
+    rows = rows[trace.device[rows] == device]
+    start, end = _bounds(trace, rows)
+    order = np.lexsort((end, start))
+    start, end = start[order], end[order]
+    reach = np.maximum.accumulate(np.append(-FREE, end))[:-1]
+    found: Int64 = np.sort(rows[order[(start < reach) | (end > np.append(start[1:], FREE)[: len(start)])]])
+    return found
 
 
 def _bounds(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
