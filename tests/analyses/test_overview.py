@@ -32,8 +32,8 @@ def test_data_loading_from_two_percent(dur: int, fires: bool) -> None:
     assert ("data_loading" in rules(builder)) is fires
 
 
-@pytest.mark.parametrize(("dur", "fires"), [(20, False), (21, True)])
-def test_communication_from_two_percent(dur: int, fires: bool) -> None:
+@pytest.mark.parametrize(("dur", "fires"), [(50, False), (51, True)])
+def test_communication_from_five_percent(dur: int, fires: bool) -> None:
     builder = trace().step(1, 0, 30).op("aten::add", 0, 20)
     builder.launches(kernel("add", 950 - dur, 50), kernel("ncclDevKernel_AllReduce", dur, 1000 - dur, stream=20))
     assert ("communication" in rules(builder)) is fires

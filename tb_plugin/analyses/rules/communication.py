@@ -22,8 +22,8 @@ from tb_plugin.trace.schema import MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
 
-EXPOSED_SHARE = 0.02
-"""Share of the steps: the last gradients of a pass are reduced when nothing of it is left, which takes about as much."""
+EXPOSED_SHARE = 0.05
+"""Share of the steps: the last gradients of a pass are reduced when nothing of it is left, and that may take half as much."""
 
 METRICS = OF_RULES.adding(
     define(

@@ -103,9 +103,9 @@ def test_what_is_reduced_after_the_backward_pass_could_run_beneath_it() -> None:
     }  # fmt: skip
 
 
-def test_two_hundredths_of_the_step_are_no_finding() -> None:
-    assert found(late(20).table()) == {}
-    assert found(late(22).table()).keys() == {"communication"}
+def test_a_twentieth_of_the_step_is_no_finding() -> None:
+    assert found(late(50).table()) == {}
+    assert found(late(52).table()).keys() == {"communication"}
 
 
 def test_no_more_is_hidden_than_there_is_to_hide_it() -> None:
