@@ -12,9 +12,9 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.host_waits import copies_to_device, outermost
+from tb_plugin.analyses.rules.host_waits import copies_to_device, host_waits, outermost
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
-from tb_plugin.analyses.rules.overlap import bytes_of
+from tb_plugin.analyses.rules.overlap import bytes_of, hidden
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
@@ -144,13 +144,22 @@ def _look(s: Scene) -> Seen | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "repeated_copies"),
-        why="What does not change needs to be copied once. The lower bound leaves one copy in each step, the upper one none. "
+        why="What does not change needs to be copied once. The lower bound leaves one copy in each step, prefetched from "
+        "pinned memory like a batch, the upper one none. "
         "Which tensor is copied is not recorded: line, operator, shape and size are the same each time, and no batch and no "
         "backward pass lies between.",
         confidence="medium",
     )
-    least = Change(s.covered(whole[again]), row[again], dur[again])
-    return Seen(notice, least, Change(host, row, dur), row)
+    return Seen(notice, _least(s, row, whole, again), Change(host, row, dur), row)
+
+
+def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
+    """What goes if one copy in each step stays, as an input that is prefetched: its wait, and what other work hides of it."""
+    waits, first = host_waits(s.trace), row[~again]
+    calls = waits.row[np.isin(waits.copy, first)]
+    less = s.trace.dur_ns[row].copy()
+    less[~again] = hidden(s, first)
+    return Change(s.covered(np.concatenate((whole[again], calls))), row, less)
 
 
 RULE = Rule("repeated_copies", "Repeated copies to the device", _look)

@@ -106,7 +106,7 @@ def test_a_line_that_copies_once_in_some_step_copies_something_new() -> None:
 def test_one_line_that_copies_again_and_again() -> None:
     each = found(repeating())
     assert each.keys() == {"repeated_copies"}
-    assert saving(each["repeated_copies"]) == (2 * 124, 3 * 124)
+    assert saving(each["repeated_copies"]) == (2 * 124 + 115, 3 * 124), "of the first its two calls go"
     assert text(each["repeated_copies"]) == (
         "In each step model.py(5): bias copies what seems to be the same to the device 3 times, 3.00 MiB in all; that takes "
         "372 µs on the host."
