@@ -110,10 +110,12 @@ class Scene:
 
     @cached_property
     def idle(self) -> Mapping[Cause, Float64]:
-        """Returns for how long a device idles in each step, by cause: means over the devices; empty without devices."""
+        """Returns for how long a device idles in each step, by cause: means over the devices; empty without any."""
         steps, devices = self.steps, device_busy(self.trace)
         found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
-        return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause} if found else {}
+        if not found or not len(steps.label):
+            return {}
+        return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause}
 
     def idle_for(self, *causes: Cause) -> Float64:
         """Returns for how long a device idles in each step for these causes; 0 without devices."""
