@@ -74,7 +74,11 @@ def branches(*modules: tuple[str, int], blocks_per_sm: float = 0.3, dur: int = 3
 def test_neighbours_of_one_class_that_leave_half_of_the_device_empty() -> None:
     """60 us of each branch: the second could run beside the first."""
     notice = told("one_stream", branches(("Branch", 0), ("Branch", 1)))
-    assert figures(notice) == {"neighbours": "Branch_0, Branch_1", "part_filled_ns": 120_000, "could_overlap_ns": 60_000}
+    assert figures(notice) == {
+        "neighbours": "Branch_0, Branch_1",
+        "part_filled_ns": 120_000,
+        "could_overlap_ns": 60_000,
+    }
     assert notice and notice.saving is None and notice.confidence == "low"
 
 
