@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.backward import forward_operators, in_backward
+from tb_plugin.analyses.collective_names import collective_name, has_larger_side
 from tb_plugin.analyses.communication import communicates, communicating, computing, exposed
-from tb_plugin.analyses.distributed.dtypes import element_bytes
-from tb_plugin.analyses.distributed.names import collective_name, has_larger_side
+from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.names import ADDS_GRADIENT, DATA_PARALLEL, backward_label
 from tb_plugin.analyses.rules.base import steps_of

@@ -63,8 +63,8 @@ def _look(s: Scene) -> Seen | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(s.trace.recorder, "serial_collectives"),
         why="A stream runs one thing after another: the rest of the backward pass waits, though it needs no reduced "
-        "gradient. The bounds hold if computation and communication do not slow each other down: at least what the rest of the "
-        "backward pass would hide, at most what all other time of the step would.",
+        "gradient. The bounds hold if computation and communication do not slow each other down: at least what the rest of "
+        "the backward pass would hide, at most what all other time of the step would.",
         confidence="high",
     )
     count = len(s.steps.label)
