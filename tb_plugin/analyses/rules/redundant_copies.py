@@ -18,7 +18,7 @@ from tb_plugin.trace.schema import MISSING, KernelClass
 
 Int64 = npt.NDArray[np.int64]
 
-COPY_SHARE = 0.03
+COPY_SHARE = 0.02
 """Share of the kernel time of the steps: heads of attention that are merged by a copy take less, in most transformers."""
 METRICS = OF_RULES.adding(
     define(

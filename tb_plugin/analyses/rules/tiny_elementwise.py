@@ -88,7 +88,7 @@ def _look(s: Scene) -> Seen | None:
         confidence="medium",
     )
     most = _all_but_one(chain, time)
-    least = _between(chain, time / (size.inputs[of] + 1))
+    least = np.minimum(_between(chain, time / (size.inputs[of] + 1)), most)
     around = np.unique(operator[place[of]][np.append(False, chain[1:] == chain[:-1])])
     return Seen(
         notice,

@@ -104,9 +104,9 @@ def point(dur: float, numbers: int = 64, name: str = "aten::mul", made: str = AD
 
 
 def test_a_chain_of_elementwise_kernels() -> None:
-    """One input and one result each: at least half of the first and of the last stay, at best the shortest alone."""
+    """One input and one result each: the shortest stays, at least half of the last as well."""
     seen = said("tiny_elementwise", step(LINEAR, point(10), point(14), point(12), LINEAR))
-    assert seen is not None and (seen.least, seen.most) == (5 + 14 + 6, 14 + 12)
+    assert seen is not None and (seen.least, seen.most) == (14 + 6, 14 + 12)
     assert seen.text == "3 elementwise kernels of each step follow each other in 1 chains, 36.0 µs."
 
 
@@ -208,8 +208,8 @@ def laid(dur: float, names: str = "aten::contiguous > aten::clone > aten::copy_"
 @pytest.mark.parametrize(
     ("ops", "saved"),
     [
-        ([laid(30), Op("aten::mm", 970, GEMM)], 30),
-        ([laid(29.9), Op("aten::mm", 970.1, GEMM)], None),
+        ([laid(20), Op("aten::mm", 980, GEMM)], 20),
+        ([laid(19.9), Op("aten::mm", 980.1, GEMM)], None),
         ([laid(30, "aten::reshape > aten::clone > aten::copy_"), Op("aten::mm", 970, GEMM)], 30),
         ([laid(30, "aten::clone > aten::copy_"), Op("aten::mm", 970, GEMM)], None),
         ([Op("aten::contiguous > aten::mul", 30), Op("aten::mm", 970, GEMM)], None),
