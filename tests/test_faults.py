@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import tb_plugin
+from tb_plugin.analyses.rules import RULES
 from tests import faults
 from tests.depth import sampled
 
@@ -166,8 +167,9 @@ def test_a_fault_costs_time_that_its_absence_gives_back(name: str) -> None:
         assert faulty.planted and not again.planted and again.step_time_ns == faulty.mended.step_time_ns
 
 
-def test_what_a_fault_brings_along_is_a_fault() -> None:
-    assert all(set(others) <= faults.FAULTS.keys() - {name} for name, others in faults.ALSO.items())
+def test_what_a_fault_brings_along_is_a_fault_or_a_rule() -> None:
+    told = faults.FAULTS.keys() | {rule.id for rule in RULES}
+    assert all(set(others) <= told - {name} for name, others in faults.ALSO.items())
 
 
 @pytest.mark.parametrize("name", ["synchronising_calls", "garbage_collection", "launch_bound", "redundant_copies"])
