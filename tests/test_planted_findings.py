@@ -56,34 +56,6 @@ def tried(fault: str, seed: int, ddp: bool = False) -> Tried:
     return Tried(training, table, findings_of(table, None))
 
 
-@pytest.mark.parametrize("ddp", [False, True])
-def test_nothing_is_found_where_nothing_is_planted(ddp: bool) -> None:
-    assert {seed: found for seed in range(CLEAN_SEEDS) if (found := tried("", seed, ddp).rules)} == {}
-
-
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if any(rule.id == fault for rule in RULES)])
-def test_a_planted_fault_is_found_and_nothing_else(fault: str) -> None:
-    for seed in range(SEEDS):
-        found = tried(fault, seed).rules
-        assert fault in found and set(found) <= {fault, *ALSO[fault], *ALWAYS}, (seed, found)
-
-
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault in SAVE - COSTLESS])
-def test_the_saving_is_what_the_mended_program_gains(fault: str) -> None:
-    """In 95 of 100 programs between the bounds, which lie close together."""
-    missed, ratios = [], []
-    for seed in range(SEEDS):
-        one = tried(fault, seed)
-        (saving,) = [each.notice.saving for each in one.findings.found if each.rule.id == fault]
-        assert saving is not None
-        gained = one.training.step_time_ns - one.training.mended.step_time_ns / BATCHES.get(fault, 1)
-        if not saving.low_ns <= gained <= saving.high_ns:
-            missed.append((seed, saving.low_ns / 1e6, gained / 1e6, saving.high_ns / 1e6))
-        ratios.append(saving.high_ns / max(saving.low_ns, 1))
-    assert len(missed) <= 0.05 * SEEDS, missed
-    assert statistics.median(ratios) <= 1.5
-
-
 PER_STEP: dict[str, dict[str, str]] = {
     "communication": {"communication_ns": "device_ns"},
     "serial_collectives": {"serial_collectives": "calls", "serial_ns": "device_ns"},
@@ -111,6 +83,7 @@ IN_ALL = {
     "garbage_collection": {"collections": "calls", "collecting_ns": "host_ns"},
     "reserved_oscillation": {"driver_memory_ns": "call_ns"},
     "slow_first_step": {"excess_ns": "host_ns"},
+    "driver_memory_calls": {"all_ns": "call_ns"},
     "step_outliers": {"unusual_steps": "calls"},
 }
 LINES = {
@@ -125,30 +98,46 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("fault", [*PER_STEP, *IN_ALL])
-def test_a_finding_is_as_large_as_what_was_planted(fault: str) -> None:
-    """Within 1 %, and the line is the one to change."""
+def check_size(fault: str, one: Tried) -> None:
+    """Figures within 1 % of what was planted, and the line is the one to change."""
+    figures, planted = one.figures(fault), one.training.planted
+    if fault == "driver_memory_calls":
+        figures = {**figures, "all_ns": sum(int(str(figures[key])) for key in ("malloc_ns", "free_ns"))}
+    count = len(one.training.steps) if fault in PER_STEP else 1
+    for figure, key in {**PER_STEP, **IN_ALL}.get(fault, {}).items():
+        value = figures[figure]
+        assert isinstance(value, int | float) and value * count == pytest.approx(planted[key], rel=0.01), figure
+    if fault in LINES:
+        assert figures[LINES[fault]] == planted["line"]
+    if fault == "step_outliers":
+        assert figures["step"] == str(10 + int(planted["step"]))
+    if fault == "deterministic_sync":
+        assert str(figures["module"]).startswith(str(planted["module"]))
+
+
+@pytest.mark.parametrize("ddp", [False, True])
+def test_nothing_is_found_where_nothing_is_planted(ddp: bool) -> None:
+    assert {seed: found for seed in range(CLEAN_SEEDS) if (found := tried("", seed, ddp).rules)} == {}
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if any(rule.id == fault for rule in RULES)])
+def test_a_planted_fault_is_found_and_nothing_else_sized_and_worth_what_it_costs(fault: str) -> None:
+    """The saving is what the mended program gains: in 95 of 100 programs between the bounds, which lie close together."""
+    missed, ratios = [], []
     for seed in range(SEEDS):
         one = tried(fault, seed)
-        figures, planted = one.figures(fault), one.training.planted
-        count = len(one.training.steps) if fault in PER_STEP else 1
-        for figure, key in (PER_STEP.get(fault) or IN_ALL[fault]).items():
-            value = figures[figure]
-            assert isinstance(value, int | float) and value * count == pytest.approx(planted[key], rel=0.01), figure
-        if fault in LINES:
-            assert figures[LINES[fault]] == planted["line"]
-        if fault == "step_outliers":
-            assert figures["step"] == str(10 + int(planted["step"]))
-        if fault == "deterministic_sync":
-            assert str(figures["module"]).startswith(str(planted["module"]))
-
-
-def test_driver_calls_are_as_long_as_planted() -> None:
-    for seed in range(SEEDS):
-        one = tried("driver_memory_calls", seed)
-        figures, planted = one.figures("driver_memory_calls"), one.training.planted
-        assert (figures["malloc_calls"], figures["free_calls"]) == (planted["calls"] // 2, planted["calls"] // 2)
-        assert figures["malloc_ns"] + figures["free_ns"] == pytest.approx(planted["call_ns"], rel=0.01)  # type: ignore[operator]
+        assert fault in one.rules and set(one.rules) <= {fault, *ALSO[fault], *ALWAYS}, (seed, one.rules)
+        check_size(fault, one)
+        if fault not in SAVE - COSTLESS:
+            continue
+        (saving,) = [each.notice.saving for each in one.findings.found if each.rule.id == fault]
+        assert saving is not None
+        gained = one.training.step_time_ns - one.training.mended.step_time_ns / BATCHES.get(fault, 1)
+        if not saving.low_ns <= gained <= saving.high_ns:
+            missed.append((seed, saving.low_ns / 1e6, gained / 1e6, saving.high_ns / 1e6))
+        ratios.append(saving.high_ns / max(saving.low_ns, 1))
+    assert len(missed) <= 0.05 * SEEDS, missed
+    assert not ratios or statistics.median(ratios) <= 1.5
 
 
 CAUSES = {
