@@ -38,12 +38,12 @@ def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
     at = np.flatnonzero(selection.rows[every.row])
     work = selection.of(trace, *DEVICE_WORK)
     owner, communicates = every.of[trace.operator[work]], trace.is_collective[work]
-    dur, end = trace.dur_ns[every.row], np.append(trace.end_ns[every.row], 0)
+    dur, end = trace.dur_ns[every.row], np.append(trace.ends(every.row), 0)
     waits = waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & selection.rows
     waiting = np.flatnonzero(waits & ~np.append(waits, False)[trace.parent])
     waiter = every.of[trace.operator[waiting]]
     # Calls may outlive the operator that they began in.
-    waited = np.minimum(trace.end_ns[waiting], end[waiter]) - trace.start_ns[waiting]
+    waited = np.minimum(trace.ends(waiting), end[waiter]) - trace.start_ns[waiting]
     return BackwardTimes(
         at=at,
         device_ns=sum_by(owner, np.where(communicates, 0, trace.dur_ns[work]), count)[at],

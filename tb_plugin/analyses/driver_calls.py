@@ -93,7 +93,7 @@ def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
     roles = (CallRole.ALLOCATE, CallRole.MAP, CallRole.FREE, CallRole.UNMAP)
     rows = np.flatnonzero(trace.calls_that(*roles))
     # A runtime call and the driver call inside it are one.
-    rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]).parent == MISSING]
+    rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows)).parent == MISSING]
     start = trace.start_ns[rows]
     inside: Int64 = rows[covered_before(steps, start + 1) > covered_before(steps, start)]
     return inside
@@ -106,7 +106,7 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
     """
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
-    worked = measure_within(join(EMPTY, *device_busy(trace).values()), trace.start_ns[some], trace.end_ns[some])
+    worked = measure_within(join(EMPTY, *device_busy(trace).values()), trace.start_ns[some], trace.ends(some))
     far[far] = 2 * worked < trace.dur_ns[some]
     return far
 

@@ -38,7 +38,7 @@ class Host:
         """Times at which the innermost event of a thread changes, and its rows from each on, -1 = none."""
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
-            time, which = latest_open(trace.start_ns[rows], trace.end_ns[rows])
+            time, which = latest_open(trace.start_ns[rows], trace.ends(rows))
             row = np.append(rows, np.int32(MISSING))[which]
             changed = np.append(True, row[1:] != row[:-1])[: len(row)]
             self._known[track] = time[changed], row[changed]

@@ -213,10 +213,10 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
     none: Int32 = np.full(len(track), MISSING, np.int32)
     if not len(rows):
         return none
-    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows])
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
 
     def around(at_track: Int32, at: Int64) -> Int32:
-        place = innermost(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows], nesting.parent, at_track, at)
+        place = innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), nesting.parent, at_track, at)
         return _take(rows.astype(np.int32), place)
 
     module = around(track, time)

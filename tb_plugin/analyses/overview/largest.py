@@ -107,10 +107,10 @@ def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
 
 def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
     """How much of ``within`` each row covers and none of the rows inside it; nanoseconds."""
-    covered = measure_within(within, trace.start_ns[rows], trace.end_ns[rows])
+    covered = measure_within(within, trace.start_ns[rows], trace.ends(rows))
     if of_kind(trace.kind[rows], *DEVICE_WORK).any():
         return covered  # device rows do not nest
-    parent = nest(thread_numbers(trace, rows), trace.start_ns[rows], trace.end_ns[rows]).parent
+    parent = nest(thread_numbers(trace, rows), trace.start_ns[rows], trace.ends(rows)).parent
     own: Int64 = np.maximum(covered - sum_by(parent, covered, len(rows)), 0)
     return own
 

@@ -43,6 +43,8 @@ class Scene:
     trace: TraceTable
     chosen: tuple[str, ...] | None = None
     """Labels of the chosen steps, None = all."""
+    _of: dict[tuple[EventKind, ...], Int64] = field(default_factory=dict, init=False, repr=False)
+    """Rows by kind: several rules ask for the same."""
 
     @cached_property
     def steps(self) -> Steps:
@@ -63,7 +65,9 @@ class Scene:
 
     def of(self, *kinds: EventKind) -> Int64:
         """Returns the rows of these kinds that belong to the steps."""
-        return np.flatnonzero(self.rows & of_kind(self.trace.kind, *kinds))
+        if kinds not in self._of:
+            self._of[kinds] = np.flatnonzero(self.rows & of_kind(self.trace.kind, *kinds))
+        return self._of[kinds]
 
     @cached_property
     def kernels(self) -> Int64:
@@ -178,7 +182,7 @@ class Scene:
 
     def covered(self, rows: Int64) -> Ranges:
         """Returns when any of these rows is open, in the time that the steps take on the host."""
-        return intersect(union(self.trace.start_ns[rows], self.trace.end_ns[rows]), self.host)
+        return intersect(union(self.trace.start_ns[rows], self.trace.ends(rows)), self.host)
 
     def line(self, rows: Int64) -> str:
         """Returns the line of Python that most of the time of these rows lies under, "" where none is known.

@@ -72,7 +72,7 @@ def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collective
         rows = np.flatnonzero(communicates(trace))
     step = _step_of(steps, trace.start_ns[rows])
     rows, step = rows[step != MISSING], step[step != MISSING]
-    bare = measure_within(exposed(trace), trace.start_ns[rows], trace.end_ns[rows]) if len(rows) else rows
+    bare = measure_within(exposed(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
     if bare.sum() <= _LEAST_SHARE * measure(union(steps.start_ns, steps.end_ns)):
         rows, step, bare = rows[:0], step[:0], bare[:0]
     what, moved, name = _stated(trace, rows)
@@ -177,10 +177,10 @@ def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, I
     of = _step_of(steps, trace.start_ns[kernels])
     begins, ends = (np.full(len(steps.label), MISSING, np.int64) for _ in range(2))
     mine = kernels[backward & (of != MISSING)]
-    np.maximum.at(ends, of[backward & (of != MISSING)], trace.end_ns[mine])
+    np.maximum.at(ends, of[backward & (of != MISSING)], trace.ends(mine))
     # It begins after what is computed before it, as the forward pass is.
     other = ~backward & (of != MISSING) & (trace.start_ns[kernels] < np.append(ends, 0)[of])
-    np.maximum.at(begins, of[other], trace.end_ns[kernels[other]])
+    np.maximum.at(begins, of[other], trace.ends(kernels[other]))
     begins = np.maximum(begins, steps.start_ns)
     return np.minimum(begins, ends), ends
 
@@ -202,7 +202,7 @@ def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
         work = kernels[trace.device[kernels] == device]
         launched = trace.start_ns[trace.launch[work]]
         order = np.argsort(launched, kind="stable")
-        ended = np.append(0, np.maximum.accumulate(trace.end_ns[work][order]))
+        ended = np.append(0, np.maximum.accumulate(trace.ends(work)[order]))
         mine = np.flatnonzero((trace.device[rows] == device) & (trace.launch[rows] != MISSING))
         launch = trace.start_ns[trace.launch[rows[mine]]]
         before = np.searchsorted(launched[order], launch, side="left")

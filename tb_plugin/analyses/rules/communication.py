@@ -101,7 +101,7 @@ def _look(s: Scene) -> Seen | None:
 def _exposed_in_steps(s: Scene, rows: Int64) -> int:
     """How much of the steps nothing but these collectives takes."""
     steps = s.steps
-    alone = intersect(exposed(s.trace), union(s.trace.start_ns[rows], s.trace.end_ns[rows]))
+    alone = intersect(exposed(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
     return int(measure_within(alone, steps.start_ns, steps.end_ns).sum())
 
 

@@ -39,7 +39,7 @@ def _look(s: Scene) -> Seen | None:
     if not is_data_parallel(trace):
         return None
     rows = _exchanges(s)
-    alone = subtract(union(trace.start_ns[rows], trace.end_ns[rows]), computing(trace))
+    alone = subtract(union(trace.start_ns[rows], trace.ends(rows)), computing(trace))
     exchange = s.per_step(int(measure_within(alone, s.steps.start_ns, s.steps.end_ns).sum()))
     notice = Notice(
         rule="data_parallel",

@@ -111,7 +111,7 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
     for track in np.unique(trace.track[hosts]).tolist():
         mine = hosts[trace.track[hosts] == track]
         at = trace.track[row] == track
-        found[at] |= contains(union(trace.start_ns[mine], trace.end_ns[mine]), trace.start_ns[row[at]])
+        found[at] |= contains(union(trace.start_ns[mine], trace.ends(mine)), trace.start_ns[row[at]])
     return found
 
 

@@ -122,10 +122,10 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
     if not len(rows) or len(np.unique(trace.device[rows])) > 1:
         return rows[:0]
     work = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == trace.device[rows[0]]))
-    reach = np.append(0, np.maximum.accumulate(trace.end_ns[work]))
+    reach = np.append(0, np.maximum.accumulate(trace.ends(work)))
     next_start = np.append(trace.start_ns[work], np.iinfo(np.int64).max)
     at = np.searchsorted(work, rows)
-    free = (reach[at] <= trace.start_ns[rows]) & (next_start[at + 1] >= trace.end_ns[rows])
+    free = (reach[at] <= trace.start_ns[rows]) & (next_start[at + 1] >= trace.ends(rows))
     tracks, of = np.unique(trace.track[rows], return_inverse=True)
     busiest = np.argmax(np.bincount(of.ravel(), trace.dur_ns[rows])) if len(tracks) else 0
     chosen: Int64 = rows[free & (of.ravel() == busiest)]

@@ -58,6 +58,6 @@ def alone(trace: TraceTable, copies: Int64) -> Int64:
     found = np.zeros(len(copies), np.int64)
     for device in np.unique(trace.device[copies]).tolist():
         mine = trace.device[copies] == device
-        start, end = trace.start_ns[copies[mine]], trace.end_ns[copies[mine]]
+        start, end = trace.start_ns[copies[mine]], trace.ends(copies[mine])
         found[mine] = measure_within(subtract(union(start, end), others(trace, device, copies)), start, end)
     return found

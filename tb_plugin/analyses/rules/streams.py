@@ -71,7 +71,7 @@ def updates(trace: TraceTable) -> Updates:
         return Updates(row, row)
     call = trace.launch[work]
     place = np.maximum(np.searchsorted(trace.start_ns[row], trace.start_ns[call], side="right") - 1, 0)
-    within = (trace.start_ns[call] >= trace.start_ns[row[place]]) & (trace.start_ns[call] < trace.end_ns[row[place]])
+    within = (trace.start_ns[call] >= trace.start_ns[row[place]]) & (trace.start_ns[call] < trace.ends(row[place]))
     return Updates(row, work[within & (trace.track[call] == trace.track[row[place]])])
 
 

@@ -193,7 +193,7 @@ def _every(trace: TraceTable) -> _Found:
     """All gaps of a trace: those of streams, and those of devices that are not gaps of a stream."""
     rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
-    track, start, end = trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]
+    track, start, end = trace.track[rows], trace.start_ns[rows], trace.ends(rows)
     # The latest end so far on a stream: a running maximum of places, which later streams hold the higher ones of.
     by_end = np.lexsort((end, track))
     place = np.empty(len(rows), np.int64)
