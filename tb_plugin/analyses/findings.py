@@ -143,9 +143,11 @@ def _events(trace: TraceTable, findings: Findings) -> Frame:
     lines = code_lines(trace)
     line = lines.of[np.where(launch == MISSING, rows, launch)].astype(np.int64)
     operator = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
+    # As everywhere a row belongs to the step in which it, or its launch, begins on the host.
+    begun = trace.start_ns[np.where(launch == MISSING, rows, launch)]
     steps = trace.steps
-    step = np.searchsorted(steps.start_ns, trace.start_ns[rows], side="right") - 1
-    inside = (step >= 0) & (trace.start_ns[rows] < np.append(steps.end_ns, 0)[step])
+    step = np.searchsorted(steps.host_start_ns, begun, side="right") - 1
+    inside = (step >= 0) & (begun < np.append(steps.host_end_ns, 0)[step])
     labels = pa.array([*steps.label, None], pa.string())
     data = {
         "rule": pa.array(rule, pa.string()),

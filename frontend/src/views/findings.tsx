@@ -64,7 +64,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
       {saving.length > 0 && (
         <List
           title="By what they save"
-          subtitle={`mean of each ${whole}, the most first`}
+          subtitle={`of the mean ${whole}, the most first; where one no longer holds it up another may: together is no sum`}
           notices={saving}
           base={base}
         />
@@ -102,7 +102,7 @@ function inAll(figures: readonly Figure[], count: number, whole: string): Figure
   if (!upper || high === 0) return []
   const title = count > 1 ? 'All together save' : 'Mending it saves'
   const metric: Metric = { ...upper.metric, title, unit: 'text' }
-  return [{ metric, value: formatRange(low, high, 'ns'), note: `${format(share, 'ratio')} of the ${whole}` }]
+  return [{ metric, value: formatRange(low, high, 'ns'), note: `at most ${format(share, 'ratio')} of the mean ${whole}` }]
 }
 
 function Gain({ notice, whole }: { notice: Notice; whole: string }) {
@@ -110,8 +110,8 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
   const { low_ns: low, high_ns: high, step_ns: step } = notice.saving
   return (
     <>
-      , saves {formatRange(low, high, 'ns')} of each {whole}
-      {step > 0 && ` (${format(high / step, 'ratio')})`}
+      , saves {formatRange(low, high, 'ns')} of the mean {whole}
+      {step > 0 && ` (at most ${format(high / step, 'ratio')})`}
     </>
   )
 }

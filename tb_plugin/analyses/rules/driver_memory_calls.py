@@ -5,9 +5,24 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analyses.driver_calls import driver_notice, usual_calls
+from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "code",
+        {
+            "driver_line": (
+                "Python",
+                "Line of Python that most of the time of the driver's calls for memory lies under.",
+            )
+        },
+    )
+)
 
 
 def _look(s: Scene) -> Seen | None:
@@ -19,6 +34,10 @@ def _look(s: Scene) -> Seen | None:
         return None
     rows = s.by_length(usual_calls(s.trace, s.host))
     why = "Each call holds the host up, and a release waits until the device has nothing to do."
+    line = s.line(rows)
+    if line:
+        figures = [*notice.figures, METRICS.figure("driver_line", line)]
+        notice = replace(notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures)
     return Seen(replace(notice, why=why, confidence="high"), Change(s.covered(rows)), events=rows)
 
 

@@ -15,7 +15,7 @@ from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
 from tb_plugin.analyses.rules.low_utilization import RULE as LOW
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change, saved, together
-from tb_plugin.payloads import Notice, Saving, Severity
+from tb_plugin.payloads import Link, Notice, Saving, Severity
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
 
@@ -24,6 +24,7 @@ Int64 = npt.NDArray[np.int64]
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
 """By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
+MOSTLY = 0.8
 EVENTS = 100
 """So many events of a finding are listed."""
 NOTHING = LeftOut()
@@ -78,14 +79,22 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
     if is_explained(scene, whole.high_ns):
         worth = [each for each in worth if each.rule is not LOW]
-    elif all(each.rule is not LOW for each in worth + without) and (idle := IDLE.look(scene)) is not None:
+    elif not without and all(each.rule is not LOW for each in worth) and (idle := IDLE.look(scene)) is not None:
         (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
-    worth.sort(key=lambda each: (-(each.notice.saving.high_ns if each.notice.saving else 0.0),
-                                 _LOUDEST.index(each.notice.severity)))  # fmt: skip
+    worth.sort(key=lambda each: (-_rank(each), _LOUDEST.index(each.notice.severity)))
     looked = sum(rule.id not in out for rule in RULES)
     busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
     mean = sum(busy) / len(busy) if busy else None
     return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean)
+
+
+def _rank(finding: Finding) -> float:
+    """What it saves at most; what only says that steps differ stands behind the finding that says why."""
+    saving = finding.notice.saving
+    if saving is None:
+        return 0.0
+    is_told = finding.rule.is_symptom and saving.shared_ns >= MOSTLY * saving.high_ns
+    return saving.high_ns * (MOSTLY if is_told else 1)
 
 
 def _savings(scene: Scene, changes: list[tuple[Change, Change]]) -> tuple[list[Saving | None], Saving]:
@@ -123,4 +132,15 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
     if saving is not None:
         share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
         notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
-    return Finding(rule, replace(notice, title=rule.title), seen.events[:EVENTS].copy())
+    events = seen.events[:EVENTS].copy()
+    return Finding(rule, replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events)), events)
+
+
+def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:
+    """The link to the evidence; a timeline opens at the first event that shows it, which takes half of the picture."""
+    if link is None or link.view != "timeline" or link.params or not len(events):
+        return link
+    first = int(events[0])
+    start, dur = int(scene.trace.start_ns[first]), max(int(scene.trace.dur_ns[first]), 1)
+    around = {"start_ns": str(max(0, start - dur // 2)), "end_ns": str(start + dur + dur // 2)}
+    return Link(link.view, {"event": str(first), **around}, link.text)

@@ -55,4 +55,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, least, most, step_rows(s, first))
 
 
-RULE = Rule("slow_first_step", "Slow first step", _look)
+RULE = Rule("slow_first_step", "Slow first step", _look, is_symptom=True)

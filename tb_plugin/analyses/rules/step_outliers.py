@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.slow_first_step import is_slow
 from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, changes, figures, lengths, step_rows, usual_of
@@ -12,6 +14,12 @@ from tb_plugin.payloads import Link, Notice
 
 BEYOND = 0.2
 """Share of the usual step beyond which a step is slow, however alike the others are."""
+
+_OF_CAUSE = {TITLES[cause][0]: rule for cause, rule in ((Cause.GARBAGE_COLLECTION, "garbage_collection"),
+                                                       (Cause.COMPILATION, "compilation"),
+                                                       (Cause.INPUT, "data_loading"),
+                                                       (Cause.DRIVER_MEMORY, "driver_memory_calls"))}  # fmt: skip
+"""Whose advice fits where a step differs by one cause of idle time."""
 
 
 def _look(s: Scene) -> Seen | None:
@@ -36,7 +44,8 @@ def _look(s: Scene) -> Seen | None:
         text=f"{{unusual_steps}} {noun(len(slow), 'step takes', 'steps take')} far longer than the usual {{usual_step_ns}}: "
         f"{'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}. Most of its difference is {{differs}} "
         "({differs_ns}).",
-        todo=s.trace.recorder.todo("step_outliers"),
+        todo=s.trace.recorder.todo(_OF_CAUSE.get(str(told["differs"].value), "step_outliers"))
+        or s.trace.recorder.todo("step_outliers"),
         figures=list(told.values()),
         measure="excess_ratio",
         threshold=WORTH,
@@ -50,4 +59,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, least, most, step_rows(s, slow))
 
 
-RULE = Rule("step_outliers", "Steps that take longer", _look)
+RULE = Rule("step_outliers", "Steps that take longer", _look, is_symptom=True)

@@ -58,13 +58,30 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
     length = int(steps.end_ns[-1]) - int(steps.start_ns[0])
-    again = [_run_again(trace, steps, change) for change in changes] if careful else changes
-    gained = _gained(trace, steps, again, careful) + np.array(
-        [int(change.step_ns.sum()) for change in changes], np.int64
-    )
+    known = np.array([int(change.step_ns.sum()) for change in changes], np.int64)
+    gained = _gained(trace, steps, [_run_again(trace, steps, change) for change in changes], careful) + known
+    if not careful:
+        gained = _at_best(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
     # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
     found: Int64 = np.clip((gained + length * (worth - 1)) // worth, 0, length)
+    return found
+
+
+def _at_best(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
+    """What changes with steps of known length gain at most: nothing counts twice in these.
+
+    Either what else changes gains in them what it would without that knowledge, or as much as in the other steps, which
+    gain ``elsewhere``.
+    """
+    some = [i for i, change in enumerate(changes) if len(change.step)]
+    found = elsewhere + known
+    none = np.empty(0, np.int64)
+    for i in some:
+        others = len(steps.label) - len(changes[i].step)
+        spread = int(elsewhere[i]) * len(steps.label) // others if others > 0 else 0
+        alone = _gained(trace, steps, [replace(changes[i], step=none, step_ns=none)], careful=False)
+        found[i] = max(int(alone[0]), int(known[i]) + spread)
     return found
 
 
