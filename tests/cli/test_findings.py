@@ -68,7 +68,12 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
         ],
         "measure": "waiting_for_input",
         "threshold": 0.02,
-        "evidence": {"view": "timeline", "parameters": {}, "events": [1, 4], "window": None},
+        "evidence": {
+            "view": "timeline",
+            "parameters": {"event": "1", "start_ns": "0", "end_ns": "90000"},
+            "events": [1, 4],
+            "window": {"start_ns": 0, "end_ns": 90_000},
+        },
         "why": found["why"],
         "confidence": "medium",
         "saving_low_ns": 43_650.0,

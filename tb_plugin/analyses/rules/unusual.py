@@ -70,13 +70,15 @@ _HOST = {
 
 
 def lengths(s: Scene) -> Int64:
-    """Returns how long each step takes: where the host is busy all the time, its own time.
+    """Returns how long each step takes: where the host is busy all the time and no device is, the host's own time.
 
     The first step's end is then later than that by what the device still has to do, which in the other steps is hidden.
+    Before a device that is busy all the time the host runs ahead, and later waits in its launches: its time says nothing.
     """
     steps = s.steps
     dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
-    return host if np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
+    busy = any((ratio.utilization or 0.0) >= HOST_BOUND for ratio in s.ratios.values())
+    return host if not busy and np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
 
 
 @dataclass(frozen=True, eq=False)
