@@ -37,8 +37,10 @@ def _look(s: Scene) -> Seen | None:
     line = s.line(rows)
     if line:
         figures = [*notice.figures, METRICS.figure("driver_line", line)]
-        notice = replace(notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures)
-    return Seen(replace(notice, why=why, confidence="high"), Change(s.covered(rows)), events=rows)
+        notice = replace(
+            notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures
+        )
+    return Seen(replace(notice, why=why, confidence="high", threshold=None), Change(s.covered(rows)), events=rows)
 
 
 RULE = Rule("driver_memory_calls", "Driver calls for memory", _look)

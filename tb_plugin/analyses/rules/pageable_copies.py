@@ -66,8 +66,10 @@ def _look(s: Scene) -> Seen | None:
             METRICS.figure("pageable_host_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
             METRICS.figure("pageable_copies", s.per_step(len(copies))),
             METRICS.figure("pageable_ns", s.per_step(int(dur.sum()))),
-            METRICS.figure("pageable_bytes", s.per_step(int(size.sum()))),
-            METRICS.figure("pageable_bandwidth", int(size.sum()) * 1e9 / int(dur.sum()) if dur.any() else None),
+            METRICS.figure("pageable_bytes", s.per_step(int(size.sum())) if size.any() else None),
+            METRICS.figure(
+                "pageable_bandwidth", int(size.sum()) * 1e9 / int(dur.sum()) if size.any() and dur.any() else None
+            ),
             *([METRICS.figure("pageable_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
