@@ -83,7 +83,7 @@ class ProfilerOverhead(Faulty):
 class DeterministicSync(Faulty):
     """The backward of a gather waits for the device, as deterministic algorithms make it. Mended, it does not wait."""
 
-    also = ("synchronising_calls",)
+    also = ("synchronising_calls", "launch_bound")  # after a wait the host has to catch up
 
     def block(self, number: int) -> None:
         super().block(number)

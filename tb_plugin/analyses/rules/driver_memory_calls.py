@@ -37,9 +37,7 @@ def _look(s: Scene) -> Seen | None:
     line = s.line(rows)
     if line:
         figures = [*notice.figures, METRICS.figure("driver_line", line)]
-        notice = replace(
-            notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures
-        )
+        notice = replace(notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures)
     return Seen(replace(notice, why=why, confidence="high", threshold=None), Change(s.covered(rows)), events=rows)
 
 
