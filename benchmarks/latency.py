@@ -26,6 +26,7 @@ from tb_plugin.web.routes import BASE
 
 TABLES = {
     "overview": ("steps",),
+    "findings": ("savings", "finding_events"),
     "timeline": (),
     "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),
     "kernels": ("kernels", "kernels_by_launch", "copies"),

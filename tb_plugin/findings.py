@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from tb_plugin.format import fill, format_value
-from tb_plugin.payloads import Figure, Link, Notice, Notices, Scalar, Severity, Unit
+from tb_plugin.payloads import Figure, Notice, Notices, Scalar, Severity, Unit
 
 
 class FindingFigure(Struct, frozen=True):
@@ -33,7 +33,7 @@ class EventsWindow(Struct, frozen=True):
 class Evidence(Struct, frozen=True):
     """Where to see it: a view and its parameters (docs/http.md), and of these the events and the range of time.
 
-    ``events`` are numbers of events in order of time, empty where none is named.
+    ``events`` are numbers of events, what matters most first; empty where none is named.
     """
 
     view: str
@@ -46,7 +46,9 @@ class Finding(Struct, frozen=True):
     """One finding: which rule, how much it matters, in words, and the numbers behind it.
 
     ``text`` says what was found and ``todo`` what to do about it, both with their figures filled in as text output has them.
-    ``measure`` is the key of the figure that was compared with ``threshold``.
+    ``measure`` is the key of the figure that was compared with ``threshold``. What mending it would save a step lies between
+    ``saving_low_ns`` and ``saving_high_ns``, of which ``saving_shared_ns`` other findings would save as well; None where
+    nobody can tell.
     """
 
     rule: str
@@ -57,11 +59,17 @@ class Finding(Struct, frozen=True):
     measure: str | None
     threshold: float | None
     evidence: Evidence | None
+    why: str
+    confidence: str
+    saving_low_ns: float | None
+    saving_high_ns: float | None
+    saving_shared_ns: float | None
 
 
 def finding(notice: Notice) -> Finding:
     """Returns a notice with its sentences filled in."""
     values = {figure.metric.key: format_value(figure.value, figure.metric.unit) for figure in notice.figures}
+    saving = notice.saving
     return Finding(
         notice.rule,
         notice.severity,
@@ -70,7 +78,10 @@ def finding(notice: Notice) -> Finding:
         [_figure(figure) for figure in notice.figures],
         notice.measure,
         notice.threshold,
-        None if notice.evidence is None else _evidence(notice.evidence),
+        _evidence(notice),
+        fill(notice.why, values),
+        notice.confidence,
+        *((None, None, None) if saving is None else (saving.low_ns, saving.high_ns, saving.shared_ns)),
     )
 
 
@@ -99,11 +110,15 @@ def _figure(figure: Figure) -> FindingFigure:
     return FindingFigure(metric.key, metric.title, metric.unit, figure.value)
 
 
-def _evidence(link: Link) -> Evidence:
+def _evidence(notice: Notice) -> Evidence | None:
+    link = notice.evidence
+    if link is None:
+        return None
     start, end = (_whole(link.params.get(key, "")) for key in ("start_ns", "end_ns"))
     window = None if start is None or end is None else EventsWindow(start, end)
     event = _whole(link.params.get("event", ""))
-    return Evidence(link.view, link.params, [] if event is None else [event], window)
+    named = [] if event is None else [event]
+    return Evidence(link.view, link.params, notice.events or named, window)
 
 
 def _whole(text: str) -> int | None:

@@ -113,6 +113,14 @@ def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tz
     return f"{text} {used.symbol}" if used.symbol and is_number and text != DASH else text
 
 
+def format_range(low: float, high: float, unit: Unit) -> str:
+    """Returns bounds in the unit of the upper one: ``59.0 to 60.1 ms``; where they read alike it is one number."""
+    scale = scale_for(unit, high)
+    first, last = (format_number(value, scale) for value in (low, high))
+    upper = f"{last} {scale.symbol}".rstrip()
+    return upper if first == last else f"{first} to {upper}" if low else f"up to {upper}"
+
+
 def format_time(unix_ms: int, zone: tzinfo | None = None) -> str:
     """Returns wall time in the reader's zone (or the given one): ``2026-11-20 14:03:12``."""
     return datetime.fromtimestamp(unix_ms // 1000, zone).strftime("%Y-%m-%d %H:%M:%S")

@@ -12,14 +12,16 @@ from tb_plugin.payloads import Metric
 
 
 def _by_view() -> dict[str, Mapping[str, Metric]]:
-    """What each module of the analyses defines itself, and what they share."""
+    """What each module of the analyses defines itself, and what they share: one object is one definition."""
     own: dict[str, Mapping[str, Metric]] = {"shared": SHARED}
+    known = {id(metric) for metric in SHARED.values()}
     seen: set[int] = set()
     for found in pkgutil.walk_packages(analyses.__path__, f"{analyses.__name__}."):
         metrics = vars(importlib.import_module(found.name)).get("METRICS")
         if isinstance(metrics, Metrics) and id(metrics) not in seen:
             seen.add(id(metrics))
-            own[found.name] = {key: metric for key, metric in metrics.items() if SHARED.get(key) is not metric}
+            own[found.name] = {key: metric for key, metric in metrics.items() if id(metric) not in known}
+            known |= {id(metric) for metric in metrics.values()}
     return own
 
 

@@ -40,14 +40,16 @@ from tests.service.fakes import catalog_of
 
 FEW, MANY = 6_000, 24_000
 VIEWS = (
-    "overview", "timeline", "operators", "kernels", "launches", "modules", "stacks", "phases", "memory", "find", "flows",
-    "counters", "gaps",
+    "overview", "findings", "timeline", "operators", "kernels", "launches", "modules", "stacks", "phases", "memory", "find",
+    "flows", "counters", "gaps",
 )  # fmt: skip
+RUN_AGAIN = ("overview", "findings")
 SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dictionary_encode"}
 BYTES_PER_ROW = {
     "read": 160,
     "assemble": 260,
-    "overview": 70,
+    "overview": 90,
+    "findings": 90,
     "timeline": 85,
     "operators": 150,
     "kernels": 40,
@@ -175,9 +177,12 @@ def test_reading_an_event_calls_one_function_at_most() -> None:
 
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "read"])
 def test_no_python_runs_per_event_after_reading(stage: str) -> None:
-    """Columns are worked on as a whole. What grows with the steps and the operators' names is far less than an event."""
+    """Columns are worked on as a whole. What grows with the steps and the operators' names is far less than an event.
+
+    Findings are run again from one wait of the host to the next, a dozen lines each, more than once.
+    """
     prepared(stage)
-    assert more(lambda events: lines(lambda: STAGES[stage](events)), rows) < 0.15
+    assert more(lambda events: lines(lambda: STAGES[stage](events)), rows) < (1.0 if stage in RUN_AGAIN else 0.17)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -189,9 +194,10 @@ def test_sorting_and_grouping_do_not_multiply_with_the_events(stage: str) -> Non
         return sum(count for name, count in names.items() if name in SORTS)
 
     # Reading sorts nothing but a little at its end; some views sort once for each step or device.
-    assert sorts(MANY) <= sorts(FEW) + 24
-    # The account of idle time sorts about 90 times for each device, however long the trace is.
-    assert sorts(MANY) < 300
+    # A longer trace shows more findings, each of which is run again.
+    assert sorts(MANY) <= sorts(FEW) + (60 if stage in RUN_AGAIN else 24)
+    # The account of idle time sorts about 90 times for each device, and each rule a few times, however long the trace is.
+    assert sorts(MANY) < (800 if stage in RUN_AGAIN else 300)
 
 
 @pytest.mark.parametrize("stage", STAGES)

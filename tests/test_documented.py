@@ -16,6 +16,8 @@ import pytest
 from tb_plugin import cli
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Params
+from tb_plugin.analyses.rules import RULES
+from tb_plugin.analyses.rules.low_utilization import IDLE
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import Table
 from tb_plugin.trace.assemble import assemble
@@ -34,6 +36,7 @@ PLACES = {
     "<category>": "[a-z]+",
     "<class>": "[a-z]+",
     "<cause>": "[a-z_]+",
+    "<rule>": "[a-z_0-9]+",
     "<metric>": "[a-z_]+",
 }
 SEVERAL = [analysis for analysis in ANALYSES if analysis.scope != "profile"]
@@ -163,7 +166,7 @@ def test_payloads_are_documented(analysis: Analysis[Any]) -> None:
 
 def test_every_key_of_the_metrics_page_is_a_metric_or_a_fact() -> None:
     page = docs("metrics.md")
-    rules = ("Recommendations", "Findings of memory")
+    rules = ("Findings of snapshots", "Findings of memory")
     for title in (*rules, "Findings in JSON and Python", "Facts", "Differences from torch-tb-profiler"):
         page = page.replace(section(page, title), "\n")
     keys = {key for cell in cells(page, 0) for key in CODE.findall(cell) if re.fullmatch(r"[a-z][a-z0-9_]*", key)}
@@ -180,9 +183,14 @@ def test_rules_are_documented() -> None:
     sources = [*(ROOT / "tb_plugin" / "analyses").rglob("*.py")]
     rules = {rule for path in sources for rule in RULE.findall(path.read_text(encoding="utf-8"))}
     assert {"data_loading", "shapes_missing", "same_step_time", "straggler"} <= rules
-    named = set(CODE.findall(docs("metrics.md")))
+    named = set(CODE.findall(docs("metrics.md"))) | set(CODE.findall(docs("findings.md")))
     assert sorted(rules - named) == []
     documented = {
-        CODE.findall(cell)[0] for cell in cells(section(docs("metrics.md"), "Recommendations"), 0) if "`" in cell
+        CODE.findall(cell)[0] for cell in cells(section(docs("metrics.md"), "Findings of snapshots"), 0) if "`" in cell
     }
     assert sorted(documented - rules) == []
+
+
+def test_every_rule_of_steps_has_its_section() -> None:
+    titles = dict(re.findall(r"^### `([a-z_0-9]+)`: (.+)$", docs("findings.md"), re.MULTILINE))
+    assert titles == {rule.id: rule.title for rule in (*RULES, IDLE)}

@@ -45,7 +45,9 @@ SHARED = {
         "filters",
         "tracks",
         "code_lines",
+        "collective_names",
         "directions",
+        "dtypes",
         "stack_frames",
         "threads",
         "packages",
@@ -58,8 +60,13 @@ SHARED = {
         "launch_phases",
         "launching",
         "module_paths",
+        "rules",
+        "backward_times",
+        "what_if",
+        "step_shares",
+        "device_time",
     },
-    "devices": {"base", "kernel_classes"},
+    "devices": {"base", "kernel_classes", "peaks"},
 }
 """Modules of the extension packages that their siblings may import: what extensions are made of, not extensions."""
 

@@ -12,6 +12,7 @@ from tb_plugin.analyses.categories import Categories
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
+from tb_plugin.analyses.findings import FindingsAnalysis
 from tb_plugin.analyses.growth import GrowthAnalysis
 from tb_plugin.analyses.idle_time import IdleTime
 from tb_plugin.analyses.kernels import Kernels
@@ -37,6 +38,7 @@ from tb_plugin.analyses.timeline.gaps import Gaps
 
 ANALYSES: tuple[Analysis[Any], ...] = (
     Overview(),
+    FindingsAnalysis(),
     TimelineAnalysis(),
     Operators(),
     Kernels(),

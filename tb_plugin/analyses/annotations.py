@@ -103,7 +103,7 @@ def looked_into(trace: TraceTable) -> Bool:
     One bound for all that asks what lies in a phase, whatever was chosen.
     """
     row = np.flatnonzero(named_ranges(trace))
-    levels = _levels(nest(trace.track[row], trace.start_ns[row], trace.end_ns[row]).depth)[:MOST_LEVELS]
+    levels = _levels(nest(trace.track[row], trace.start_ns[row], trace.ends(row)).depth)[:MOST_LEVELS]
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     forward = forward_operators(trace, operators)
     roots = forward[backward_roots(trace, operators, forward)]
@@ -131,7 +131,7 @@ class Calls:
     def __init__(self, trace: TraceTable, row: Int64) -> None:
         self.row = row
         self.track = trace.track[row]
-        self.start, self.end = trace.start_ns[row], trace.end_ns[row]
+        self.start, self.end = trace.start_ns[row], trace.ends(row)
         self._serves = works_for(trace)
         nesting = nest(self.track, self.start, self.end)
         counted = looked_into(trace)[row]
@@ -178,7 +178,7 @@ def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
     found = np.zeros(len(time), np.bool_)
     for on in (track, serves[track]):
         begin, end, at = side_by_side(
-            (trace.track[calls], trace.start_ns[calls]), (trace.track[calls], trace.end_ns[calls]), (on, time)
+            (trace.track[calls], trace.start_ns[calls]), (trace.track[calls], trace.ends(calls)), (on, time)
         )
         found |= contains(union(begin, end), at)
     return found
@@ -193,9 +193,9 @@ def inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
     found = open_at(trace, calls, track, start)
     begin, end, at, until = side_by_side(
         (trace.track[calls], trace.start_ns[calls]),
-        (trace.track[calls], trace.end_ns[calls]),
+        (trace.track[calls], trace.ends(calls)),
         (track, start),
-        (track, trace.end_ns[rows]),
+        (track, trace.ends(rows)),
     )
     whole = union(begin, end)
     if len(whole):
@@ -228,7 +228,7 @@ def annotation_at(trace: TraceTable, track: Int32, time: Int64) -> Int32:
 def _annotations_at(trace: TraceTable, *points: tuple[Int32, Int64]) -> list[Int32]:
     is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
     members = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & ~is_step)
-    track, start, end = trace.track[members], trace.start_ns[members], trace.end_ns[members]
+    track, start, end = trace.track[members], trace.start_ns[members], trace.ends(members)
     names = np.append(trace.name[members], np.int32(MISSING))
     parent = nest(track, start, end).parent
     return [names[innermost(track, start, end, parent, *point)] for point in points]

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.backward import BackwardOperators, Tie, backward_operators
+from tb_plugin.analyses.backward_times import backward_times
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import Groups, group, shares, sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.selection import Selection, select_rows
-from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.payloads import Column, Figures, Notice, Notices, Payload, Sort, Table, View
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -32,16 +32,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "backward_operator": (
-                "Backward operator",
-                "What the autograd engine runs for one node of its graph, by the function's name.",
-            ),
-            "forward_operator": (
-                "Forward operator",
-                "Operator of the forward pass that made the node; of AccumulateGrad that behind the gradient that it adds.",
-            ),
             "forward_path": ("Module path", "Modules that were open around the forward operator, outermost first."),
-            "forward_line": ("Line", "Line of Python that called the forward operator."),
         },
     ),
     define(
@@ -165,25 +156,15 @@ class BackwardPass:
 
 
 def _chosen(trace: TraceTable, selection: Selection) -> _Chosen:
-    every = backward_operators(trace)
-    count = len(every.row)
-    at = np.flatnonzero(selection.rows[every.row])
-    work = selection.of(trace, *DEVICE_WORK)
-    owner, communicates = every.of[trace.operator[work]], trace.is_collective[work]
-    dur, end = trace.dur_ns[every.row], np.append(trace.end_ns[every.row], 0)
-    waits = waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & selection.rows
-    waiting = np.flatnonzero(waits & ~np.append(waits, False)[trace.parent])
-    waiter = every.of[trace.operator[waiting]]
-    # Calls may outlive the operator that they began in.
-    waited = np.minimum(trace.end_ns[waiting], end[waiter]) - trace.start_ns[waiting]
-    forward = every.forward[at]
+    every, times = backward_operators(trace), backward_times(trace, selection)
+    forward = every.forward[times.at]
     return _Chosen(
         every=every,
-        at=at,
-        device_ns=sum_by(owner, np.where(communicates, 0, trace.dur_ns[work]), count)[at],
-        communication_ns=sum_by(owner, np.where(communicates, trace.dur_ns[work], 0), count)[at],
-        host_ns=(dur - sum_by(every.within, dur, count))[at],
-        wait_ns=sum_by(waiter, waited, count)[at],
+        at=times.at,
+        device_ns=times.device_ns,
+        communication_ns=times.communication_ns,
+        host_ns=times.host_ns,
+        wait_ns=times.wait_ns,
         forward=forward,
         path=module_paths(trace).of[forward],
         line=code_lines(trace).of[forward],

@@ -77,6 +77,8 @@ class Params:
     limit: int | None = 100
     """None = all rows."""
     extra: tuple[tuple[str, str], ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Ids of rules that the log directory leaves out."""
 
     @property
     def chosen(self) -> tuple[tuple[str, ...] | None, str, str]:

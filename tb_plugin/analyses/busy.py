@@ -16,13 +16,17 @@ from tb_plugin.trace.tree import stable_order
 Int64 = npt.NDArray[np.int64]
 
 
+@remembered
 def covered_work(trace: TraceTable) -> Int64:
     """Returns the rows of device work that touch what was opened.
 
     A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
     """
-    covered = (trace.start_ns <= trace.coverage.end_ns) & (trace.end_ns >= trace.coverage.start_ns)
-    return np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & covered)
+    rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    start = trace.start_ns[rows]
+    covered = (start <= trace.coverage.end_ns) & (start + trace.dur_ns[rows] >= trace.coverage.start_ns)
+    found: Int64 = rows[covered]
+    return found
 
 
 @remembered
@@ -33,4 +37,4 @@ def device_busy(trace: TraceTable) -> Mapping[int, Ranges]:
     rows = rows[order]
     devices, first = np.unique(trace.device[rows], return_index=True)
     parts = np.split(rows, first[1:]) if len(rows) else []
-    return {int(one): union(trace.start_ns[part], trace.end_ns[part]) for one, part in zip(devices, parts, strict=True)}
+    return {int(one): union(trace.start_ns[part], trace.ends(part)) for one, part in zip(devices, parts, strict=True)}

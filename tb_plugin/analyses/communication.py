@@ -85,14 +85,14 @@ def _host_computation(trace: TraceTable) -> Ranges:
     # Most threads have no collective: their operators need no look at each thread.
     shared = np.isin(trace.track[operators], trace.track[calls])
     alone, mixed = operators[~shared], operators[shared]
-    return join(union(trace.start_ns[alone], trace.end_ns[alone]), _beside(trace, mixed, calls))
+    return join(union(trace.start_ns[alone], trace.ends(alone)), _beside(trace, mixed, calls))
 
 
 def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
     """What operators cover that lie in no collective, less the calls of collectives on their thread."""
     # One axis on which the threads lie apart: places of times within all times, and a stretch of it for each thread.
     both = np.concatenate((operators, calls))
-    times, place = np.unique(np.concatenate((trace.start_ns[both], trace.end_ns[both])), return_inverse=True)
+    times, place = np.unique(np.concatenate((trace.start_ns[both], trace.ends(both))), return_inverse=True)
     if not len(times):
         return EMPTY
     begin, end = place.reshape(2, -1) + trace.track[both].astype(np.int64) * len(times)
@@ -106,4 +106,4 @@ def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, rows: Bool) -> Ranges:
-    return union(trace.start_ns[rows], trace.end_ns[rows])
+    return union(trace.start_ns[rows], trace.ends(rows))

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.metrics import SHARED
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import Ranges, covered_before, measure, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, covered_before, join, measure, measure_within, union
 from tb_plugin.trace.recorder import Recorder
 from tb_plugin.trace.schema import MISSING, CallRole
 from tb_plugin.trace.table import Steps, TraceTable
@@ -67,7 +68,7 @@ def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
     gets = trace.calls_that(CallRole.ALLOCATE, CallRole.MAP)
     got, freed = rows[gets[rows]], rows[~gets[rows]]
     spent = [int(trace.dur_ns[some].sum()) for some in (got, freed)]
-    setup = sets_up(trace.dur_ns[rows])
+    setup = set_up(trace, rows)
     expandable = bool(trace.calls_that(CallRole.MAP, CallRole.UNMAP)[rows].any())
     return DriverCalls(
         malloc_calls=len(got),
@@ -85,21 +86,33 @@ def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
 def usual_calls(trace: TraceTable, steps: Ranges) -> Int64:
     """Returns the rows of these calls, without those that set the driver up."""
     rows = _outermost(trace, steps)
-    return rows[~sets_up(trace.dur_ns[rows])]
+    return rows[~set_up(trace, rows)]
 
 
 def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
     roles = (CallRole.ALLOCATE, CallRole.MAP, CallRole.FREE, CallRole.UNMAP)
     rows = np.flatnonzero(trace.calls_that(*roles))
     # A runtime call and the driver call inside it are one.
-    rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]).parent == MISSING]
+    rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows)).parent == MISSING]
     start = trace.start_ns[rows]
     inside: Int64 = rows[covered_before(steps, start + 1) > covered_before(steps, start)]
     return inside
 
 
+def set_up(trace: TraceTable, rows: Int64) -> Bool:
+    """Returns which of these calls set the driver up: of those that take far longer those in which no device works.
+
+    A release of memory waits for the device, and takes as long as what that still has to do.
+    """
+    far = sets_up(trace.dur_ns[rows])
+    some = rows[far]
+    worked = measure_within(join(EMPTY, *device_busy(trace).values()), trace.start_ns[some], trace.ends(some))
+    far[far] = 2 * worked < trace.dur_ns[some]
+    return far
+
+
 def sets_up(dur_ns: Int64) -> Bool:
-    """Returns which of these calls set the driver up, once, instead of asking it for memory: those that take far longer.
+    """Returns which of these calls take far longer than the others.
 
     Far is more than ``FAR`` times the median (of an even number the lower one of the two in the middle).
     """

@@ -71,7 +71,7 @@ class Events(Detail):
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
         rows = np.flatnonzero(matching(trace, selection.rows, params.where, params.pattern))
         if params.get("start_ns") or params.get("end_ns"):
-            rows = rows[touching(trace.start_ns[rows], trace.end_ns[rows], *bounds_of(trace, params))]
+            rows = rows[touching(trace.start_ns[rows], trace.ends(rows), *bounds_of(trace, params))]
         frame = _instances(trace, rows)
         payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
         layout = (*payloads, "instances")

@@ -38,7 +38,7 @@ class Host:
         """Times at which the innermost event of a thread changes, and its rows from each on, -1 = none."""
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
-            time, which = latest_open(trace.start_ns[rows], trace.end_ns[rows])
+            time, which = latest_open(trace.start_ns[rows], trace.ends(rows))
             row = np.append(rows, np.int32(MISSING))[which]
             changed = np.append(True, row[1:] != row[:-1])[: len(row)]
             self._known[track] = time[changed], row[changed]
@@ -47,6 +47,19 @@ class Host:
     def _names(self, rows: Int32) -> Int32:
         """Names of rows, -1 of none."""
         return np.append(self._trace.name, np.int32(MISSING))[rows]
+
+    def did(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
+        """Returns what a thread did longest in each stretch of time: the name, for how long, and the longest event of it.
+
+        -1 stands for no thread, and for no event.
+        """
+        name, row = np.full(len(track), MISSING, np.int64), np.full(len(track), MISSING, np.int64)
+        time = np.zeros(len(track), np.int64)
+        for thread in np.unique(track[track != MISSING]).tolist():
+            mine = np.flatnonzero(track == thread)
+            name[mine], time[mine] = self.most(thread, begin[mine], end[mine])
+            row[mine] = self.longest(thread, begin[mine], end[mine], name[mine])
+        return name, time, row
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
         """Returns of each stretch of time the longest event of a name that is innermost at some moment in it, -1 = none.

@@ -294,12 +294,7 @@ def _host(trace: TraceTable, start: Int64, end: Int64, following: Int64) -> tupl
     call = np.append(trace.launch, MISSING)[following]
     thread = np.append(trace.track, MISSING)[call]
     host, lines = host_of(trace), code_lines(trace)
-    name = np.full(len(start), MISSING, np.int64)
-    row = np.full(len(start), MISSING, np.int64)
-    for each in np.unique(thread[thread != MISSING]).tolist():
-        mine = np.flatnonzero(thread == each)
-        name[mine], _ = host.most(each, start[mine], end[mine])
-        row[mine] = host.longest(each, start[mine], end[mine], name[mine])
+    name, _, row = host.did(thread.astype(np.int64), start, end)
     around = np.append(trace.operator, MISSING)[row]
     operator = np.append(trace.name, MISSING)[around].astype(np.int64)
     line = lines.of[np.where(row == MISSING, len(trace), row)].astype(np.int64)

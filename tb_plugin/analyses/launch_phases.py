@@ -86,7 +86,7 @@ def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
     for track in np.unique(trace.track[waits]).tolist():
         mine = waits[trace.track[waits] == track]
         mine = mine[stable_order(trace.start_ns[mine])]
-        reach = np.append(LONG_AGO, np.maximum.accumulate(trace.end_ns[mine]))
+        reach = np.append(LONG_AGO, np.maximum.accumulate(trace.ends(mine)))
         work = np.flatnonzero(trace.track[rows] == track)
         found[work] = reach[np.searchsorted(trace.start_ns[mine], start[work], side="right")]
     return found

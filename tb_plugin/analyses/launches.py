@@ -162,7 +162,7 @@ def _chosen(trace: TraceTable, selected: npt.NDArray[np.bool_]) -> _Chosen:
     every, made_by = runtime_calls(trace), callers(trace)
     chosen = np.flatnonzero(selected[every.row])
     rows = every.row[chosen]
-    spans = Spans(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows])
+    spans = Spans(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
     operator = trace.operator[rows]
     ids = {
         "name": trace.name[rows],

@@ -87,6 +87,15 @@ SHARED = Metrics(
                 "Call stack",
                 "Frames that called the operator, innermost first: as recorded, else the Python calls around it.",
             ),
+            "backward_operator": (
+                "Backward operator",
+                "What the autograd engine runs for one node of its graph, by the function's name.",
+            ),
+            "forward_operator": (
+                "Forward operator",
+                "Operator of the forward pass that made the node; of AccumulateGrad that behind the gradient that it adds.",
+            ),
+            "forward_line": ("Line", "Line of Python that called the forward operator."),
             "module": ("Module", "nn.Module, with the number that the profiler gave to the instance."),
             "category": ("Category", "Category as recorded in the trace."),
             "collective": ("Collective", "Communication operation, in one spelling for all libraries."),

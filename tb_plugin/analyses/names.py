@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.table import TraceTable
+
 DATALOADER = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#", re.DOTALL)
 """Waiting for the next batch."""
 OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
@@ -27,6 +34,30 @@ WRAPPER = re.compile(r"^OptimizedModule(?:_\d+)?$")
 
 DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedDataParallel.forward"
 """Ranges around the forward pass of wrapped models."""
+
+
+def named(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
+    """Returns which rows have a name in which an expression of RE2 is found; "" is found in none."""
+    hits = np.zeros(len(trace.strings) + 1, np.bool_)
+    if pattern:
+        names = _names(trace)
+        hit = pc.match_substring_regex(trace.strings.take(names), pattern)
+        hits[names] = pc.fill_null(hit, False).to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.bool_] = hits[trace.name]
+    return found
+
+
+@remembered
+def _names(trace: TraceTable) -> npt.NDArray[np.int64]:
+    """The strings that are names: fewer and shorter than all, which may be stacks."""
+    used = np.zeros(len(trace.strings) + 1, np.bool_)
+    used[trace.name] = True
+    return np.flatnonzero(used[:-1])
+
+
+def matched(pattern: re.Pattern[str]) -> str:
+    """Returns an expression of RE2 that finds what this one matches from the begin of a text."""
+    return f"^(?s:{pattern.pattern})"
 
 
 def module_label(name: str) -> str:

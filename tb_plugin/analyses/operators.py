@@ -193,7 +193,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     eligible = trace.matrix_eligible[rows] | (matrix_self > 0)
     return Calls(
         row=rows,
-        spans=Spans(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]),
+        spans=Spans(trace.track[rows], trace.start_ns[rows], trace.ends(rows)),
         parent=parent,
         name=trace.name[rows],
         shape=shape[rows],

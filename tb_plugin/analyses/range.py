@@ -80,7 +80,7 @@ class Range(Detail):
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         rows = np.flatnonzero(touching(trace.start_ns, trace.end_ns, start, end))
-        begins, ends = np.maximum(trace.start_ns[rows], start), np.minimum(trace.end_ns[rows], end)
+        begins, ends = np.maximum(trace.start_ns[rows], start), np.minimum(trace.ends(rows), end)
         frames = {
             "range": _by_name(trace, rows, begins, ends, end - start),
             "range_devices": _by_device(trace, rows, begins, ends, end - start),

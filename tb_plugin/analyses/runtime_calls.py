@@ -83,7 +83,7 @@ def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
     members = np.flatnonzero(inside | (trace.kind == EventKind.RUNTIME))
     low, high = trace.coverage.start_ns, trace.coverage.end_ns
     if trace.coverage.whole is None:  # of a window only the time inside is anybody's own
-        high = max(high, int(trace.end_ns[members].max(initial=0)))
+        high = max(high, int(trace.ends(members).max(initial=0)))
     start, end = (np.clip(times[members], low, high) for times in (trace.start_ns, trace.end_ns))
     fed = _devices_of_tracks(trace)
     track = trace.track[members]

@@ -90,7 +90,7 @@ def thread_starts(trace: TraceTable) -> Starts:
     thread = track.copy()
     further = np.flatnonzero(ordinal)
     thread[further] = len(trace.tracks) + np.arange(len(further))
-    return Starts(rows, thread, nest(track, trace.start_ns[rows], trace.end_ns[rows]).parent, ordinal)
+    return Starts(rows, thread, nest(track, trace.start_ns[rows], trace.ends(rows)).parent, ordinal)
 
 
 def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
@@ -99,7 +99,7 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
     track = trace.track[rows]
     if not starts.ordinal.any():
         return track
-    first, last = trace.start_ns[starts.row], trace.end_ns[starts.row]
+    first, last = trace.start_ns[starts.row], trace.ends(starts.row)
     found = innermost(trace.track[starts.row], first, last, starts.parent, track, trace.start_ns[rows])
     return np.where(found == MISSING, track, starts.thread[found]).astype(np.int32)
 
@@ -110,7 +110,7 @@ def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
     wanted = of_kind(trace.kind, *FRAMES[of])
     ranges = wanted & (trace.kind == EventKind.ANNOTATION)
     row = np.flatnonzero(wanted & ~ranges)
-    thread, start, end = thread_numbers(trace, row), trace.start_ns[row], trace.end_ns[row]
+    thread, start, end = thread_numbers(trace, row), trace.start_ns[row], trace.ends(row)
     if ranges.any():
         steps = trace.strings.where(lambda text: STEP_NAME.fullmatch(text) is not None)[trace.name]
         row, thread, start, end = _with_ranges(trace, np.flatnonzero(ranges & ~steps), row, thread, start, end)
@@ -132,7 +132,7 @@ def _with_ranges(
     A range begins inside the call that opens it (``__enter__``) and ends inside the one that closes it: it becomes a frame
     from the end of the one to the begin of the other.
     """
-    owner, first, last = thread_numbers(trace, ranges), trace.start_ns[ranges], trace.end_ns[ranges]
+    owner, first, last = thread_numbers(trace, ranges), trace.start_ns[ranges], trace.ends(ranges)
     parent = nest(thread, start, end).parent
     opened = innermost(thread, start, end, parent, owner, first)
     closed = innermost(thread, start, end, parent, owner, last - 1)

@@ -30,5 +30,5 @@ def waits_for_device(trace: TraceTable) -> Bool:
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     call = trace.launch[copies]
     to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[trace.name[copies]]
-    waits[call[to_pageable | (trace.end_ns[copies] <= trace.end_ns[call])]] = True
+    waits[call[to_pageable | (trace.ends(copies) <= trace.ends(call))]] = True
     return waits

@@ -190,7 +190,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
     trees = {value: pair.view(1, measure) for value, measure in TREES.items()}
     facts = (sides[0].facts, sides[1].facts)
     whole = trees["host_ns"]
-    waterfall = whole.payloads.get("waterfall")
+    waterfalls = {name: whole.payloads.get(name) for name in ("waterfall", "idle_waterfall")}
     # Tables of traces are always there, empty where there is nothing.
     names = TABLES if "call_tree" in whole.payloads else [n for n, p in whole.payloads.items() if isinstance(p, Table)]
     document = {
@@ -198,7 +198,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
         "baseline": _side(pair.base, pair.base_steps, sides[0]),
         "experiment": _side(pair.exp, pair.exp_steps, sides[1]),
         "per": pair.per,
-        "waterfall": _waterfall(waterfall) if isinstance(waterfall, Breakdown) else None,
+        **{name: _waterfall(each) if isinstance(each, Breakdown) else None for name, each in waterfalls.items()},
         "findings": findings(whole.payloads.values()),
         "facts": {name: _fact(name, *facts) for name in sorted({*facts[0], *facts[1]})},
         "call_tree": {value: _nodes(view.payloads.get("call_tree")) for value, view in trees.items()},
@@ -212,7 +212,7 @@ def _side(entry: Entry, steps: str, numbers: Numbers) -> dict[str, Any]:
     found = entry.found
     named = {which: _name(entry, which) for which in ("run", "worker", "span")}
     said = {"findings": findings(numbers.notices), "data_notices": data_notices(numbers.notices)}
-    return {**named, "path": found.url, "steps": steps, **said}
+    return {**named, "path": found.url, "steps": steps, **said, "dismissed": numbers.dismissed}
 
 
 def _waterfall(payload: Breakdown) -> dict[str, Any]:

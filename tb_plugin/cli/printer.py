@@ -9,8 +9,17 @@ from collections.abc import Collection, Sequence
 from tb_plugin.cli.columns import Heading, fit
 from tb_plugin.cli.terminal import say, width
 from tb_plugin.findings import finding
-from tb_plugin.format import Scale, column_scale, family_scales, format_number, format_value, printable, signed
-from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Table, View, WindowInfo
+from tb_plugin.format import (
+    Scale,
+    column_scale,
+    family_scales,
+    format_number,
+    format_range,
+    format_value,
+    printable,
+    signed,
+)
+from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Table, View, WindowInfo
 
 MORE = " Set COLUMNS, or --format markdown or json, to see all."
 _LONG = 40
@@ -65,7 +74,7 @@ class Printer(ABC):
             self.heading(payload.title, 3)
             for notice in payload.notices:
                 found = finding(notice)
-                self.line(f"[{found.severity}] {found.text} {found.todo}".rstrip())
+                self.line(f"[{found.severity}{_saves(notice.saving)}] {found.text} {found.todo}".rstrip())
         elif isinstance(payload, Table):
             self.heading(f"{payload.title} ({len(payload.rows)} of {payload.matched_rows})", 3)
             self._table(payload)
@@ -176,6 +185,15 @@ def _window_line(window: WindowInfo) -> str:
         f"Only a window was opened: {steps}{start} to {end} of {whole}. All of it would take about {need} of memory; "
         f"{budget} are allowed (TORCH_TRACE_MEMORY_MB)."
     )
+
+
+def _saves(saving: Saving | None) -> str:
+    """What mending it would save a step."""
+    if saving is None:
+        return ""
+    bounds = format_range(saving.low_ns, saving.high_ns, "ns")
+    share = f", {format_value(saving.high_ns / saving.step_ns, 'ratio')}" if saving.step_ns else ""
+    return f", saves {bounds} a step{share}"
 
 
 def _note(note: str) -> str:

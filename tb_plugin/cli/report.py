@@ -65,6 +65,7 @@ def _report_json(
                 "not_limited": [a.id for a in _views_of(entry, arguments.view) if arguments.phase and a.traits.whole],
                 "findings": findings(numbers.notices),
                 "data_notices": data_notices(numbers.notices),
+                "dismissed": numbers.dismissed,
                 "facts": numbers.facts,
                 "tables": always | numbers.tables,
             }

@@ -11,6 +11,7 @@ from tb_plugin.devices.cpu import CPU
 from tb_plugin.devices.cuda import CUDA
 from tb_plugin.devices.mtia import MTIA
 from tb_plugin.devices.npu import NPU
+from tb_plugin.devices.peaks import peak_of
 from tb_plugin.devices.rocm import ROCM
 from tb_plugin.devices.xpu import XPU
 from tb_plugin.trace.hardware import DeviceInfo
@@ -146,6 +147,7 @@ def describe(
     major, minor = _whole(properties, "computeMajor"), _whole(properties, "computeMinor")
     has_capability = family is not None and family.has_capability and major is not None
     name = properties.get("name")
+    peak = peak_of(str(name)) if name is not None else None
     return DeviceInfo(
         id=device_id,
         ordinal=ordinal,
@@ -161,6 +163,8 @@ def describe(
         collective_backend=family.collective_backend(properties) if family else "",
         matrix_unit=family.matrix_unit if family else "",
         multiprocessor=family.multiprocessor if family else "",
+        peaks=peak.flops if peak else (),
+        bandwidth=peak.bandwidth if peak else None,
     )
 
 

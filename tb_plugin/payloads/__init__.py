@@ -23,7 +23,7 @@ from tb_plugin.payloads.counters import Counter, Counters
 from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.memory_map import MapGroup, MemoryMap
-from tb_plugin.payloads.notice import Notice, Notices, Reference, Severity
+from tb_plugin.payloads.notice import Notice, Notices, Reference, Saving, Severity
 from tb_plugin.payloads.series import Line, Series
 from tb_plugin.payloads.table import Column, Sort, Table
 from tb_plugin.payloads.timeline import Timeline, TimelineLevel, TimelineTrack
@@ -58,6 +58,7 @@ __all__ = [
     "ReadInfo",
     "Reference",
     "RunInfo",
+    "Saving",
     "Scalar",
     "Series",
     "Severity",

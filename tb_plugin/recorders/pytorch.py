@@ -2,163 +2,11 @@
 
 from __future__ import annotations
 
-from tb_plugin.trace.recorder import Advice, HostNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.recorders.pytorch_training import TRAINING
+from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
 
-_DOCS = "https://docs.pytorch.org/docs/stable"
-_TUTORIALS = "https://docs.pytorch.org/tutorials"
-_TUNING = ("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")
-_AMP = ("PyTorch: AMP", f"{_DOCS}/amp.html")
-_CUDA_MEMORY = ("PyTorch: CUDA memory management", f"{_DOCS}/notes/cuda.html#cuda-memory-management")
 _DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."
 _MEMORY = "profile(profile_memory=True) records them."
-
-TRAINING = {
-    "data_loading": Advice(
-        "Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready when the "
-        "step ends.",
-        (("PyTorch: data loading", f"{_DOCS}/data.html"), _TUNING),
-    ),
-    "data_parallel": Advice(
-        "Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
-        (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),
-    ),
-    "distributed_backend": Advice(
-        "Initialise the process group with the backend {backend}, the fastest one for this hardware.",
-        (("PyTorch: backends", f"{_DOCS}/distributed.html"),),
-    ),
-    "communication": Advice(
-        "",
-        (
-            ("PyTorch: DDP communication hooks", f"{_DOCS}/ddp_comm_hooks.html"),
-            ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
-        ),
-    ),
-    "low_utilization": Advice(
-        "Look for what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
-        "more work per launch; check convergence.",
-        (_TUNING,),
-    ),
-    "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (_AMP,)),
-    "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
-    "matrix_units.fp16": Advice("Automatic mixed precision runs them in 16 bit: float16, with a gradient scaler."),
-    "matrix_units.tf32": Advice("TF32 needs one line (torch.set_float32_matmul_precision)."),
-    "memory_limit": Advice(
-        "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
-        (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _AMP),
-    ),
-    "driver_memory_calls": Advice(
-        "The reserved curve should be flat. Keep shapes constant, and warm up with the largest input.",
-        (_CUDA_MEMORY,),
-    ),
-    "driver_memory_calls.segments": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
-    ),
-    "memory_growth": Advice(
-        "Look for what keeps tensors from step to step: lists of losses or outputs that hold their graph (use .item() or "
-        ".detach()), hooks, retain_graph=True.",
-        (("PyTorch: what keeps memory", f"{_DOCS}/notes/faq.html"),),
-    ),
-    "memory_cache": Advice(
-        "See whether it stops growing: keep it to a fixed number of entries, or of shapes (pad inputs to a few lengths)."
-    ),
-    "memory_fragmentation": Advice("", (_CUDA_MEMORY,)),
-    "memory_fragmentation.before": Advice(
-        "If an evaluation or a warm-up with larger inputs came before, torch.cuda.empty_cache() once after it gives the rest "
-        "back. Within the process it is not lost: the next larger input uses it."
-    ),
-    "memory_fragmentation.shapes": Advice(
-        "Pad inputs to a few lengths and warm up with the largest one. "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
-    ),
-    "memory_fragmentation.sizes": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most gaps; without it max_split_size_mb keeps large "
-        "blocks whole. Allocate what stays (the optimizer's state, caches) before the first step."
-    ),
-    "memory_fragmentation.large": Advice(
-        "Allocate the largest tensors first and reuse them, or compute them in pieces. "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
-    ),
-    "memory_fragmentation.other": Advice("A memory snapshot shows the pools and streams that hold it."),
-    "memory_oscillation": Advice(
-        "Leave out torch.cuda.empty_cache() in the loop. Without it the allocator gives memory back when a request fails: "
-        "warm up with the largest input and pad to a few lengths. "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
-        (_CUDA_MEMORY,),
-    ),
-    "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
-    "memory_spike": Advice(
-        "Compute it in pieces (of the batch, of the vocabulary), in place, in 16 bit, or with a fused operator that never "
-        "holds it."
-    ),
-    "memory_room": Advice("A larger batch may use it; recordings of two batch sizes tell what a sample takes."),
-    "snapshot_leak": Advice(
-        "Look for what holds the tensors: losses kept with their graph (append loss.item() or loss.detach()), lists and "
-        "caches without a bound, hooks, tensors in exceptions. gc.collect() that frees them tells of reference cycles.",
-        (("PyTorch: memory FAQ", f"{_DOCS}/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory"),),
-    ),
-    "snapshot_fragmentation": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones; where it is not "
-        "supported, max_split_size_mb keeps large blocks whole.",
-        (_CUDA_MEMORY,),
-    ),
-    "snapshot_fragmentation.varying": Advice("Pad or bucket inputs to a few constant shapes, the largest one first."),
-    "snapshot_fragmentation.pinned": Advice("Allocate what stays before the first step, or keep it on the host."),
-    "snapshot_fragmentation.mixed": Advice("Keep shapes constant, and allocate what lives long before what does not."),
-    "snapshot_fragmentation.pool": Advice(
-        "Let captured graphs share one pool (torch.cuda.graph_pool_handle()), and let go of graphs and pools that are no "
-        "longer used: the memory of a pool goes back with its last graph."
-    ),
-    "snapshot_fragmentation.small": Advice("Make many small tensors that live together one tensor."),
-    "snapshot_fragmentation.rest": Advice(
-        "torch.cuda.empty_cache() once after the phase that needed it gives it back."
-    ),
-    "snapshot_out_of_memory.full": Advice(
-        "Hold less: a smaller batch or shorter inputs, 16 bit (autocast), activation checkpointing, a sharded optimizer "
-        "state.",
-        (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _CUDA_MEMORY),
-    ),
-    "snapshot_out_of_memory.one": Advice(
-        "Look at the line that asked: a request of this size often is a shape that nobody meant (a broadcast, an index, a "
-        "full matrix of attention). One that is meant can be computed in chunks.",
-        (_CUDA_MEMORY,),
-    ),
-    "snapshot_out_of_memory.gap": Advice(
-        "Look at PYTORCH_CUDA_ALLOC_CONF (max_split_size_mb) and at torch.cuda.set_per_process_memory_fraction(), and record "
-        "from the beginning on.",
-        (_CUDA_MEMORY,),
-    ),
-    "snapshot_out_of_memory.pieces": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is one piece. Where it is "
-        "not supported, max_split_size_mb keeps large blocks whole and garbage_collection_threshold gives unused ones back "
-        "before memory is full. Constant shapes keep pieces from arising.",
-        (_CUDA_MEMORY,),
-    ),
-    "snapshot_out_of_memory.pieces.expandable": Advice(
-        "Segments are expandable already: keep shapes constant (pad or bucket inputs, the largest first), and allocate what "
-        "stays before the first step.",
-        (_CUDA_MEMORY,),
-    ),
-    "snapshot_out_of_memory.elsewhere": Advice(
-        "Keep large tensors on one stream, and let CUDA graphs share one pool (torch.cuda.graph_pool_handle()): what one "
-        "stream or pool has freed serves no other.",
-        (_CUDA_MEMORY,),
-    ),
-    "snapshot_reserved_swings": Advice(
-        "Take torch.cuda.empty_cache() out of the loop. Without one, memory is nearly full and the allocator retries: keep "
-        "shapes constant, or leave it more room.",
-        (_CUDA_MEMORY,),
-    ),
-    "snapshot_rising_peaks": Advice(
-        "See what becomes larger: longer sequences or larger images, a batch that grows, outputs that are kept until the end "
-        "of the step. Bound it (truncate, sort into buckets by length, or give each batch a number of tokens)."
-    ),
-    "snapshot_single_peak": Advice(
-        "Make this block smaller or part of it at a time: in chunks, in 16 bit, or in place; a fused loss needs no full "
-        "logits."
-    ),
-    "driver_memory_calls.no_steps": Advice("Call profiler.step() once an iteration to tell the warm-up from the rest."),
-}
-"""What to do about findings on the training."""
 
 RECORDING = {
     "device_events_missing": Advice(
@@ -250,6 +98,26 @@ HOST = HostNames(
     r"|torch[/\\]_inductor[/\\]runtime[/\\]triton_heuristics\.py\(\d+\): (?:precompile|benchmark_all_configs|autotune_\w+)$"
     rf"|{_TRITON}",
     collecting=r"^Python GC$|^<built-in (?:function|method) collect( of module .*)?>$",
+    profiling=r"torch[/\\]profiler[/\\]profiler\.py\(\d+\): ",
+    loading=r"^enumerate\(DataLoader\)#_SingleProcess",
+    awaiting=r"^enumerate\(DataLoader\)#_MultiProcessing",
+    # The operators of PyTorch's list that have a deterministic form on the device.
+    deterministic=r"^(?:Gather|Scatter\w*|Index\w*|Put|Take\w*|RepeatInterleave|Embedding\w*|Cumsum|\w+Pad\dD|Upsample\w+)"
+    r"Backward\d*$",
 )
 
-PYTORCH = Recorder("pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES, HOST)
+OPERATORS = OperatorNames(
+    product=r"^aten::b?mm$",
+    added_product=r"^aten::(?:addmm|baddbmm)$",
+    batched_product=r"^aten::b(?:addb)?mm$",
+    single=r"^float$",
+    half=r"^c10::(?:BFloat16|Half)$",
+    softmax=r"^aten::_softmax(?:_backward_data)?$",
+    updating=r"^Optimizer\.step#",
+    casting=r"^aten::_to_copy$",
+    laying_out=r"^aten::(?:contiguous|reshape)$",
+)
+
+PYTORCH = Recorder(
+    "pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES, HOST, OPERATORS
+)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analyses.base import Frame, Number, Params, matching, rows_of, values_of
+from tb_plugin.analyses.rules.left_out import KNOWN
 from tb_plugin.analyses.timeline.tiles import Tile, encode
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import Notices, Scalar
@@ -71,6 +74,8 @@ class Numbers(msgspec.Struct, frozen=True):
     facts: dict[str, int | float | None]
     tables: dict[str, msgspec.Raw]
     notices: list[Notices]
+    dismissed: list[str]
+    """Ids of rules that the log directory leaves out."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,9 @@ class AskNumbers:
                 tables[name] = rows_of(frame.data, [*shown, *others])
         for view_id in self.counted_ids:
             facts |= models.part(self.file, analysis_named(view_id), self.params).facts
-        return to_json({"facts": facts, "tables": tables, "notices": notices})
+        ignored = [rule for rule in self.params.ignored if rule in KNOWN]
+        told = [_without(each, ignored) if each.about == "training" else each for each in notices]
+        return to_json({"facts": facts, "tables": tables, "notices": told, "dismissed": ignored})
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,10 @@ class WriteStacks:
         trace = models.typed(self.file, TraceTable)
         put_whole(self.target, lambda partial: write_stacks(trace, self.params, self.form, str(partial)))
         return self.target
+
+
+def _without(notices: Notices, rules: Sequence[str]) -> Notices:
+    return replace(notices, notices=[notice for notice in notices.notices if notice.rule not in rules])
 
 
 def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, pa.Table]:

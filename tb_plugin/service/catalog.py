@@ -14,6 +14,7 @@ from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, WorkerInfo
 from tb_plugin.service.discovery import Discovery, Scanner
 from tb_plugin.service.found import Found, Root
+from tb_plugin.service.ignore import Ignore
 from tb_plugin.service.perfetto import perfetto_url
 from tb_plugin.service.states import Changes, Entry
 from tb_plugin.trace.window import parse_window
@@ -154,6 +155,14 @@ class ProfileCatalog:
         """Returns the log directories that the last scan could not read."""
         with self._lock:
             return list(self._discovery.problems)
+
+    def ignored(self, entry: Entry) -> tuple[str, ...]:
+        """Returns ids of the rules that the log directory of a profile leaves out of its findings."""
+        root, run = entry.found.root, entry.found.run
+        with self._lock:
+            told = self._discovery.ignored.get(root, Ignore())
+        # As the picker names it, and as the directory alone would.
+        return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
         """Returns the profile a request means. Raises NotFound; BadRequest when more than one fits.

@@ -13,8 +13,9 @@ from typing import Any
 from tb_plugin.errors import UserError
 from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC, Candidate, JobInfo, ListedFile, Reader, identifying
 from tb_plugin.readers.foreign import foreign
-from tb_plugin.service import jobs
+from tb_plugin.service import ignore, jobs
 from tb_plugin.service.found import Found, Root, located, run_name
+from tb_plugin.service.ignore import Ignore
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import Listing, StoredFile
 
@@ -41,6 +42,8 @@ class Discovery:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     files: int = 0
     problems: list[UserError] = field(default_factory=list)
+    ignored: dict[Root, Ignore] = field(default_factory=dict)
+    """What each log directory leaves out of the findings."""
 
 
 class Scanner:
@@ -78,6 +81,7 @@ class Scanner:
             discovery.files += len(listing.files)
             discovery.skipped += [(located(root, entry.path), entry.reason) for entry in listing.unlisted]
             discovery.skipped += result.refused
+            discovery.ignored[root] = result.ignore
         if self._last is not None and len(results) == len(self.roots) and _are_same(results, self._last[0]):
             return self._last[1]
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
@@ -143,7 +147,10 @@ class Scanner:
             else:
                 refused[draft] = why
         shown = {located(root, draft.candidate.place): why for draft, why in refused.items() if taken.leaves(draft)}
-        return _Sorted(taken.drafts, list(shown.items()), [_sniff_key(draft) for draft in uncertain], final)
+        ignored = _ignored(root, files.get(ignore.NAME))
+        final &= ignored is not None
+        sniffed = [_sniff_key(draft) for draft in uncertain]
+        return _Sorted(taken.drafts, list(shown.items()), sniffed, final, ignored or Ignore())
 
     def _sniff(self, drafts: Sequence[_Draft]) -> list[str | UserError]:
         """Why each of these is not taken; empty when it is. Known answers are reused until the file changes."""
@@ -241,6 +248,17 @@ class _Sorted:
     sniffed: list[_SniffKey]
     final: bool
     """False when a file could not be opened: ask again at the next scan."""
+    ignore: Ignore
+
+
+def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
+    """What a log directory leaves out of the findings; None when the storage does not tell."""
+    if file is None or file.size == 0:
+        return Ignore()
+    try:
+        return ignore.parse(root.folder.head(file, ignore.MOST_BYTES + 1), located(root, file.path))
+    except UserError:
+        return None
 
 
 def _sniff_key(draft: _Draft) -> _SniffKey:

@@ -142,7 +142,7 @@ class Workspace:
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
             entry = self.load(place)
-            params = replace(asked, steps=_steps(entry, steps), limit=None)
+            params = replace(asked, steps=_steps(entry, steps), limit=None, ignored=self.catalog.ignored(entry))
             there = [view.id for view in navigation(entry) if view.available]
             views = [view for view in there if _of_several(view) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
@@ -250,7 +250,8 @@ class Workspace:
         registry.analysis_named(view_id, registry.model_of(entry.found.reader))
         if self._loader.ready(entry).summary is None:
             return later(entry)
-        answer = self._run(entry, ask[0](file_of(entry), view_id, replace(params, steps=_steps(entry, steps))))
+        params = replace(params, steps=_steps(entry, steps), ignored=self.catalog.ignored(entry))
+        answer = self._run(entry, ask[0](file_of(entry), view_id, params))
         return later(entry) if answer is None else answer
 
     def _waited(self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str) -> bytes:

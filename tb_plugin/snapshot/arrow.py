@@ -14,7 +14,7 @@ from tb_plugin.snapshot.table import Annotations, Blocks, Events, Oddities, Segm
 from tb_plugin.trace.arrow import one_list, recorder_of, report_of
 from tb_plugin.trace.strings import StringTable
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 _SECTIONS: dict[str, type[Any]] = {
     "events": Events,

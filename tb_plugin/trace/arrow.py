@@ -17,7 +17,7 @@ from tb_plugin.errors import KeptLost
 from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
-from tb_plugin.trace.recorder import Advice, HostNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
@@ -36,7 +36,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -201,11 +201,13 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
     threads = tuple(ThreadRole(**role) for role in header["threads"])
     stages = StageFrames(**header["stages"])
     host = HostNames(**header["host"])
-    return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]), stages, host)
+    operators = OperatorNames(**header["operators"])
+    return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]), stages, host, operators)
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:
-    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"])})
+    peaks = tuple((name, peak) for name, peak in header["peaks"])
+    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"]), "peaks": peaks})
 
 
 def _coverage(header: dict[str, Any]) -> Coverage:

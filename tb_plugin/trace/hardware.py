@@ -32,3 +32,7 @@ class DeviceInfo:
     """Number formats below 32 bit (and tf32) that its matrix units compute in: fp16, bf16, tf32, fp8; () = unknown."""
     multiprocessor: str = ""
     """The vendor's word for what runs a block of threads (SM, CU, Xe core), "" when it has none."""
+    peaks: tuple[tuple[str, float], ...] = ()
+    """Operations in a nanosecond by number format (fp32 outside of matrix units; tf32, fp16, fp8: in them), () = unknown."""
+    bandwidth: float | None = None
+    """Bytes in a nanosecond to and from its memory."""

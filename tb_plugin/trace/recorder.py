@@ -61,6 +61,38 @@ class HostNames:
     """Code for the device is made."""
     collecting: str = ""
     """The interpreter collects garbage."""
+    profiling: str = ""
+    """The profiler itself is at work."""
+    loading: str = ""
+    """The training's own thread loads a batch."""
+    awaiting: str = ""
+    """A batch is awaited that other processes load."""
+    deterministic: str = ""
+    """Backward operators that work in another way, and may wait for the device, where results have to be reproducible."""
+
+
+@dataclass(frozen=True)
+class OperatorNames:
+    """What operators do, by their names. Patterns are regular expressions, searched; "" matches nothing."""
+
+    product: str = ""
+    """Products of matrices whose factors are the inputs 0 and 1."""
+    added_product: str = ""
+    """Products of matrices that are added to the input 0: the factors are the inputs 1 and 2."""
+    batched_product: str = ""
+    """Products of many pairs of matrices at once."""
+    single: str = ""
+    """Types of inputs with numbers of 32 bit."""
+    half: str = ""
+    """Types of inputs with numbers of 16 bit."""
+    softmax: str = ""
+    """Softmax, forward and backward, that is no logarithm."""
+    updating: str = ""
+    """The range of one step of an optimizer."""
+    casting: str = ""
+    """Numbers become those of another type."""
+    laying_out: str = ""
+    """A tensor gets the layout in memory that is asked for, by a copy where it has another one."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +111,7 @@ class Recorder:
     stages: StageFrames = StageFrames()
     """Which frames of a stack tell the stage of a training."""
     host: HostNames = HostNames()
+    operators: OperatorNames = OperatorNames()
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

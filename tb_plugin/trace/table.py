@@ -377,6 +377,11 @@ class TraceTable:
         found: Bool = names[self.name] & (self.kind == EventKind.RUNTIME)
         return found
 
+    def ends(self, rows: npt.NDArray[Any]) -> Int64:
+        """Returns the ends of some rows, nanoseconds: of few in far less time than of all."""
+        found: Int64 = self.start_ns[rows] + self.dur_ns[rows]
+        return found
+
     @property
     def end_ns(self) -> Int64:
         """Returns the end of every row, nanoseconds."""

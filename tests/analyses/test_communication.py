@@ -143,9 +143,9 @@ def test_ranks_that_move_data_are_told_to_send_less() -> None:
 
 
 def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
-    builder = trace().step(1, 0, 1000).op("c10d::allreduce_", 0, 1)
-    table = builder.launches(kernel("ncclDevKernel_AllReduce", 200, 100, stream=20)).table()
-    payload: Any = part(table, "overview").payloads["recommendations"]
+    builder = trace().step(1, 0, 10).op("c10d::allreduce_", 0, 1)
+    work = kernel("add", 800, 10), kernel("ncclDevKernel_AllReduce", 200, 810, stream=20)
+    payload: Any = part(builder.launches(*work).table(), "overview").payloads["findings"]
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
     assert "does not tell how much of it is waiting" in notice.text
     assert "If it waits, look at the rank that arrives last: sending less would not help." in notice.todo

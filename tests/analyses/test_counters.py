@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tb_plugin.analyses.device_time import device_ratios
 from tb_plugin.analyses.directions import DIRECTIONS
-from tb_plugin.analyses.overview.device_time import device_ratios
 from tb_plugin.analyses.timeline.counters import LONGEST_LIST
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Counter, Counters

@@ -9,6 +9,7 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.diff.align import Node, align, sequence
+from tb_plugin.analyses.diff.waterfall import ON_DEVICE
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Breakdown, Figures, Notices, Table, Tree, View
 from tests import builders
@@ -61,6 +62,16 @@ def waterfall(view: View) -> dict[str, int | float]:
     return parts
 
 
+def idle(view: View) -> dict[str, int | float]:
+    """The idle time by cause: what the parts beside the device's work come to."""
+    payload = view.payloads["idle_waterfall"]
+    assert isinstance(payload, Breakdown)
+    parts = {part.category.removeprefix("idle_"): part.value for part in payload.parts}
+    beside = sum(value for part, value in waterfall(view).items() if f"{part}_ns" not in ON_DEVICE)
+    assert sum(parts.values()) == payload.total == beside
+    return parts
+
+
 def rules(view: View) -> list[str]:
     payload = view.payloads["findings"]
     assert isinstance(payload, Notices)
@@ -104,6 +115,33 @@ def test_parts_of_means_that_are_no_whole_nanoseconds_sum_exactly() -> None:
     parts = waterfall(page(base, exp))
     assert set(parts) == {"dataloader", "cpu", "other"}
     assert abs(parts["dataloader"] - 10_001.33) < 1 and abs(parts["cpu"] - 10_001.33) < 1
+
+
+def on_device(loading: Any, starts: Any, *more: Any) -> TraceBuilder:
+    """Steps that load, launch for 10 us, and run a kernel of 50 us so much later."""
+    builder = trace()
+    for number, (load, late) in enumerate(((loading, starts), *more)):
+        at = 1000 * number
+        builder.step(number, at, load + 10).annotation(LOADER, at, load).op("aten::mm", at + load, 10)
+        builder.launches(kernel("gemm", 50, at + load + 10 + late), at=at + load, dur=10)
+    return builder
+
+
+def test_idle_time_is_opened_by_cause() -> None:
+    """The device waits for input 30 us less; of 5 us from the launch to the kernel 2 are usual in the baseline."""
+    view = page(on_device(100, 2), on_device(70, 5))
+    assert waterfall(view) == {"kernel": 0, "runtime": 0, "dataloader": -30_000, "other": 3_000}
+    assert idle(view) == {"input": -30_000, "launch": 0, "launch_latency": 3_000}
+
+
+def test_causes_of_means_that_are_no_whole_nanoseconds_sum_exactly() -> None:
+    idle(page(on_device(100.001, 2, (100.001, 2.001), (100.002, 2)), on_device(70, 2.001, (70.001, 2), (70, 2))))
+
+
+def test_idle_time_of_several_devices_is_not_what_remains_of_a_step() -> None:
+    two = on_device(100, 2).op("aten::mm", 200, 10).launches(kernel("gemm", 50, 230, device=1))
+    assert "idle_waterfall" not in page(two, on_device(100, 2)).payloads
+    assert "idle_waterfall" not in page(two_steps(300, 100), two_steps(20, 110)).payloads
 
 
 def test_a_profile_against_itself_is_zero_everywhere() -> None:

@@ -20,13 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.collective_names import bus_factor, collective_name
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.calls import Call
-from tb_plugin.analyses.distributed.dtypes import element_bytes
 from tb_plugin.analyses.distributed.match import longest_common
-from tb_plugin.analyses.distributed.names import bus_factor, collective_name
 from tb_plugin.analyses.distributed.profile import calls_table
 from tb_plugin.analyses.distributed.waiting import caused_ns
+from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.payloads import Figures, Notices, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 from tests import synthetic as synthetic_traces

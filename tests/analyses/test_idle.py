@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.device_time import device_time
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.metrics import TITLES
-from tb_plugin.analyses.overview.device_time import device_time
 from tb_plugin.payloads import Notices
 from tb_plugin.trace.intervals import measure_within
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.device_time import compute_by_class, device_time
 from tb_plugin.analyses.kernel_classes import TITLES
-from tb_plugin.analyses.overview.device_time import compute_by_class, device_time
 from tb_plugin.payloads import Breakdown
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ReadOptions, no_progress

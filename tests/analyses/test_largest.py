@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.overview.largest import WORTH, largest_costs
-from tb_plugin.analyses.overview.steps import CATEGORIES, active_rows, break_down, shares
+from tb_plugin.analyses.step_shares import CATEGORIES, active_rows, break_down, shares
 from tb_plugin.payloads import Figures
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.trace.table import TraceTable
@@ -99,7 +99,7 @@ def test_nothing_is_said_of_a_file_that_ends_early() -> None:
     cut = model(text[: text.rindex("}")].encode())
     view = part(cut, "overview")
     assert "largest_costs" not in view.payloads and not cut.report.complete
-    advice: Any = view.payloads["recommendations"]
+    advice: Any = view.payloads["findings"]
     assert advice.notices == []
 
 

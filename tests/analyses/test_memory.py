@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.driver_calls import sets_up
+from tb_plugin.analyses.driver_calls import driver_calls, sets_up, step_time
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
@@ -361,7 +361,9 @@ def test_without_steps_the_share_is_that_of_the_whole_recording() -> None:
     builder = (
         trace().device(0).op("aten::mm", 0, 100).launches(kernel("gemm", 900, at=50)).call(150, 19, name="cudaMalloc")
     )
-    (notice,) = driver_notices(builder.table(), "overview", "recommendations", None)
+    builder.memory(1, 10, 1, 1)
+    assert not driver_notices(builder.table(), "overview", "findings", None), "the device does not wait for it"
+    (notice,) = driver_notices(builder.table(), "memory", "advice", None)
     assert {f.metric.key: f.value for f in notice.figures}["driver_memory_ratio"] == 19 / 950
     assert notice.severity == "low"
 
@@ -374,7 +376,7 @@ def driver_notices(table: TraceTable, view: str, payload: str, steps: tuple[str,
 @pytest.mark.parametrize("steps", [None, ("1",), ("2",)])
 def test_the_overview_says_the_same_of_driver_calls(steps: tuple[str, ...] | None) -> None:
     table = with_steps().call(20, 5, name="cudaMalloc").call(150, 7, name="cudaFree").table()
-    (there,) = driver_notices(table, "overview", "recommendations", steps)
+    (there,) = driver_notices(table, "overview", "findings", steps)
     (here,) = driver_notices(table, "memory", "advice", steps)
     assert there.figures == here.figures and there.text == here.text and there.todo == here.todo
     values = {figure.metric.key: figure.value for figure in there.figures}
@@ -392,18 +394,28 @@ def test_setting_the_driver_up_is_not_churn() -> None:
     builder.call(100, 6_000_000, name="cudaFree")
     for i in range(5):
         builder.call(7_000_000 + 100 * i, 10, name="cudaMalloc")
-    for view, payload in (("overview", "recommendations"), ("memory", "advice")):
-        (notice,) = driver_notices(builder.table(), view, payload, None)
-        assert {figure.metric.key: figure.value for figure in notice.figures} == {
-            "malloc_calls": 5, "malloc_ns": 50_000, "free_calls": 1, "free_ns": 6_000_000_000,
-            "setup_calls": 1, "setup_ns": 6_000_000_000, "driver_memory_ratio": 0.000_005,
-        }  # fmt: skip
-        assert notice.severity == "low"
+    assert not driver_notices(builder.table(), "overview", "findings", None), "it would save nothing to speak of"
+    (notice,) = driver_notices(builder.table(), "memory", "advice", None)
+    assert {figure.metric.key: figure.value for figure in notice.figures} == {
+        "malloc_calls": 5, "malloc_ns": 50_000, "free_calls": 1, "free_ns": 6_000_000_000,
+        "setup_calls": 1, "setup_ns": 6_000_000_000, "driver_memory_ratio": 0.000_005,
+    }  # fmt: skip
+    assert notice.severity == "low"
+
+
+def test_a_release_that_waits_for_the_device_does_not_set_the_driver_up() -> None:
+    """6 s of kernel, which the release waits for, after five allocations of 10 us each."""
+    builder = trace().step(1, 0, 10_000_000).op("a", 0, 10).launches(kernel("k", 6_000_000, 100))
+    for i in range(5):
+        builder.call(20 + 10 * i, 10, name="cudaMalloc")
+    table = builder.call(100, 6_000_000, name="cudaFree").table()
+    calls = driver_calls(table, step_time(table.steps))
+    assert (calls.free_ns, calls.setup_calls, calls.usual_ns) == (6_000_000_000, 0, 6_000_050_000)
 
 
 def test_one_long_call_alone_is_no_churn() -> None:
     builder = trace().step(1, 0, 10_000_000).call(100, 6_000_000, name="cudaFree")
-    assert not driver_notices(builder.table(), "overview", "recommendations", None)
+    assert not driver_notices(builder.table(), "overview", "findings", None)
 
 
 @pytest.mark.parametrize(
@@ -425,11 +437,11 @@ def test_which_calls_set_the_driver_up(durations: list[int], apart: list[bool]) 
 
 def test_driver_calls_without_allocator_events_or_steps() -> None:
     table = trace().op("a", 0, 100).call(20, 5, name="cudaMalloc").table()
-    (notice,) = driver_notices(table, "overview", "recommendations", None)
+    (notice,) = driver_notices(table, "overview", "findings", None)
     assert notice.evidence.view == "timeline", "there is no memory view to show"
     assert "While recording" in notice.text and "profiler.step()" in notice.todo
     assert not driver_notices(trace().step(1, 0, 9).call(20, 5, name="cudaMalloc").table(), "overview",
-                              "recommendations", None), "outside the steps"  # fmt: skip
+                              "findings", None), "outside the steps"  # fmt: skip
 
 
 @pytest.mark.parametrize(

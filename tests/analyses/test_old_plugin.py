@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.overview.advice import matrix_eligible
+from tb_plugin.analyses.rules.matrix_units import matrix_eligible
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, named, part, row, rows, trace
 

@@ -54,6 +54,22 @@ def test_recursion_counts_once() -> None:
     ]  # fmt: skip
 
 
+def test_backward_time_stands_beside_the_forward_time_of_the_function() -> None:
+    """The engine's thread runs 30 and 8 of the host, and 25 of the device, for what layer and main did."""
+    builder = trace().python("main", 0, 100).python("layer", 5, 20).op("aten::mm", 7, 6, sequence=1)
+    builder.launches(kernel("mm", 4, 14)).op("aten::relu", 40, 5, sequence=2)
+    for name, at, dur, sequence in (("ReluBackward0", 50, 8, 2), ("MmBackward0", 60, 30, 1)):
+        builder.op(f"autograd::engine::evaluate_function: {name}", at, dur, tid=2, sequence=sequence, forward_thread=1)
+    table = builder.launches(kernel("mm_backward", 25, 70)).op("OtherBackward0", 95, 2, tid=2).table()
+    found = functions(table)
+    times = {name: (row["backward_host_ns"] // 1000, row["backward_device_ns"] // 1000) for name, row in found.items()}
+    assert {name: times[name] for name in ("main", "layer", "aten::mm", "aten::relu")} == {
+        "main": (38, 25), "layer": (30, 25), "aten::mm": (30, 25), "aten::relu": (8, 0),
+    }  # fmt: skip
+    assert functions(table, of="python")["layer"]["backward_host_ns"] == 30_000
+    assert found["layer"]["function_device_ns"] == 4_000, "forward alone"
+
+
 def test_who_called_a_function_and_whom_it_called() -> None:
     callers, callees = trees(recursive(), "walk")
     assert lines(callers, "caller_host_ns") == [

@@ -28,9 +28,9 @@ NAMES_IN_TRACES = {
     "names.py",  # ranges
     "packages.py",  # names of packages
     "communication.py",  # names of collectives
-    "distributed/names.py",  # names of collectives; nccl-tests is what defines the bandwidths
+    "collective_names.py",  # names of collectives; nccl-tests is what defines the bandwidths
     "distributed/metrics.py",  # the same
-    "distributed/dtypes.py",  # names of element types
+    "dtypes.py",  # names of element types
     "allocator.py",  # names of device types
 }
 """Files whose strings are compared with what stands in traces, or name it."""

@@ -13,6 +13,7 @@ GPU = {"run": "synthetic_gpu"}
 CPU = {"run": "transformer_cpu"}
 PAGES: tuple[dict[str, str], ...] = (
     {**GPU, "view": "overview"},
+    {**GPU, "view": "findings", "rule": "synchronising_calls", "dismissed": "data_loading"},
     {**GPU, "view": "timeline"},
     {**GPU, "view": "timeline", "from_ns": "20000000", "to_ns": "30000000", "event": "100"},
     {**GPU, "view": "operators"},

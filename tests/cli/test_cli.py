@@ -49,7 +49,7 @@ def test_json_of_one_profile(capsys, logs):
     (profile,) = document["profiles"]
     assert set(profile) == {
         "run", "worker", "span", "path", "read", "window", "phase", "not_limited", "findings", "data_notices",
-        "facts", "tables",
+        "dismissed", "facts", "tables",
     }  # fmt: skip
     assert profile["window"] is None and profile["phase"] is None and profile["not_limited"] == []
     assert (profile["run"], profile["worker"], profile["span"]) == ("a", "w", "1")

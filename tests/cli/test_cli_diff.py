@@ -49,12 +49,13 @@ def test_json(capsys, pair):
     code, found = document(capsys, *pair)
     assert code == 0
     assert set(found) == {
-        "schema_version", "baseline", "experiment", "per", "waterfall", "findings", "facts", "call_tree", "tables", "gates",
+        "schema_version", "baseline", "experiment", "per", "waterfall", "idle_waterfall", "findings", "facts", "call_tree",
+        "tables", "gates",
     }  # fmt: skip
     assert found["schema_version"] == 3 and found["per"] == "step"
     path = str(pair[0] / "w.1.pt.trace.json")
     named = {key: found["baseline"][key] for key in found["baseline"] if key not in ("findings", "data_notices")}
-    assert named == {"run": "", "worker": "w", "span": "1", "path": path, "steps": ""}
+    assert named == {"run": "", "worker": "w", "span": "1", "path": path, "steps": "", "dismissed": []}
     # 100 loading, 10 computing, then 20 on the device; 40, 10 and 50.
     assert found["waterfall"] == {
         "baseline_ns": 130_000,
@@ -62,6 +63,8 @@ def test_json(capsys, pair):
         "delta_ns": -30_000,
         "parts": {"kernel": 30_000, "dataloader": -60_000, "cpu": 0},
     }
+    # The device has nothing to do while the host loads, and computes.
+    assert found["idle_waterfall"]["delta_ns"] == sum(found["idle_waterfall"]["parts"].values()) == -60_000
     step = found["facts"]["overview.step_time_mean_ns"]
     assert step == {"baseline": 130_000, "experiment": 100_000, "delta": -30_000}
     assert set(found["tables"]) == {
@@ -90,6 +93,10 @@ def test_steps_and_totals(capsys, pair):
 @pytest.mark.parametrize(
     ("gate", "code"),
     [
+        ("overview.idle.input_mean_ns<-59us", 1),  # 100 us before, 40 after
+        ("overview.idle.input_mean_ns<-60us", 0),
+        ("findings.data_loading.saving_high_ns<-50us", 1),
+        ("findings.data_loading.saving_high_ns>0us", 0),
         ("step_time>5%", 0),
         ("step_time>-30%", 1),  # -23 % is above that
         ("step_time<-20%", 1),

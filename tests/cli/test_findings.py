@@ -15,7 +15,10 @@ from tb_plugin.findings import Finding, data_notices, finding, findings
 from tb_plugin.payloads import Figure, Link, Metric, Notice, Notices
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
-KEYS = {"rule", "severity", "text", "todo", "figures", "measure", "threshold", "evidence"}
+KEYS = {
+    "rule", "severity", "text", "todo", "figures", "measure", "threshold", "evidence", "why", "confidence",
+    "saving_low_ns", "saving_high_ns", "saving_shared_ns",
+}  # fmt: skip
 
 
 def event(name, ts, dur, cat="cpu_op"):
@@ -56,7 +59,7 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
     assert found == {
         "rule": "data_loading",
         "severity": "high",
-        "text": "Waiting for input takes 60.0 µs of each 100 µs step.",
+        "text": "Waiting for input takes 60.0 µs of each 100 µs step. It has workers, and they are too slow.",
         "todo": found["todo"],
         "figures": [
             {"key": "waiting_for_input", "title": "Waiting for input", "unit": "ratio", "value": 0.6},
@@ -64,8 +67,18 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
             {"key": "step_time_mean_ns", "title": "Step time", "unit": "ns", "value": 100_000.0},
         ],
         "measure": "waiting_for_input",
-        "threshold": 0.05,
-        "evidence": {"view": "timeline", "parameters": {}, "events": [], "window": None},
+        "threshold": 0.02,
+        "evidence": {
+            "view": "timeline",
+            "parameters": {"event": "1", "start_ns": "0", "end_ns": "90000"},
+            "events": [1, 4],
+            "window": {"start_ns": 0, "end_ns": 90_000},
+        },
+        "why": found["why"],
+        "confidence": "medium",
+        "saving_low_ns": 43_650.0,
+        "saving_high_ns": 61_800.0,
+        "saving_shared_ns": 0.0,
     }
     assert {notice["rule"] for notice in one["data_notices"]} >= {"shapes_missing", "stacks_missing", "memory_missing"}
     for key in ("findings", "data_notices"):
@@ -74,7 +87,26 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
     assert [found["rule"] for found in diff["findings"]] == ["same_step_time"]
     assert all(set(found) == KEYS for found in (*one["findings"], *one["data_notices"], *diff["findings"]))
     text = printed(capsys, "report", slow)
-    assert all(f"[{found['severity']}] {found['text']}" in text for found in one["findings"] + one["data_notices"])
+    assert f"[high, saves 43.7 to 61.8 µs a step, 61.8 %] {found['text']} {found['todo']}" in text
+    assert all(f"[{notice['severity']}] {notice['text']}" in text for notice in one["data_notices"])
+
+
+def test_the_log_directory_leaves_findings_out_for_all(capsys, slow):
+    logs = slow.parent.parent
+    (logs / "torch_trace_ignore").write_text("sl*w data_loading  # the loader is known\nelse* communication\n")
+    (one,) = json.loads(printed(capsys, "report", logs, "--format", "json"))["profiles"]
+    assert (one["findings"], one["dismissed"]) == ([], ["data_loading"])
+    assert one["facts"]["findings.data_loading.saving_high_ns"] == one["facts"]["findings.count"] == 0
+    assert (one["tables"]["savings"], one["tables"]["finding_events"]) == ([], [])
+    assert tb_plugin.open(logs).findings == []
+    diff = json.loads(printed(capsys, "diff", logs, slow, "--format", "json"))
+    assert (diff["baseline"]["findings"], diff["baseline"]["dismissed"]) == ([], ["data_loading"])
+    assert [found["rule"] for found in diff["experiment"]["findings"]] == ["data_loading"], (
+        "a file alone has no directory"
+    )
+    assert diff["experiment"]["dismissed"] == []
+    text = printed(capsys, "report", logs, "--view", "findings")
+    assert "Left out by torch_trace_ignore\n[high] Waiting for input takes" in text and "saves" not in text
 
 
 def test_they_are_there_whatever_view_is_asked_for(capsys, slow):

@@ -14,6 +14,7 @@ from tb_plugin.format import (
     family_scales,
     fill,
     format_number,
+    format_range,
     format_time,
     format_value,
     printable,
@@ -22,7 +23,7 @@ from tb_plugin.format import (
 from tb_plugin.payloads import Metric
 
 EVERY = json.loads((Path(__file__).resolve().parents[1] / "format_cases.json").read_text())
-CASES = [case for case in EVERY if "key" not in case]
+CASES = [case for case in EVERY if "text" in case]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['unit']}-{case['value']}-{case.get('column_max', '')}")
@@ -45,6 +46,11 @@ def test_a_column_has_the_smaller_unit_where_its_smallest_value_would_vanish():
 @pytest.mark.parametrize("case", [case for case in EVERY if "key" in case], ids=lambda case: case["key"])
 def test_a_column_counts_with_its_family(case):
     assert family_of(case["key"], case["unit"]) == case["family"]
+
+
+@pytest.mark.parametrize("case", [case for case in EVERY if "range" in case], ids=lambda case: case["range"])
+def test_bounds_are_in_the_unit_of_the_upper_one(case):
+    assert format_range(case["low"], case["high"], case["unit"]) == case["range"]
 
 
 def test_each_family_of_columns_has_one_unit():

@@ -20,7 +20,15 @@ from tests.builders import Bytes
 from tests.samples import ALL, OURS, SAMPLES, Sample, made, scanned
 
 EVERY_READER = (*READERS, *toy.READERS)
-NO_PROFILES = ("README.md", "synthetic.py", "synthetic_memory.py", "scripts/", "truth/")
+NO_PROFILES = (
+    "README.md",
+    "synthetic.py",
+    "synthetic_faults.py",
+    "synthetic_memory.py",
+    "faults/",
+    "scripts/",
+    "truth/",
+)
 """What else lies below samples/."""
 
 

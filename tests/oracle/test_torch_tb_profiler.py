@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.overview.advice import matrix_eligible
+from tb_plugin.analyses.rules import matrix_units
+from tb_plugin.analyses.rules.base import Scene
+from tb_plugin.analyses.rules.matrix_units import matrix_eligible
 from tb_plugin.trace.table import TraceTable
 from tests.builders import facts, part, row, rows
 from tests.conftest import SHARED, loaded, needs_shared
@@ -147,10 +149,12 @@ def test_kernels(part_of_name: str, expected: tuple[Any, ...]) -> None:
 
 def test_recommendations() -> None:
     def rules(name: str) -> dict[str, float]:
-        notices: Any = part(table(name), "overview").payloads["recommendations"]
+        notices: Any = part(table(name), "overview").payloads["findings"]
         return {notice.rule: notice.figures[0].value for notice in notices.notices}
 
-    assert rules(NW0).keys() == {"data_loading", "matrix_units"}
+    assert rules(NW0).keys() >= {"data_loading", "matrix_units"}
     assert rules(NW0)["data_loading"] == pytest.approx(0.334, abs=5e-4)
     assert rules(NW0)["matrix_units"] == pytest.approx(0.68, abs=5e-3)
-    assert rules(NW4).keys() == {"matrix_units"}
+    assert "data_loading" not in rules(NW4)
+    # That plugin advises it there as well; but the steps wait for the host, and would be 1 % shorter.
+    assert matrix_units.RULE.look(Scene(table(NW4))) is not None and "matrix_units" not in rules(NW4)

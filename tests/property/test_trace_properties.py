@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.overview.device_time import device_time
+from tb_plugin.analyses.device_time import device_time
 from tb_plugin.analyses.timeline.pyramid import build
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.payloads.export import to_json

@@ -353,16 +353,21 @@ export interface Notices {
  *     the figure shown as the badge, ``threshold`` the value it was compared with.
  */
 export interface Notice {
+  confidence: '' | 'high' | 'low' | 'medium'
+  events: number[]
   evidence: Link | null
   figures: Figure[]
   kind: 'notice'
   measure: string | null
   references: Reference[]
   rule: string
+  saving: Saving | null
   severity: 'high' | 'info' | 'low' | 'medium'
   text: string
   threshold: number | null
+  title: string
   todo: string
+  why: string
 }
 /**
  * A reference names an outside document; the page shows it as a link that the person may follow.
@@ -370,6 +375,18 @@ export interface Notice {
 export interface Reference {
   text: string
   url: string
+}
+/**
+ * By how much a step would be shorter without what a finding is about: nanoseconds, means over the steps.
+ *
+ *     The truth lies between ``low_ns`` and ``high_ns``; ``shared_ns`` of the latter other findings would save as well.
+ *     ``step_ns`` is the mean time of a step.
+ */
+export interface Saving {
+  high_ns: number
+  low_ns: number
+  shared_ns: number
+  step_ns: number
 }
 /**
  * A Figures holds named numbers of one subject.

@@ -7,6 +7,7 @@ import {
   familyOf,
   familyScales,
   format,
+  formatRange,
   formatTime,
   isChange,
   precise,
@@ -23,7 +24,7 @@ interface Case {
 }
 
 describe('format', () => {
-  it.each((cases as (Case & { key?: string })[]).filter(({ key }) => !key))(
+  it.each((cases as Case[]).filter(({ text }) => text !== undefined))(
     '$unit $value (column max $column_max) reads $text',
     ({ unit, value, column_max, zone, text }) => {
       const known = unit as Unit
@@ -33,6 +34,12 @@ describe('format', () => {
         expect(format(value, known, column_max === undefined ? undefined : scaleFor(known, column_max))).toBe(text)
       }
     },
+  )
+
+  it.each(
+    (cases as unknown as { unit: Unit; low: number; high: number; range?: string }[]).filter(({ range }) => range),
+  )('bounds $low and $high read $range', ({ unit, low, high, range }) =>
+    expect(formatRange(low, high, unit)).toBe(range),
   )
 
   it('keeps small sizes of a column readable', () => {

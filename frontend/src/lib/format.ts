@@ -135,6 +135,13 @@ export function format(value: Scalar, unit: Unit, scale?: Scale): string {
   return used.symbol && typeof value === 'number' ? `${text} ${used.symbol}` : text
 }
 
+/** Bounds in the unit of the upper one: `59.0 to 60.1 ms`; where they read alike it is one number. */
+export function formatRange(low: number, high: number, unit: Unit, scale: Scale = scaleFor(unit, high)): string {
+  const [first, last] = [low, high].map((value) => formatNumber(value, scale))
+  const upper = `${last} ${scale.symbol}`.trimEnd()
+  return first === last ? upper : low ? `${first} to ${upper}` : `up to ${upper}`
+}
+
 /** Metrics that hold a change: shown with their sign. */
 export const isChange = (key: string) => /(^|_)delta_/.test(key)
 

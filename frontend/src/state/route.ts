@@ -5,7 +5,7 @@ import { isOtherTab, mergeHash, readHash, type Values } from './hash'
 const PLACE = ['run', 'worker', 'span', 'window']
 const PROFILE = [...PLACE, 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
-const SHARED = new Set(['view', 'phase', 'pattern', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
+const SHARED = new Set(['view', 'dismissed', 'phase', 'pattern', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
 const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight', 'fold', 'colour']
 /** What a person wrote: the Back button undoes where they look, not what they noted. */

@@ -253,6 +253,7 @@ function Page({ view }: { view: View }) {
   const headline = pick(view, 'headline', 'figures')
   const findings = pick(view, 'findings', 'notices')?.notices ?? []
   const waterfall = pick(view, 'waterfall', 'breakdown')
+  const idle = pick(view, 'idle_waterfall', 'breakdown')
   const tree = pick(view, 'call_tree', 'tree')
   const settings = pick(view, 'settings', 'table')
   const first = headline ? findings[0] : undefined
@@ -289,6 +290,7 @@ function Page({ view }: { view: View }) {
           )}
         </div>
       )}
+      {idle && <WaterfallCard payload={idle} wide />}
       {tree && <TreeCard tree={tree} measure={measureShown(view)} />}
     </div>
   )

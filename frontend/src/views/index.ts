@@ -7,6 +7,7 @@ import { Categories } from './categories'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { Fallback } from './fallback'
+import { FindingsView } from './findings'
 import { Growth } from './growth'
 import { Idle } from './idle'
 import { Kernels } from './kernels'
@@ -25,6 +26,7 @@ import type { ViewProps } from './view'
 
 const VIEWS: Record<string, ComponentType<ViewProps>> = {
   overview: Overview,
+  findings: FindingsView,
   timeline: TimelineView,
   operators: Operators,
   kernels: Kernels,

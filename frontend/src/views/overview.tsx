@@ -10,8 +10,10 @@ import { Bones, Card, PageBones } from '../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../widgets/breakdown'
 import { Chart, SeriesTable } from '../widgets/chart'
 import { FigureList, Headline, WindowedList } from '../widgets/figures'
-import { NoticeList, Sentence } from '../widgets/notices'
+import { Sentence } from '../widgets/notices'
 import { PayloadCard } from '../widgets/payload'
+import { useWithout } from './parts/dismissed'
+import { FindingsCard } from './parts/findingsCard'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
@@ -26,7 +28,7 @@ const KNOWN = new Set([
   'steps',
   'average_step',
   'outside_steps',
-  'recommendations',
+  'findings',
   'trace_health',
   'configuration',
   'data_quality',
@@ -51,7 +53,7 @@ const bones = (
 )
 
 export function Overview({ base }: ViewProps) {
-  const resource = useView('overview', base)
+  const resource = useView('overview', useWithout(base))
   // The chart keeps all steps, whichever are chosen: they are what one chooses from.
   const whole = useView('overview', { ...base, steps: '' }, Boolean(base.steps))
   return (
@@ -68,7 +70,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   // One bar says less than the table of its parts.
   const steps = every && every.x.length > 1 ? every : null
   const average = pick(view, 'average_step', 'breakdown')
-  const advice = pick(view, 'recommendations', 'notices')
+  const advice = pick(view, 'findings', 'notices')
   const outside = pick(view, 'outside_steps', 'figures')
   const about = [pick(view, 'trace_health', 'figures'), pick(view, 'configuration', 'figures')].flatMap(
     (card) => card ?? [],
@@ -85,22 +87,19 @@ function Page({ view, whole }: { view: View; whole: View }) {
   return (
     <div className={layoutCss.grid}>
       {headline && <Answer headline={headline} costs={costs} advice={advice} />}
+      {advice && (
+        <FindingsCard
+          payload={advice}
+          none={
+            view.coverage.complete || view.coverage.window
+              ? 'No rule applies to this trace.'
+              : 'The file ends early: no rule speaks about what may be missing.'
+          }
+        />
+      )}
       {steps && <StepsCard series={steps} wide={!average} calls={callsOf(average)} />}
       {average && <AverageCard payload={average} outside={outside} recorded={every !== null} wide={!steps} />}
       <div className={`${layoutCss.span8} ${layoutCss.column}`}>
-        {advice && (
-          <Card title={advice.title} subtitle={advice.notices.length > 0 ? String(advice.notices.length) : undefined}>
-            <NoticeList
-              notices={advice.notices}
-              onLink={followLink}
-              none={
-                view.coverage.complete || view.coverage.window
-                  ? 'No rule applies to this trace.'
-                  : 'The file ends early: no rule speaks about what may be missing.'
-              }
-            />
-          </Card>
-        )}
         {!many && times.map((payload) => <TimeCard key={payload.name} payload={payload} />)}
       </div>
       <SideCards cards={many ? about : [...devices, ...about]} />

@@ -53,6 +53,7 @@ export const TimelineIcon = () => path('M3 5h10v4H3zM9 10h12v4H9zM5 15h9v4H5z')
 
 const NAV: Record<string, string> = {
   overview: 'M4 11l8-7 8 7v9h-5v-6H9v6H4z',
+  findings: 'M9 18h6M10 21h4M12 3a6 6 0 0 0-3.5 10.9c.6.5 1 1.2 1 2.1h5c0-.9.4-1.6 1-2.1A6 6 0 0 0 12 3z',
   timeline: 'M3 5h10v4H3zM9 10h12v4H9zM5 15h9v4H5z',
   operators: 'M4 5h16v3.5H4zM4 10.3h16v3.5H4zM4 15.6h16v3.5H4z',
   kernels: 'M7 7h10v10H7zM3.5 9.5H7M3.5 14.5H7M17 9.5h3.5M17 14.5h3.5M9.5 3.5V7M14.5 3.5V7M9.5 17v3.5M14.5 17v3.5',

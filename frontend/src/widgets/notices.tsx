@@ -52,7 +52,7 @@ const ShortName = ({ name }: { name: string }) => {
   )
 }
 
-const BADGES = {
+export const BADGES = {
   high: `${badgeCss.badge} ${badgeCss.high}`,
   medium: `${badgeCss.badge} ${badgeCss.medium}`,
   low: badgeCss.badge,
@@ -60,6 +60,19 @@ const BADGES = {
 }
 
 const isWeb = (url: string) => /^https?:\/\//i.test(url)
+
+/** Where to read on, behind a sentence. */
+export const References = ({ notice }: { notice: Notice }) =>
+  notice.references
+    .filter((reference) => isWeb(reference.url))
+    .map((reference, i) => (
+      <span key={reference.url}>
+        {i === 0 ? ' ' : ' · '}
+        <a href={reference.url} target="_blank" rel="noreferrer noopener">
+          {reference.text}
+        </a>
+      </span>
+    ))
 
 /** `isFolded`: one line of what it says, two where there is room. */
 export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void; isFolded?: boolean }) {
@@ -87,16 +100,7 @@ export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void
         {!isFolded && (
           <p>
             {notice.todo && <Sentence notice={notice} text={notice.todo} />}
-            {notice.references
-              .filter((reference) => isWeb(reference.url))
-              .map((reference, i) => (
-                <span key={reference.url}>
-                  {i === 0 ? ' ' : ' · '}
-                  <a href={reference.url} target="_blank" rel="noreferrer noopener">
-                    {reference.text}
-                  </a>
-                </span>
-              ))}
+            <References notice={notice} />
           </p>
         )}
       </div>

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.diff.align import Node, Pair, align
 from tb_plugin.analyses.diff.calltree import call_tree
 from tb_plugin.analyses.diff.findings import findings, settings
@@ -27,9 +28,12 @@ from tb_plugin.analyses.diff.joined import (
     join,
 )
 from tb_plugin.analyses.diff.metrics import METRICS
-from tb_plugin.analyses.diff.waterfall import StepTime, difference, leading_part, step_time
+from tb_plugin.analyses.diff.waterfall import IDLE, ON_DEVICE, StepTime, difference, idle_time, leading_part, step_time
+from tb_plugin.analyses.idle.account import idle_account
+from tb_plugin.analyses.idle.metrics import cause_metrics
 from tb_plugin.analyses.kernel_classes import word_of
 from tb_plugin.analyses.names import DATALOADER
+from tb_plugin.analyses.rules.base import steps_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.wording import counted
 from tb_plugin.errors import BadRequest
@@ -52,9 +56,6 @@ from tb_plugin.trace.table import TraceTable
 NODES_SENT = 20_000
 """So many nodes of the aligned tree are sent; the ones with the largest times when there are more."""
 
-
-ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "communication_ns")
-"""Parts of a step in which a device works."""
 
 BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
     {
@@ -124,7 +125,7 @@ class Diff:
             coverage=selection.coverage,
             facts={"diff.has_device": int((trace.device != MISSING).any())},
             frames={"call_tree": call_tree(trace, selection)},
-            payloads={"devices": Figures("devices", "Devices", "", names)},
+            payloads={"devices": Figures("devices", "Devices", "", names), **_idle(trace, params)},
             layout=("call_tree",),
             steps=tuple(trace.steps.label) if trace.steps.recorded else (),
         )
@@ -149,6 +150,18 @@ class Diff:
             layout=(*payloads, *frames),
         )
         return answer_view(self, whole, params)
+
+
+def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
+    """Idle time of the steps by cause, of the only device that works."""
+    devices = list(device_busy(trace))
+    if len(devices) != 1 or devices[0] == MISSING:
+        return {}
+    steps = steps_of(trace, params.steps)
+    causes = idle_account(trace, devices[0]).by_cause(steps.start_ns, steps.end_ns)
+    times = {cause: int(time.sum()) for cause, time in causes.items()}
+    parts = [Slice(metric, word, times[cause]) for cause, (metric, word) in cause_metrics().items()]
+    return {IDLE: Breakdown(IDLE, "Idle time by cause", "", "ns", sum(times.values()), parts)}
 
 
 def _sides(base: Part, exp: Part, params: Params) -> _Sides:
@@ -201,6 +214,8 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
     if base is not None and exp is not None:
         payloads["headline"] = _headline(sides, base, exp)
         payloads["waterfall"] = _waterfall(sides, base, exp)
+        if (idle := _idle_waterfall(sides)) is not None:
+            payloads["idle_waterfall"] = idle
     payloads["compared"] = Figures(
         "compared",
         "Compared",
@@ -262,10 +277,27 @@ def _note(part: Part) -> str:
 
 
 def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
-    window = sides.scaling.window
+    title = "From the baseline's step to the experiment's" if _summed(sides) is None else "From baseline to experiment"
+    return _changes("waterfall", title, f"{sides.scaling.window}; the parts sum exactly", sides, base, exp)
+
+
+def _idle_waterfall(sides: _Sides) -> Breakdown | None:
+    """The part of it in which the device of each side has nothing to do, opened by cause; None where that is not known."""
+    base, exp = (idle_time(part, count) for part, count in _counted(sides))
+    if base is None or exp is None or not (base.total_ns or exp.total_ns):
+        return None
+    subtitle = f"{sides.scaling.window}; what changed beside the device's work, exactly"
+    return _changes("idle_waterfall", "Idle time of the device by cause", subtitle, sides, base, exp)
+
+
+def _counted(sides: _Sides) -> tuple[tuple[Part, int], tuple[Part, int]]:
+    return (sides.base, sides.scaling.base), (sides.exp, sides.scaling.exp)
+
+
+def _changes(name: str, title: str, subtitle: str, sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
     slices = [
         Slice(
-            Metric(m.key, m.title, m.unit, f"Experiment less baseline. {m.definition}", window),
+            Metric(m.key, m.title, m.unit, f"Experiment less baseline. {m.definition}", sides.scaling.window),
             m.key.removesuffix("_ns"),
             value,
         )
@@ -273,11 +305,9 @@ def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
         if base.parts[m.key] or exp.parts[m.key]
     ]
     return Breakdown(
-        name="waterfall",
-        title="From the baseline's step to the experiment's"
-        if _summed(sides) is None
-        else "From baseline to experiment",
-        subtitle=f"{window}; the parts sum exactly",
+        name=name,
+        title=title,
+        subtitle=subtitle,
         unit="ns",
         total=exp.total_ns - base.total_ns,
         parts=slices,

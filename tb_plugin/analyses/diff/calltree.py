@@ -97,7 +97,7 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
     plain = of_kind(trace.kind, EventKind.OPERATOR, EventKind.MODULE)
     marker = (trace.kind == EventKind.ANNOTATION) & (named[_LOADING] | named[_OPTIMIZER])
     host = np.flatnonzero(selection.rows & (plain | marker))
-    start, end = trace.start_ns[host], trace.end_ns[host]
+    start, end = trace.start_ns[host], trace.ends(host)
     nesting = nest(trace.track[host], start, end)
     parent = nesting.parent
     own = np.full(len(host), MISSING, np.int32)

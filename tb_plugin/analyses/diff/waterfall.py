@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from tb_plugin.analyses.base import Part
-from tb_plugin.payloads import Metric
+from tb_plugin.payloads import Breakdown, Metric
+
+ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "communication_ns")
+"""Parts of a step in which a device works."""
+IDLE = "idle"
+"""Payload of a side: idle time of all its steps by cause."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,26 @@ def step_time(part: Part, count: int) -> StepTime | None:
     reached = [0, *((2 * running + count) // (2 * count) for running in accumulate(sums))]
     values = [after - before for before, after in pairwise(reached)]
     return StepTime(dict(zip((m.key for m in metrics), values, strict=True)), reached[-1], metrics)
+
+
+def idle_time(part: Part, count: int) -> StepTime | None:
+    """Returns the idle time of the steps by cause, divided by ``count`` in the same way; None where it is not what remains.
+
+    What remains of a step beside the work of its device is the idle time of that device: of several, or with work whose
+    device is not stated, it is not.
+    """
+    frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
+    if frame is None or not isinstance(idle, Breakdown):
+        return None
+    worked = sum(sum(frame.data[key].to_pylist()) for key in ON_DEVICE)
+    if worked + idle.total != sum(frame.data["total_ns"].to_pylist()):
+        return None
+    metrics = [each.metric for each in idle.parts]
+    reached = [
+        (2 * each + count) // (2 * count) for each in accumulate((int(s.value) for s in idle.parts), initial=worked)
+    ]
+    values = [after - before for before, after in pairwise(reached)]
+    return StepTime(dict(zip((m.key for m in metrics), values, strict=True)), reached[-1] - reached[0], metrics)
 
 
 def difference(base: StepTime, exp: StepTime) -> dict[str, int]:

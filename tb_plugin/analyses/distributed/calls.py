@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.collective_names import NOT_COLLECTIVE, collective_name, moved_elements
 from tb_plugin.analyses.communication import BACKEND, calls_collective, communicates
-from tb_plugin.analyses.distributed.dtypes import element_bytes
-from tb_plugin.analyses.distributed.names import NOT_COLLECTIVE, collective_name, moved_elements
+from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 

@@ -16,7 +16,7 @@ from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.idle.host import launching_threads, occupied
 from tb_plugin.analyses.launch_phases import Launches, launch_phases, usual_latency
-from tb_plugin.trace.intervals import EMPTY, first_in, intersect, measure_within, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -49,7 +49,7 @@ class Account:
         found = {}
         for cause in Cause:
             mine = self.cause == cause
-            found[cause] = measure_within(union(self.start_ns[mine], self.end_ns[mine]), start, end)
+            found[cause] = measure_within(Ranges(self.start_ns[mine], self.end_ns[mine]), start, end)
         return found
 
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.busy import covered_work
-from tb_plugin.analyses.driver_calls import sets_up
+from tb_plugin.analyses.driver_calls import set_up
 from tb_plugin.analyses.idle.causes import HOST, Cause
-from tb_plugin.analyses.names import DATALOADER
+from tb_plugin.analyses.names import DATALOADER, matched, named
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.memo import remembered
@@ -49,6 +48,20 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
     return found
 
 
+def rows_in(trace: TraceTable, cause: Cause) -> Int64:
+    """Returns the rows of a cause that is known by a name or a kind: the profiler, collection, compilation, input."""
+    if cause == Cause.PROFILER:
+        return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
+    names = trace.recorder.host
+    patterns = {
+        Cause.GARBAGE_COLLECTION: names.collecting,
+        Cause.COMPILATION: names.compiling,
+        Cause.INPUT: matched(DATALOADER),
+    }
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
+    return np.flatnonzero(host & named(trace, patterns[cause]))
+
+
 @remembered
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     """Rows that may keep a device waiting, and the cause that each is of; a row may be of several."""
@@ -56,36 +69,21 @@ def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     launches = np.zeros(len(trace), np.bool_)
     launches[trace.launch[trace.launch != MISSING]] = True
     memory = np.flatnonzero(trace.calls_that(*_MEMORY))
-    first = sets_up(trace.dur_ns[memory])
+    first = set_up(trace, memory)
     setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first]))
-    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
-    named = trace.recorder.host
     # An operator inside of another one covers nothing more.
     outermost = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     parent = trace.parent
     outermost &= (parent == MISSING) | (np.append(trace.kind, EventKind.UNKNOWN)[parent] == EventKind.MODULE)
     graph = trace.calls_that(CallRole.GRAPH)
     rows = {
-        Cause.PROFILER: np.flatnonzero(trace.kind == EventKind.OVERHEAD),
-        Cause.GARBAGE_COLLECTION: np.flatnonzero(host & _named(trace, named.collecting)),
-        Cause.COMPILATION: np.flatnonzero(host & _named(trace, named.compiling)),
+        **{cause: rows_in(trace, cause) for cause in (*OF_ALL, Cause.COMPILATION, Cause.INPUT)},
         Cause.INITIALISATION: setup,
         Cause.DRIVER_MEMORY: memory[~first],
         Cause.SYNCHRONISATION: np.flatnonzero(calls & waits_for_device(trace)),
-        Cause.INPUT: np.flatnonzero(host & _named(trace, f"^(?s:{DATALOADER.pattern})")),
         Cause.GRAPH: np.flatnonzero(graph),
         Cause.LAUNCH: np.flatnonzero(calls & launches & ~graph),
         Cause.DISPATCH: np.flatnonzero(outermost),
     }
     causes = [np.full(len(mine), cause, np.int64) for cause, mine in rows.items()]
     return np.concatenate(list(rows.values())), np.concatenate(causes)
-
-
-def _named(trace: TraceTable, pattern: str) -> Bool:
-    """Which rows have a name that an expression of RE2 finds; "" finds none."""
-    if not pattern:
-        return np.zeros(len(trace), np.bool_)
-    hit = pc.match_substring_regex(trace.strings.array, pattern)
-    flags = pc.fill_null(hit, False).to_numpy(zero_copy_only=False)
-    found: Bool = np.append(flags, False)[trace.name]
-    return found

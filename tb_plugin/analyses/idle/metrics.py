@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.metrics import CHOSEN_STEPS, SHARED, define
-from tb_plugin.payloads import Link, Slice
+from tb_plugin.payloads import Link, Metric, Slice
 
 TITLES: Mapping[Cause, tuple[str, str]] = {
     Cause.PROFILER: ("Profiler", "the profiler recorded that it worked itself."),
@@ -61,6 +61,11 @@ def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Sl
         for cause in order
         if time_ns[cause]
     ]
+
+
+def cause_metrics() -> dict[Cause, tuple[Metric, str]]:
+    """Returns the metric of the idle time of each cause, and the name of its colour."""
+    return {cause: (METRICS[f"idle_{word_of(cause)}_ns"], f"idle_{word_of(cause)}") for cause in Cause}
 
 
 METRICS = SHARED.adding(

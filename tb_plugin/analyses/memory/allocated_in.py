@@ -110,7 +110,7 @@ def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> 
     """The operators open at moments of threads, each once; of moments with a length only those that are open all through."""
     owners = owners_at(trace, track, time)
     if length_ns:
-        ends = trace.end_ns[owners.operators]
+        ends = trace.ends(owners.operators)
         owners = replace(owners, operator=climb_to_open(owners.operator, ends, owners.parent, time + length_ns - 1))
     event = np.append(owners.operators, MISSING)[owners.operator]
     first = np.sort(np.unique(np.stack((track.astype(np.int64), event)), axis=1, return_index=True)[1])

@@ -93,7 +93,7 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
     # Between two backward operators nothing of a thread may be open.
     engine = operators[backward[operators]]
     turn = group(np.searchsorted(passes, trace.start_ns[engine], side="right"))
-    hull = union(turn.min(trace.start_ns[engine]), turn.max(trace.end_ns[engine]))
+    hull = union(turn.min(trace.start_ns[engine]), turn.max(trace.ends(engine)))
     number = np.searchsorted(passes, time, side="right")
     opened = (
         np.concatenate(([-1], passes))[number] > np.concatenate(([-1], turns))[np.searchsorted(turns, time, "right")]
@@ -115,7 +115,7 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
     begin, end = (at(when, event, When.NEVER).astype(np.int8) for event in (blocks.allocation, blocks.release))
     begin_pass, end_pass = at(number, blocks.allocation, 0), at(number, blocks.release, 0)
     root = np.append(owners.root, MISSING)[own].astype(np.int64)
-    until = np.append(trace.end_ns[owners.operators], -1)[root]
+    until = np.append(trace.ends(owners.operators), -1)[root]
     released = at(time, blocks.release, 0)
     whole = (blocks.allocation != MISSING) & (blocks.release != MISSING)
     call = np.searchsorted(steps.start, time, side="right")
@@ -136,7 +136,7 @@ def _annotated(trace: TraceTable, method: str) -> Ranges:
     """The calls of a method of optimizers, which are annotated."""
     said = trace.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
     rows = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & said[trace.name])
-    return union(trace.start_ns[rows], trace.end_ns[rows])
+    return union(trace.start_ns[rows], trace.ends(rows))
 
 
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:

@@ -36,6 +36,6 @@ def findings_of(
             found.append(oscillation_of(scene, device, calls))
             found.append(shapes_notice(scene, device, varying))
             found.append(spike_of(scene, device, peak))
-            found.append(room_notice(scene, device))
+            found.append(room_notice(scene.trace, device, scene.window))
     told = [notice for notice in found if notice is not None]
     return Notices("advice", "Notes", "training", sorted(told, key=lambda notice: _ORDER.index(notice.severity)))

@@ -96,7 +96,7 @@ def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Ori
     """
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]
-    place = innermost(trace.track[calls], trace.start_ns[calls], trace.end_ns[calls], parent, track, time)
+    place = innermost(trace.track[calls], trace.start_ns[calls], trace.ends(calls), parent, track, time)
     call = np.append(calls, MISSING)[place]
     operator = np.append(owners.operators, MISSING)[owners.operator]
     # Of two that are open the one that began last lies inside; rows stand in order of time, outer ones first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,12 @@ class Device:
     """Bytes reserved after each event, -1 where none are recorded."""
     has_totals: bool
     has_addresses: bool
-    blocks: Blocks
+    address: Int64
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Returns the blocks that the events are about."""
+        return pair(self.address, self.bytes)
 
     @property
     def before(self) -> int:
@@ -107,7 +113,7 @@ def _device(memory: MemoryEvents, rows: Int64, kind: int, number: int) -> Device
         reserved=memory.total_reserved[rows],
         has_totals=bool((total != MISSING).any()),
         has_addresses=bool(_has_address(address).any()),
-        blocks=pair(address, size),
+        address=address,
     )
 
 
@@ -207,10 +213,10 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
     none: Int32 = np.full(len(track), MISSING, np.int32)
     if not len(rows):
         return none
-    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows])
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
 
     def around(at_track: Int32, at: Int64) -> Int32:
-        place = innermost(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows], nesting.parent, at_track, at)
+        place = innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), nesting.parent, at_track, at)
         return _take(rows.astype(np.int32), place)
 
     module = around(track, time)

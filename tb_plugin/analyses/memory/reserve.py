@@ -20,6 +20,7 @@ from tb_plugin.analyses.memory.worth import least_bytes, memory_of, severity_nea
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -157,33 +158,62 @@ def varying_share(steps: StepBlocks) -> float:
     return 1 - int(pairs.sum(steps.bytes)[often].sum()) / total
 
 
-def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
+@dataclass(frozen=True, eq=False)
+class Swings:
+    """How often what is reserved falls and rises again. Positions are among the device's events."""
+
+    peak_bytes: int
+    count: int
+    returned_bytes: int
+    first: int
+    """The first fall."""
+    rises: Int64
+    """The first rise after each time that it fell."""
+
+
+def swings_of(device: Device, window: MemoryRange) -> Swings | None:
     """Returns how often reserved memory is given back and asked for again; None where it is no habit."""
-    peak = reserved_peak_of(device, scene.window)
+    peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0:
         return None
-    at = np.flatnonzero((device.reserved != MISSING) & scene.window.holds(device.time_ns))
+    at = np.flatnonzero((device.reserved != MISSING) & window.holds(device.time_ns))
     change = np.diff(device.reserved[at])
     moves = np.flatnonzero(change)
     turns = np.flatnonzero((change[moves][:-1] < 0) & (change[moves][1:] > 0))
     returned = int(-change[change < 0].sum())
     if len(turns) < CYCLES or returned < CYCLE_SHARE * peak.value * len(turns):
         return None
-    first, last = at[moves[np.flatnonzero(change[moves] < 0)[0]]], at[moves[turns[-1] + 1] + 1]
-    rises = at[moves[turns + 1] + 1]
-    who = named(scene, int(device.record[rises[np.argmax(device.bytes[rises])]]))
+    first = int(at[moves[np.flatnonzero(change[moves] < 0)[0]]])
+    return Swings(peak.value, len(turns), returned, first, at[moves[turns + 1] + 1])
+
+
+def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
+    """Returns the note on that, with who asks for most after a fall; None where there is none."""
+    swings = swings_of(device, scene.window)
+    if swings is None:
+        return None
+    who = named(scene, int(device.record[swings.rises[np.argmax(device.bytes[swings.rises])]]))
+    return swings_notice(scene.trace, device, swings, calls, who)
+
+
+def swings_notice(
+    trace: TraceTable, device: Device, swings: Swings, calls: DriverCalls, who: list[Figure] | None = None
+) -> Notice:
+    """Returns the note on that; ``who``: the figures that name who asks for most after a fall."""
     driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
     figures = [
-        METRICS.figure("reserved_cycles", len(turns)),
+        METRICS.figure("reserved_cycles", swings.count),
         METRICS.figure("device", device.name),
-        METRICS.figure("returned_bytes", returned),
-        METRICS.figure("peak_reserved_bytes", peak.value),
-        *who,
+        METRICS.figure("returned_bytes", swings.returned_bytes),
+        METRICS.figure("peak_reserved_bytes", swings.peak_bytes),
+        *(who or ()),
     ]
     text = (
         "Reserved memory of {device} falls and rises again {reserved_cycles} times, {returned_bytes} are given back in all "
-        f"(peak {{peak_reserved_bytes}}). The largest request after a fall is by {sentence_of(who)}."
+        "(peak {peak_reserved_bytes})."
     )
+    if who:
+        text += f" The largest request after a fall is by {sentence_of(who)}."
     if calls.usual_calls:
         figures.append(METRICS.figure("driver_memory_ns", calls.usual_ns))
         text += " The driver takes {driver_memory_ns} of the host's time for it."
@@ -192,7 +222,7 @@ def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice |
         rule="memory_oscillation",
         severity=severity,
         text=text,
-        todo=scene.trace.recorder.todo("memory_oscillation"),
+        todo=trace.recorder.todo("memory_oscillation"),
         figures=figures,
         measure="reserved_cycles",
         threshold=CYCLES,
@@ -200,26 +230,26 @@ def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice |
             "memory",
             {
                 "device": device.name,
-                "start_ns": str(int(device.time_ns[first])),
-                "end_ns": str(int(device.time_ns[last])),
+                "start_ns": str(int(device.time_ns[swings.first])),
+                "end_ns": str(int(device.time_ns[swings.rises[-1]])),
             },
             "Show on the curve",
         ),
-        references=references_of(scene.trace.recorder, "memory_oscillation"),
+        references=references_of(trace.recorder, "memory_oscillation"),
     )
 
 
-def room_of(scene: Scene, device: Device) -> tuple[int, int] | None:
+def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
     """Returns the device's memory, and what of it was never reserved; None where the trace does not tell both."""
-    memory, peak = memory_of(scene.trace, device), reserved_peak_of(device, scene.window)
+    memory, peak = memory_of(trace, device), reserved_peak_of(device, window)
     if not memory or peak is None or peak.value <= 0:
         return None
     return memory, memory - peak.value
 
 
-def room_notice(scene: Scene, device: Device) -> Notice | None:
+def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notice | None:
     """Returns that much of the device was never used, for information; None where it was."""
-    found = room_of(scene, device)
+    found = room_of(trace, device, window)
     if found is None or found[1] < ROOM_SHARE * found[0]:
         return None
     memory, room = found
@@ -227,7 +257,7 @@ def room_notice(scene: Scene, device: Device) -> Notice | None:
         rule="memory_room",
         severity="info",
         text="{room_bytes} of the {memory_bytes} of {device} ({room_ratio}) were never reserved while this was recorded.",
-        todo=scene.trace.recorder.todo("memory_room"),
+        todo=trace.recorder.todo("memory_room"),
         figures=[
             METRICS.figure("room_ratio", room / memory),
             METRICS.figure("device", device.name),

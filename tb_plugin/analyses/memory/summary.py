@@ -83,7 +83,7 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
             METRICS.figure("peak_reserved_time_ns", reserved.time_ns),
             METRICS.figure("fragmentation", share),
         ]
-    room = room_of(scene, device)
+    room = room_of(scene.trace, device, scene.window)
     figures += [
         *([METRICS.figure("room_bytes", room[1])] if room else []),
         METRICS.figure("allocations", facts["allocations"]),

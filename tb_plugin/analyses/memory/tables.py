@@ -129,7 +129,7 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     total = [forest.sums(values) for values in own]
     rows = owners.operators[row]
     groups = group(trace.name[rows])
-    once = outermost(trace.name[rows], Spans(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]))
+    once = outermost(trace.name[rows], Spans(trace.track[rows], trace.start_ns[rows], trace.ends(rows)))
     data: dict[str, Int64] = {"calls": calls[trace.name[rows][groups.first]]}
     for i, key in enumerate(SUMS):
         values = own[i // 2] if i % 2 else np.where(once, total[i // 2], 0)

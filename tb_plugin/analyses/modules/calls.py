@@ -47,8 +47,8 @@ class HostCalls:
 
 def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64) -> HostCalls:
     """Returns these host rows as calls with the host, device and backward time that is their own."""
-    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.end_ns[rows])
-    end = trace.end_ns[rows]
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
+    end = trace.ends(rows)
 
     def around(track: Int32, time: Int64) -> Int32:
         return innermost(trace.track[rows], trace.start_ns[rows], end, nesting.parent, track, time)

@@ -48,7 +48,7 @@ def has_regions(trace: TraceTable) -> bool:
 def regions_of(trace: TraceTable) -> Regions:
     """Returns the calls of compiled code of a trace, whichever steps are chosen."""
     row = np.flatnonzero(_named(trace, lambda text: text.startswith(REGION)))
-    track, start, end = trace.track[row], trace.start_ns[row], trace.end_ns[row]
+    track, start, end = trace.track[row], trace.start_ns[row], trace.ends(row)
     parent = nest(track, start, end).parent
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
     begins, opens, closes = side_by_side((trace.track[python], trace.start_ns[python]), (track, start), (track, end))
@@ -100,7 +100,7 @@ def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
     regions = regions_of(trace)
     track, start = trace.track[regions.row], trace.start_ns[regions.row]
     open_around = innermost(
-        track, start, trace.end_ns[regions.row], regions.parent, trace.track[row], trace.start_ns[row]
+        track, start, trace.ends(regions.row), regions.parent, trace.track[row], trace.start_ns[row]
     )
     since = np.append(start, np.iinfo(np.int64).min)[open_around]
     return np.where(since >= trace.start_ns[row][found], MISSING, found).astype(np.int32)

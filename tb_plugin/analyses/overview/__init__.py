@@ -10,27 +10,28 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.driver_calls import driver_calls, step_time
-from tb_plugin.analyses.idle.account import idle_account, worked
-from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.idle.metrics import idle_slices, word_of
-from tb_plugin.analyses.kernel_classes import class_slices
-from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
-from tb_plugin.analyses.overview.advice import Situation, recommendations
-from tb_plugin.analyses.overview.configuration import configuration, device_card
-from tb_plugin.analyses.overview.device_time import (
+from tb_plugin.analyses.device_time import (
     DeviceRatios,
     DeviceTime,
     compute_by_class,
     device_ratios,
     device_time,
 )
+from tb_plugin.analyses.idle.account import idle_account, worked
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.metrics import idle_slices, word_of
+from tb_plugin.analyses.kernel_classes import class_slices
+from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
+from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
-from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, active_rows, break_down
-from tb_plugin.analyses.selection import chosen_steps, select_rows
+from tb_plugin.analyses.rules.base import steps_of
+from tb_plugin.analyses.rules.left_out import left_out, unknown_notices
+from tb_plugin.analyses.rules.savings import findings_of
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import (
     Breakdown,
@@ -46,6 +47,7 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -81,12 +83,12 @@ class Overview:
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps: nothing else matters."""
-        return (params.steps,)
+        """Returns the chosen steps and what is left out of the findings: nothing else matters."""
+        return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns all numbers of the page. Raises BadRequest for unknown steps."""
-        steps = _chosen(trace.steps, chosen_steps(trace, params.steps))
+        steps = steps_of(trace, params.steps)
         breakdown = break_down(trace, steps)
         window = (int(steps.start_ns[0]), int(steps.end_ns[-1])) if len(steps.label) else None
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
@@ -95,11 +97,9 @@ class Overview:
         kernels = selection.of(trace, EventKind.KERNEL)
         ratios = {d.id: device_ratios(trace, i, window, kernels) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
-        driver = driver_calls(trace, step_time(steps))
-        # What a file that ends early lacks is unknown, and device work stands at its end: no rule speaks of it.
         whole = trace.report.complete
-        advice = recommendations(Situation(trace, breakdown, with_kernels, driver, kernels)) if whole else []
         outside = outside_steps(trace)
+        out = left_out(params)
         costs = cost_notices(trace, steps, breakdown, selection.chosen)
         payloads: dict[str, Payload] = {
             "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant),
@@ -107,7 +107,7 @@ class Overview:
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
             "average_step": _average(breakdown, bool(times), _step_title(steps)),
             **({"outside_steps": outside} if outside else {}),
-            "recommendations": Notices("recommendations", "Recommendations", "training", advice),
+            "findings": Notices("findings", "Findings", "training", findings_of(trace, params.steps, out).notices),
             **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
             **{
                 f"device_idle_{d.id}": _idle(trace, i, times[d.id])
@@ -126,7 +126,9 @@ class Overview:
             },
             "trace_health": trace_health(trace, breakdown, meant),
             "configuration": configuration(trace),
-            "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
+            "data_quality": Notices(
+                "data_quality", "About this trace", "data", [*data_notices(trace), *unknown_notices(out)]
+            ),
         }
         return Part(
             coverage=selection.coverage,
@@ -139,18 +141,6 @@ class Overview:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page or its table of steps."""
         return answer_view(self, parts[0], params)
-
-
-def _chosen(steps: Steps, indices: list[int]) -> Steps:
-    return Steps(
-        label=tuple(steps.label[i] for i in indices),
-        start_ns=steps.start_ns[indices],
-        end_ns=steps.end_ns[indices],
-        host_start_ns=steps.host_start_ns[indices],
-        host_end_ns=steps.host_end_ns[indices],
-        recorded=steps.recorded,
-        dropped=steps.dropped,
-    )
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -262,6 +252,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     )
 
 
+@remembered
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
     """Returns the idle time of a device between its first and last work, by cause, nanoseconds."""
     start, end = worked(trace, device)

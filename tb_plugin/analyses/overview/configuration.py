@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 
+from tb_plugin.analyses.device_time import DeviceRatios, DeviceTime
 from tb_plugin.analyses.matrix_unit import NEUTRAL
-from tb_plugin.analyses.overview.device_time import DeviceRatios, DeviceTime
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.payloads import Figure, Figures, Metric
 from tb_plugin.trace.hardware import DeviceInfo

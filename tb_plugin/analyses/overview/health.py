@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.overview.metrics import METRICS
-from tb_plugin.analyses.overview.steps import StepShares
+from tb_plugin.analyses.step_shares import StepShares
 from tb_plugin.payloads import Figure, Figures
 from tb_plugin.trace.intervals import intersect, measure, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -63,7 +63,7 @@ def _edges(trace: TraceTable) -> list[Figure]:
         return []
     return [
         METRICS.figure("device_lag_ns", int(trace.start_ns[work].min() - trace.start_ns[host].min())),
-        METRICS.figure("device_tail_ns", int(trace.end_ns[work].max() - trace.end_ns[host].max())),
+        METRICS.figure("device_tail_ns", int(trace.ends(work).max() - trace.ends(host).max())),
     ]
 
 
@@ -83,7 +83,7 @@ def outside_steps(trace: TraceTable) -> Figures | None:
     within = union(steps.start_ns, steps.end_ns)
     length = trace.coverage.end_ns - trace.coverage.start_ns - measure(within)
     work = of_kind(trace.kind, *DEVICE_WORK)
-    busy = union(trace.start_ns[work], trace.end_ns[work])
+    busy = union(trace.start_ns[work], trace.ends(work))
     outside = measure(busy) - measure(intersect(busy, within))
     if not steps.recorded or not (outside or length > WORTH * measure(within)):
         return None

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.overview.metrics import METRICS
-from tb_plugin.analyses.overview.steps import CATEGORIES, StepShares, active_rows, shares
 from tb_plugin.analyses.selection import EVERYTHING, Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
+from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, shares
 from tb_plugin.analyses.threads import threads_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure_within, subtract, union
@@ -107,10 +107,10 @@ def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
 
 def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
     """How much of ``within`` each row covers and none of the rows inside it; nanoseconds."""
-    covered = measure_within(within, trace.start_ns[rows], trace.end_ns[rows])
+    covered = measure_within(within, trace.start_ns[rows], trace.ends(rows))
     if of_kind(trace.kind[rows], *DEVICE_WORK).any():
         return covered  # device rows do not nest
-    parent = nest(thread_numbers(trace, rows), trace.start_ns[rows], trace.end_ns[rows]).parent
+    parent = nest(thread_numbers(trace, rows), trace.start_ns[rows], trace.ends(rows)).parent
     own: Int64 = np.maximum(covered - sum_by(parent, covered, len(rows)), 0)
     return own
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tb_plugin.analyses.metrics import SHARED, STEP, STEPS, WHOLE, define
+from tb_plugin.analyses.metrics import STEP, STEPS, WHOLE, define
+from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 
-METRICS = SHARED.adding(
+METRICS = OF_RULES.adding(
     define(
         STEP,
         "ns",
@@ -12,10 +13,6 @@ METRICS = SHARED.adding(
             "kernel_ns": ("Kernel", "Device kernels other than communication, on any device."),
             "memcpy_ns": ("Memcpy", "Copies on a device while no kernel runs."),
             "memset_ns": ("Memset", "Memory sets on a device while none of the above runs."),
-            "communication_ns": (
-                "Communication",
-                "A collective is under way and nothing computes or copies meanwhile.",
-            ),
             "runtime_ns": ("Runtime", "Runtime and driver calls on the host while none of the above runs."),
             "dataloader_ns": ("Data loader", "Waiting for the DataLoader while none of the above runs."),
             "cpu_ns": ("CPU", "Operators and annotations on the host while none of the above runs."),
@@ -57,9 +54,7 @@ METRICS = SHARED.adding(
         STEPS,
         "ns",
         {
-            "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
             "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
-            "dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps."),
             "largest_ns": ("Largest part", "Mean of the largest of the parts that a step is made of."),
             "largest_name_ns": (
                 "Of this name",
@@ -76,7 +71,6 @@ METRICS = SHARED.adding(
                 "Est. achieved occupancy",
                 "Estimated occupancy of the kernels, weighted by their time in the window.",
             ),
-            "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
             "unexplained_ratio": (
                 "Unexplained",
                 "Share of the steps in which nothing runs on a device and no operator or call on the host.",
@@ -92,18 +86,6 @@ METRICS = SHARED.adding(
                 "Kernel time on matrix units",
                 "Share of all kernel time in kernels that are known (by name) to use matrix units.",
             ),
-            "matrix_unknown_ratio": (
-                "Unknown use of matrix units",
-                "Share of all kernel time in kernels whose names do not tell whether they use matrix units.",
-            ),
-            "matrix_eligible_ratio": (
-                "Eligible for matrix units",
-                "Share of the kernel time launched by operators that belongs to operators able to use matrix units.",
-            ),
-            "matrix_used_ratio": (
-                "On matrix units",
-                "Share of all kernel time in kernels that are known (by name) to use matrix units.",
-            ),
             "linked_ratio": ("Linked to launches", "Share of the pieces of device work whose launch was recorded."),
             "owned_ratio": (
                 "Linked to operators",
@@ -114,14 +96,6 @@ METRICS = SHARED.adding(
                 "Most events are",
                 "Share of the events that the largest kind has, which makes the file big.",
             ),
-            "memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory."),
-        },
-    ),
-    define(
-        WHOLE,
-        "bytes",
-        {
-            "memory_peak_bytes": ("Peak allocated", "Most bytes that the framework had allocated at a time."),
         },
     ),
     define(
@@ -164,7 +138,6 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
-            "others": ("Others", "Backends of process groups that were seen at work."),
             "first_step": ("First step", "Of those wholly inside the window that was opened."),
             "last_step": ("Last step", "Of those wholly inside the window that was opened."),
         },

@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.annotations import looked_into, named_ranges
-from tb_plugin.analyses.overview.device_time import without_operator
+from tb_plugin.analyses.device_time import without_operator
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.payloads import Figure, Link, Notice, Severity

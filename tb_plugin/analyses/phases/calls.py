@@ -89,8 +89,8 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
         backward=_placed(trace, calls, work, forward_behind(forward, trace.operator[work])),
         collective=trace.is_collective[work],
         roots=_placed(trace, calls, roots, forward[roots]),
-        talking=union(trace.start_ns[on_host], trace.end_ns[on_host]),
-        busy=union(trace.start_ns[every], trace.end_ns[every]),
+        talking=union(trace.start_ns[on_host], trace.ends(on_host)),
+        busy=union(trace.start_ns[every], trace.ends(every)),
         steps=union(trace.steps.host_start_ns[steps], trace.steps.host_end_ns[steps]),
         recorded=trace.steps.recorded,
     )
@@ -103,7 +103,7 @@ def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np
     at = np.full(len(rows), MISSING, np.int64)
     at[known] = trace.start_ns[source[known]]
     device = trace.device[rows].astype(np.int64)
-    return Work(trace.start_ns[rows], trace.end_ns[rows], device, at, call, known[item])
+    return Work(trace.start_ns[rows], trace.ends(rows), device, at, call, known[item])
 
 
 def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.number]]:

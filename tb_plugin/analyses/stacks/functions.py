@@ -78,6 +78,14 @@ def functions_of(places: Laid, choice: Choice, has_device: bool) -> Frame:
         "function_host_ns": groups.sum(np.where(outer, forest.sums(places.host_ns), 0)),
         "function_device_self_ns": groups.sum(places.device_ns),
         "function_device_ns": groups.sum(np.where(outer, forest.sums(places.device_ns), 0)),
+        **{
+            key: groups.sum(np.where(outer, forest.sums(own), 0))
+            for key, own in (
+                ("backward_host_ns", places.backward_host_ns),
+                ("backward_device_ns", places.backward_device_ns),
+            )
+            if own.any()
+        },
     }
     own = f"function_{choice.weight}_self_ns"
     order = np.lexsort((-sums[f"function_{choice.weight}_ns"], -sums[own]))

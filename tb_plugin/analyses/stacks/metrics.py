@@ -46,6 +46,14 @@ METRICS = SHARED.adding(
                 "Device total",
                 "Device time launched from the function and what it called; where it calls itself the outermost call counts.",
             ),
+            "backward_host_ns": (
+                "Backward host",
+                "Host time of the backward operators of what the function and what it called did in the forward pass.",
+            ),
+            "backward_device_ns": (
+                "Backward device",
+                "Device time launched by the backward operators of what the function and what it called did.",
+            ),
             "caller_host_ns": (
                 "Host",
                 "Host time of the function and of what it called, when it was called from there.",

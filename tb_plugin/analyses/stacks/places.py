@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analyses.backward import backward_operators
+from tb_plugin.analyses.backward_times import backward_times
 from tb_plugin.analyses.grouping import Forest, Groups, group, preorder, sum_by
 from tb_plugin.analyses.selection import Chosen, Selection, select_rows
 from tb_plugin.analyses.stack_frames import FRAMES, REST, labels_of, stack_frames
@@ -63,6 +65,9 @@ class Laid:
     calls: Int64
     host_ns: Int64
     device_ns: Int64
+    backward_host_ns: Int64
+    """Of backward operators whose forward operators the place called."""
+    backward_device_ns: Int64
 
     def names(self, some: npt.NDArray[np.integer]) -> list[str]:
         """Returns the names of some places."""
@@ -80,6 +85,8 @@ class _Calls:
     chosen: Bool
     host_ns: Int64
     device_ns: Int64
+    backward_host_ns: Int64
+    backward_device_ns: Int64
     rest_ns: int
     """Chosen device time that no frame launched."""
 
@@ -147,6 +154,8 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
         calls=nodes.sum(np.append(calls.chosen.astype(np.int64), 0)),
         host_ns=nodes.sum(np.append(calls.host_ns, 0)),
         device_ns=nodes.sum(np.append(calls.device_ns, calls.rest_ns)),
+        backward_host_ns=nodes.sum(np.append(calls.backward_host_ns, 0)),
+        backward_device_ns=nodes.sum(np.append(calls.backward_device_ns, 0)),
     )
 
 
@@ -180,25 +189,35 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     launcher = _launcher(trace, work, choice)
     dur = trace.dur_ns[work]
     device = sum_by(launcher, dur, len(row))
+    times = backward_times(trace, selection)
+    caller = _frame_around(trace, backward_operators(trace).forward[times.at], choice)
+    behind = [sum_by(caller, ns, len(row)) for ns in (times.host_ns, times.device_ns + times.communication_ns)]
     if threads is not None:
         some = np.flatnonzero(threads[thread])
         # A parent is of the same thread: it stays.
         parent = places_of(some, len(row))[parent[some]]
         row, thread, own, device = row[some], thread[some], own[some], device[some]
+        behind = [each[some] for each in behind]
     chosen = selection.rows[row]
     # What nobody launched belongs to no thread.
     rest = int(dur[launcher == MISSING].sum()) if choice.threads in ((), (ALL_THREADS,)) else 0
-    return _Calls(row, parent, thread, chosen, np.where(chosen, own, 0), device, rest)
+    return _Calls(row, parent, thread, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], rest)
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
     """For device rows: the innermost frame around their launch, runtime calls left out; -1 = none."""
-    place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
     operator = trace.operator[work]
     if choice.of == "operators":
-        return place[operator]
+        return _frame_around(trace, operator, choice)
     # As for modules: work stands where its launch does, else where the operator named by its external id does.
-    source = np.where(trace.launch[work] != MISSING, trace.launch[work], operator)
+    return _frame_around(trace, np.where(trace.launch[work] != MISSING, trace.launch[work], operator), choice)
+
+
+def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
+    """The frame that each host row (-1: none) is, else the innermost one around it, runtime calls left out; -1 = none."""
+    place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
+    if choice.of == "operators":
+        return place[source]
     every = stack_frames(trace, "both", choice.fold)
     bears = of_kind(trace.kind[every.row], *FRAMES[choice.of]) & (trace.kind[every.row] != EventKind.RUNTIME)
     bearer = inherit(np.where(bears, place[every.row], MISSING).astype(np.int32), every.parent)

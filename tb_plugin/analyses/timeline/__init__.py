@@ -58,7 +58,7 @@ def head_of(pyramid: Pyramid) -> Timeline:
     if not is_device:
         work = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     edges = np.linspace(trace.coverage.start_ns, trace.coverage.end_ns, SLICES + 1).astype(np.int64)
-    busy = measure_within(union(trace.start_ns[work], trace.end_ns[work]), edges[:-1], edges[1:])
+    busy = measure_within(union(trace.start_ns[work], trace.ends(work)), edges[:-1], edges[1:])
     share = np.round(busy / np.maximum(np.diff(edges), 1), 3)
     return Timeline(
         start_ns=trace.coverage.start_ns,

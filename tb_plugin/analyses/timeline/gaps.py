@@ -193,7 +193,7 @@ def _every(trace: TraceTable) -> _Found:
     """All gaps of a trace: those of streams, and those of devices that are not gaps of a stream."""
     rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
-    track, start, end = trace.track[rows], trace.start_ns[rows], trace.end_ns[rows]
+    track, start, end = trace.track[rows], trace.start_ns[rows], trace.ends(rows)
     # The latest end so far on a stream: a running maximum of places, which later streams hold the higher ones of.
     by_end = np.lexsort((end, track))
     place = np.empty(len(rows), np.int64)
@@ -343,15 +343,9 @@ def _explained(trace: TraceTable, gaps: _Found) -> _Why:
     launched = launch != MISSING
     late = launched & (2 * (begun - gaps.start_ns) >= gaps.end_ns - gaps.start_ns)
     until = np.where(late, begun, gaps.end_ns)
-    name = np.full(len(launch), MISSING, np.int64)
-    time = np.zeros(len(launch), np.int64)
-    longest = np.full(len(launch), MISSING, np.int64)
     host = host_of(trace)
     threads = np.where(launched, trace.track[launch], MISSING) if len(trace) else launch
-    for thread in np.unique(threads[launched]).tolist():
-        mine = np.flatnonzero(threads == thread)
-        name[mine], time[mine] = host.most(thread, gaps.start_ns[mine], until[mine])
-        longest[mine] = host.longest(thread, gaps.start_ns[mine], until[mine], name[mine])
+    name, time, longest = host.did(threads.astype(np.int64), gaps.start_ns, until)
     waits = np.append(host.waits, False)[longest]
     around = np.append(trace.operator, np.int32(MISSING))[longest]
     operator = np.append(trace.name, np.int32(MISSING))[around].astype(np.int64)

@@ -50,7 +50,7 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     rows = _work_of(trace, device)
     if not len(rows):
         return None
-    kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.end_ns[rows]
+    kind, start, end = trace.kind[rows], trace.start_ns[rows], trace.ends(rows)
     collective = trace.is_collective[rows] & (kind == EventKind.KERNEL)
 
     def when(chosen: Bool) -> Ranges:
@@ -93,7 +93,7 @@ def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
     kernel_class = named_kernels(trace).of(trace.name[rows])
     # A few kernels of a name that else communicates: what they do, nobody says.
     kernel_class = np.where(kernel_class == KernelClass.COMMUNICATION, KernelClass.OTHER, kernel_class)
-    start, end = trace.start_ns[rows], trace.end_ns[rows]
+    start, end = trace.start_ns[rows], trace.ends(rows)
     ranges = {
         KernelClass(each): union(start[kernel_class == each], end[kernel_class == each])
         for each in np.unique(kernel_class).tolist()
@@ -140,7 +140,7 @@ def device_ratios(trace: TraceTable, device: int, window: tuple[int, int] | None
     if not len(kernels) or window is None or window[1] <= window[0]:
         return DeviceRatios(None, None, None, on_matrix, unknown)
     low, high = np.array([window[0]]), np.array([window[1]])
-    start, end = trace.start_ns[kernels], trace.end_ns[kernels]
+    start, end = trace.start_ns[kernels], trace.ends(kernels)
     length = window[1] - window[0]
     blocks, occupancy = _launch_facts(trace, kernels)
     clipped = np.maximum(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0)

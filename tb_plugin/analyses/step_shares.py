@@ -77,7 +77,7 @@ def active_rows(trace: TraceTable, category: str) -> Bool:
 
 
 def _covered(trace: TraceTable, rows: Bool) -> Ranges:
-    return union(trace.start_ns[rows], trace.end_ns[rows])
+    return union(trace.start_ns[rows], trace.ends(rows))
 
 
 def break_down(trace: TraceTable, steps: Steps) -> StepShares:

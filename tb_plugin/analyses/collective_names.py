@@ -43,9 +43,14 @@ def collective_name(text: str) -> str:
     return next((name for pattern, name in _FAMILY if pattern.search(text)), re.split(r"[(<]", text)[0])
 
 
+def has_larger_side(collective: str) -> bool:
+    """Returns whether S of nccl-tests is the larger buffer: both differ by the group's size."""
+    return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
+
+
 def moved_elements(collective: str, inside: int, outside: int) -> int:
-    """Returns the elements of S of nccl-tests: the larger buffer where both differ by the group's size. -1 = unknown."""
-    if collective in ("all_gather", "gather", "scatter", "broadcast", "recv"):
+    """Returns the elements of S of nccl-tests. -1 = unknown."""
+    if has_larger_side(collective):
         return max(inside, outside)
     return inside if inside >= 0 else outside
 

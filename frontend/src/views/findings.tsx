@@ -1,0 +1,184 @@
+// Findings: what to change first and what that would save, then every other finding by what it would save.
+import { useMemo, useState } from 'react'
+import type { Query } from '../api/client'
+import type { Figure, Metric, Notice, Severity, View } from '../api/payloads'
+import { columnScale, counted, format, formatRange } from '../lib/format'
+import { useView } from '../state/data'
+import { setRoute, useRoute } from '../state/route'
+import { Bones, Card } from '../widgets/basics'
+import { Headline } from '../widgets/figures'
+import { NoticeList, Sentence } from '../widgets/notices'
+import { setDismissed, useWithout } from './parts/dismissed'
+import { FindingCard } from './parts/finding'
+import { ViewFrame } from './parts/frame'
+import { HeadlineCard, Say } from './parts/headline'
+import { pick } from './parts/pick'
+import type { ViewProps } from './view'
+import layoutCss from '../widgets/layout.module.css'
+import textCss from '../widgets/text.module.css'
+import css from './findings.module.css'
+
+const LOUDEST: Severity[] = ['high', 'medium', 'low', 'info']
+
+export function FindingsView({ base, profile }: ViewProps) {
+  const query = useWithout(base)
+  const resource = useView('findings', query)
+  return (
+    <ViewFrame resource={resource} bones={<Bones height={330} />} steps={String(base.steps ?? '')}>
+      {(view) => <Page view={view} base={query} whole={profile.steps.length > 0 ? 'step' : 'recording'} />}
+    </ViewFrame>
+  )
+}
+
+function Page({ view, base, whole }: { view: View; base: Query; whole: string }) {
+  const figures = pick(view, 'summary', 'figures')?.figures ?? []
+  const together = pick(view, 'together', 'figures')?.figures ?? []
+  const found = pick(view, 'findings', 'notices')?.notices ?? []
+  const dismissed = pick(view, 'dismissed', 'notices')?.notices ?? []
+  const ignored = pick(view, 'ignored', 'notices')?.notices ?? []
+  const about = pick(view, 'data_quality', 'notices')?.notices ?? []
+  const saving = found.filter((notice) => notice.saving)
+  const others = found
+    .filter((notice) => !notice.saving)
+    .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
+  const isRead = view.coverage.complete || view.coverage.window !== null
+  const first = saving[0] ?? others[0]
+  return (
+    <div className={layoutCss.grid}>
+      <HeadlineCard below>
+        {isRead && <Headline figures={[...figures, ...inAll(together, found.length, whole)]} alarms={new Map()} />}
+        {first ? (
+          <Say severity={first.severity}>
+            <b>
+              Change first: {first.title}
+              <Gain notice={first} whole={whole} />.
+            </b>{' '}
+            <Sentence notice={first} text={first.todo || first.text} />
+          </Say>
+        ) : (
+          <Say severity="info">
+            {isRead ? nothing(together, whole) : 'The file ends early: no rule speaks about it.'}
+          </Say>
+        )}
+      </HeadlineCard>
+      {saving.length > 0 && (
+        <List
+          title="By what they save"
+          subtitle={`of the mean ${whole}, the most first; where one no longer holds it up another may: together is no sum`}
+          notices={saving}
+          base={base}
+        />
+      )}
+      {others.length > 0 && (
+        <List
+          title="Without a number"
+          subtitle="nobody can tell from this trace what they would save"
+          notices={others}
+          base={base}
+        />
+      )}
+      <Left notices={dismissed} words="dismissed" canRestore />
+      <Left notices={ignored} words="left out by torch_trace_ignore" />
+      {about.length > 0 && (
+        <Card className={layoutCss.span12} title="About torch_trace_ignore">
+          <NoticeList notices={about} onLink={() => undefined} none="" />
+        </Card>
+      )}
+    </div>
+  )
+}
+
+const numberOf = (figures: readonly Figure[], key: string) => {
+  const value = figures.find((figure) => figure.metric.key === key)?.value
+  return typeof value === 'number' ? value : null
+}
+
+/** What all findings save together, as one range. */
+function inAll(figures: readonly Figure[], count: number, whole: string): Figure[] {
+  const upper = figures.find((figure) => figure.metric.key === 'saving_high_ns')
+  const [low, high, share] = ['saving_low_ns', 'saving_high_ns', 'saving_ratio'].map(
+    (key) => numberOf(figures, key) ?? 0,
+  )
+  if (!upper || high === 0) return []
+  const title = count > 1 ? 'All together save' : 'Mending it saves'
+  const metric: Metric = { ...upper.metric, title, unit: 'text' }
+  return [{ metric, value: formatRange(low, high, 'ns'), note: `at most ${format(share, 'ratio')} of the mean ${whole}` }]
+}
+
+function Gain({ notice, whole }: { notice: Notice; whole: string }) {
+  if (!notice.saving) return null
+  const { low_ns: low, high_ns: high, step_ns: step } = notice.saving
+  return (
+    <>
+      , saves {formatRange(low, high, 'ns')} of the mean {whole}
+      {step > 0 && ` (at most ${format(high / step, 'ratio')})`}
+    </>
+  )
+}
+
+/** What was looked for in vain. */
+function nothing(figures: readonly Figure[], whole: string): string {
+  const busy = numberOf(figures, 'utilization')
+  const rules = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
+  return `${rules} looked, none applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}`
+}
+
+function List(props: { title: string; subtitle: string; notices: Notice[]; base: Query }) {
+  const { title, subtitle, notices, base } = props
+  const { rule } = useRoute()
+  const scale = useMemo(
+    () =>
+      columnScale(
+        'ns',
+        notices.flatMap(({ saving }) => (saving ? [saving.high_ns] : [])),
+      ),
+    [notices],
+  )
+  return (
+    <Card className={layoutCss.span12} title={title} subtitle={subtitle}>
+      <ol className={css.list}>
+        {notices.map((notice, i) => (
+          <FindingCard
+            key={notice.rule}
+            notice={notice}
+            rank={notice.saving ? i + 1 : undefined}
+            scale={scale}
+            base={base}
+            isOpen={notice.rule === rule}
+            onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule }, true)}
+          />
+        ))}
+      </ol>
+    </Card>
+  )
+}
+
+/** Findings that somebody does not want to hear of: how many, and on demand which. */
+function Left({ notices, words, canRestore }: { notices: Notice[]; words: string; canRestore?: boolean }) {
+  const [isOpen, setOpen] = useState(false)
+  if (notices.length === 0) return null
+  return (
+    <section className={`${layoutCss.span12} ${css.left}`} aria-label={words}>
+      <span className={textCss.mute}>
+        {notices.length} {words}:
+      </span>{' '}
+      <button type="button" className={textCss.link} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {isOpen ? 'Hide' : 'Show'}
+      </button>
+      {isOpen && (
+        <ul>
+          {notices.map((notice) => (
+            <li key={notice.rule}>
+              <b>{notice.title}</b> <Sentence notice={notice} text={notice.text} />{' '}
+              {canRestore && (
+                <button type="button" className={textCss.link} onClick={() => setDismissed(notice.rule, false)}>
+                  Restore
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}

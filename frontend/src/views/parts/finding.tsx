@@ -1,0 +1,141 @@
+// One finding: what it would save, what was seen, what to do, and on demand why, how sure, and the events that show it.
+import { Button } from '@mantine/core'
+import { useEffect, useMemo, useRef } from 'react'
+import type { Query } from '../../api/client'
+import type { Notice, Saving } from '../../api/payloads'
+import { format, type Scale } from '../../lib/format'
+import type { Row, TableQuery } from '../../lib/pages'
+import { followLink, showInTimeline } from '../../state/links'
+import { usePages } from '../../state/pages'
+import { MetricName } from '../../widgets/basics'
+import { BADGES, References, Sentence } from '../../widgets/notices'
+import { ProblemPanel } from '../../widgets/problem'
+import { SavingBar, SavingText } from '../../widgets/saving'
+import { SmallTable } from '../../widgets/smallTable'
+import { setDismissed } from './dismissed'
+import textCss from '../../widgets/text.module.css'
+import css from './finding.module.css'
+
+/** Of a saving that others share less than this is not worth a word. */
+const SHARED = 0.01
+
+export function FindingCard(props: {
+  notice: Notice
+  rank?: number
+  scale: Scale
+  base: Query
+  isOpen: boolean
+  onToggle: () => void
+}) {
+  const { notice, rank, scale, base, isOpen, onToggle } = props
+  const item = useRef<HTMLLIElement>(null)
+  useEffect(() => {
+    if (isOpen) item.current?.scrollIntoView({ block: 'nearest' })
+  }, [isOpen])
+  const id = `finding-${notice.rule}`
+  return (
+    <li className={css.finding} ref={item} data-testid="finding" data-rule={notice.rule}>
+      <span className={css.rank}>{rank}</span>
+      <div className={css.words}>
+        <h3>
+          <button type="button" className={css.title} aria-expanded={isOpen} aria-controls={id} onClick={onToggle}>
+            {notice.title || notice.rule}
+          </button>
+        </h3>
+        <div>
+          <Sentence notice={notice} text={notice.text} />
+        </div>
+        {notice.todo && (
+          <div className={isOpen ? css.todo : `${css.todo} ${css.folded}`}>
+            <Sentence notice={notice} text={notice.todo} />
+          </div>
+        )}
+      </div>
+      <div className={css.gain}>
+        {notice.saving ? (
+          <>
+            <SavingBar saving={notice.saving} />
+            <SavingText saving={notice.saving} scale={scale} />
+            <SharedWords saving={notice.saving} scale={scale} />
+          </>
+        ) : (
+          <span className={BADGES[notice.severity]}>{notice.severity}</span>
+        )}
+      </div>
+      <div id={id} className={css.more} hidden={!isOpen}>
+        {isOpen && <More notice={notice} base={base} />}
+      </div>
+    </li>
+  )
+}
+
+function SharedWords({ saving, scale }: { saving: Saving; scale: Scale }) {
+  if (saving.shared_ns < SHARED * saving.high_ns) return null
+  return <small>of these {format(saving.shared_ns, 'ns', scale)} others would save as well</small>
+}
+
+function More({ notice, base }: { notice: Notice; base: Query }) {
+  const { evidence } = notice
+  return (
+    <>
+      {notice.why && (
+        <p>
+          <b>Why:</b> <Sentence notice={notice} text={notice.why} />
+        </p>
+      )}
+      <p className={textCss.mute}>
+        {notice.confidence && `Confidence: ${notice.confidence}. `}
+        <Threshold notice={notice} />
+        Rule <code className={textCss.mono}>{notice.rule}</code> of docs/findings.md.
+        <References notice={notice} />
+      </p>
+      <Events notice={notice} base={base} />
+      <span className={textCss.row}>
+        {evidence && (
+          <Button size="compact-sm" variant="default" onClick={() => followLink(evidence)}>
+            {evidence.text || 'Show evidence'}
+          </Button>
+        )}
+        <Button size="compact-sm" variant="default" onClick={() => setDismissed(notice.rule, true)}>
+          Dismiss
+        </Button>
+      </span>
+    </>
+  )
+}
+
+function Threshold({ notice }: { notice: Notice }) {
+  const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
+  if (!measure || notice.threshold === null || typeof measure.value !== 'number') return null
+  return (
+    <>
+      Fires {measure.value < notice.threshold ? 'below' : 'from'} {format(notice.threshold, measure.metric.unit)} (
+      <MetricName metric={measure.metric} />, here {format(measure.value, measure.metric.unit)}).{' '}
+    </>
+  )
+}
+
+function Events({ notice, base }: { notice: Notice; base: Query }) {
+  const query = useMemo<TableQuery>(
+    () => ({ sort: '', desc: true, search: '', where: [`rule:${notice.rule}`] }),
+    [notice.rule],
+  )
+  const pages = usePages('findings', 'finding_events', base, query, notice.events.length > 0)
+  if (notice.events.length === 0) return null
+  if (pages.problem) return <ProblemPanel problem={pages.problem} />
+  if (!pages.table) return <p className={textCss.none}>Looking for its events</p>
+  return (
+    <SmallTable
+      table={pages.table}
+      without={['rule']}
+      nameStyle="kernel"
+      className={css.events}
+      show={{ label: 'Show in timeline', of: goTo }}
+    />
+  )
+}
+
+function goTo({ event, start_ns: start, dur_ns: dur }: Row): (() => void) | null {
+  if (typeof event !== 'number' || typeof start !== 'number' || typeof dur !== 'number') return null
+  return () => showInTimeline(event, start, dur)
+}

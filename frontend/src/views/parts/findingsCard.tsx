@@ -1,0 +1,68 @@
+// The short form of Findings: the first of them in a line each, and the way to each of their cards.
+import type { Notice, Notices } from '../../api/payloads'
+import { columnScale } from '../../lib/format'
+import { openView } from '../../state/route'
+import { Card } from '../../widgets/basics'
+import { BADGES, Sentence } from '../../widgets/notices'
+import { SavingBar, SavingText } from '../../widgets/saving'
+import layoutCss from '../../widgets/layout.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './findingsCard.module.css'
+
+/** So many are shown: with them the answer stays on the first screen. */
+const SHOWN = 4
+
+export function FindingsCard({ payload, none }: { payload: Notices; none: string }) {
+  const { notices, title } = payload
+  const shown = notices.slice(0, SHOWN)
+  const scale = columnScale(
+    'ns',
+    shown.flatMap(({ saving }) => (saving ? [saving.high_ns] : [])),
+  )
+  return (
+    <Card
+      className={layoutCss.span12}
+      title={title}
+      subtitle={notices.some((notice) => notice.saving) ? 'by what they save of a step' : undefined}
+      actions={
+        notices.length > 0 && (
+          <button type="button" className={textCss.link} onClick={() => openView('findings', {})}>
+            {notices.length === 1 ? 'Show the finding' : `All ${notices.length} findings`}
+          </button>
+        )
+      }
+    >
+      {notices.length === 0 && <p className={textCss.none}>{none}</p>}
+      {shown.length > 0 && (
+        <ol className={css.rows}>
+          {shown.map((notice) => (
+            <li key={notice.rule}>
+              <button type="button" className={css.row} onClick={() => openView('findings', { rule: notice.rule })}>
+                <b>{notice.title || notice.rule}</b>
+                <span className={css.words}>
+                  <Sentence notice={notice} text={notice.text} />
+                </span>
+                <Worth notice={notice} scale={scale} />
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+    </Card>
+  )
+}
+
+function Worth({ notice, scale }: { notice: Notice; scale: ReturnType<typeof columnScale> }) {
+  if (!notice.saving)
+    return (
+      <span className={css.badge}>
+        <span className={BADGES[notice.severity]}>{notice.severity}</span>
+      </span>
+    )
+  return (
+    <>
+      <SavingBar saving={notice.saving} />
+      <SavingText saving={notice.saving} scale={scale} short />
+    </>
+  )
+}

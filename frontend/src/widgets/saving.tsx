@@ -1,0 +1,32 @@
+// What mending a finding would save: its bounds in words, and beside the whole step as a bar.
+import type { Saving } from '../api/payloads'
+import { exact, format, formatRange, type Scale } from '../lib/format'
+import css from './saving.module.css'
+
+const share = (part: number, whole: number) => `${whole > 0 ? Math.min(100, (100 * part) / whole) : 0}%`
+
+/** The step is the whole width: what surely goes is solid, what may go is light. */
+export function SavingBar({ saving }: { saving: Saving }) {
+  const { low_ns: low, high_ns: high, step_ns: step } = saving
+  return (
+    <span className={css.bar} aria-hidden="true" data-testid="saving-bar">
+      <i className={css.low} style={{ width: share(low, step) }} />
+      <i className={css.high} style={{ width: share(high - low, step) }} />
+    </span>
+  )
+}
+
+/** `scale`: of all savings that are read below each other. */
+export function SavingText({ saving, scale, short }: { saving: Saving; scale: Scale; short?: boolean }) {
+  const { low_ns: low, high_ns: high, step_ns: step } = saving
+  return (
+    <span className={short ? `${css.text} ${css.short}` : css.text}>
+      <span title={`${exact(low, 'ns')} to ${exact(high, 'ns')}`}>
+        {!short && 'saves '}
+        <b>{formatRange(low, high, 'ns', scale)}</b>
+        {!short && <span className={css.of}> of {format(step, 'ns')}</span>}
+      </span>
+      <span className={css.share}>{step > 0 && `≤ ${format(high / step, 'ratio')}`}</span>
+    </span>
+  )
+}

@@ -1,0 +1,163 @@
+"""Findings: what to change first, what it would save, and the events that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.filters import EVENT
+from tb_plugin.analyses.rules import RULES
+from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
+from tb_plugin.analyses.rules.metrics import METRICS
+from tb_plugin.analyses.rules.savings import Findings, findings_of
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.payloads import Column, Figures, Notices, Payload, Table, View
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+
+class FindingsAnalysis:
+    """What to change first, and what one gains."""
+
+    id = "findings"
+    title = "Findings"
+    model = TraceTable
+    traits = Traits(
+        "Summary",
+        kept=True,
+        whole="A finding says what a step would gain: it looks at whole steps.",
+        tables=("savings",),
+    )
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns None: rules look at every trace."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps and what is left out: nothing else matters."""
+        return (params.steps, left_out(params))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the findings and their events. Raises BadRequest for unknown steps."""
+        out = left_out(params)
+        findings = findings_of(trace, params.steps, out)
+        frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings))}
+        payloads: dict[str, Payload] = {
+            "summary": _summary(trace, findings),
+            "together": _together(findings),
+            "findings": Notices("findings", "Findings", "training", findings.notices),
+            **_left_out(findings, out),
+        }
+        coverage = select_rows(trace, params.steps).coverage
+        return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _summary(trace: TraceTable, findings: Findings) -> Figures:
+    figures = [
+        METRICS.figure("step_time_mean_ns", findings.step_ns or None, "" if trace.steps.recorded else "Recorded time"),
+        METRICS.figure("findings", len(findings.found)),
+    ]
+    return Figures("summary", "Findings", "", figures, "headline")
+
+
+def _together(findings: Findings) -> Figures:
+    whole, busy = findings.together, findings.utilization
+    figures = [
+        METRICS.figure("saving_low_ns", whole.low_ns),
+        METRICS.figure("saving_high_ns", whole.high_ns),
+        METRICS.figure("saving_ratio", whole.high_ns / whole.step_ns if whole.step_ns else None),
+        METRICS.figure("rules_looked", findings.looked),
+        *([] if busy is None else [METRICS.figure("utilization", busy)]),
+    ]
+    return Figures("together", "All findings together", "", figures)
+
+
+def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
+    """What applies and is left out, by who left it out; what the log directory leaves out nobody can dismiss."""
+    ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
+    dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
+    told = (
+        Notices("dismissed", "Dismissed", "answer", dismissed),
+        Notices("ignored", "Left out by torch_trace_ignore", "answer", ignored),
+        Notices("data_quality", "About torch_trace_ignore", "data", unknown_notices(out)),
+    )
+    return {notices.name: notices for notices in told if notices.notices}
+
+
+def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
+    """What each rule would save, 0 where it does not apply or is left out; nothing of a file about which no rule speaks."""
+    if not trace.report.complete:
+        return {}
+    facts: dict[str, Number] = {
+        "findings.count": len(findings.found),
+        "findings.total_low_ns": findings.together.low_ns,
+        "findings.total_high_ns": findings.together.high_ns,
+    }
+    savings = {each.rule.id: each.notice.saving for each in findings.found}
+    for rule in RULES:
+        if rule.saves:
+            saving = savings.get(rule.id)
+            facts[f"findings.{rule.id}.saving_low_ns"] = saving.low_ns if saving else 0.0
+            facts[f"findings.{rule.id}.saving_high_ns"] = saving.high_ns if saving else 0.0
+    return facts
+
+
+def _table(findings: Findings) -> Frame:
+    """A row for each finding."""
+    notices, step = findings.notices, findings.step_ns
+    savings = [notice.saving for notice in notices]
+    data = {
+        "finding": pa.array([notice.title for notice in notices], pa.string()),
+        "rule": pa.array([notice.rule for notice in notices], pa.string()),
+        "severity": pa.array([notice.severity for notice in notices], pa.string()),
+        "confidence": pa.array([notice.confidence or None for notice in notices], pa.string()),
+        "saving_low_ns": pa.array([saving and saving.low_ns for saving in savings], pa.float64()),
+        "saving_high_ns": pa.array([saving and saving.high_ns for saving in savings], pa.float64()),
+        "saving_shared_ns": pa.array([saving and saving.shared_ns for saving in savings], pa.float64()),
+        "saving_ratio": pa.array(
+            [saving.high_ns / step if saving and step else None for saving in savings], pa.float64()
+        ),
+        "evidence": pa.array([len(each.events) for each in findings.found], pa.int64()),
+    }
+    return Frame("savings", "Savings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
+
+
+def _events(trace: TraceTable, findings: Findings) -> Frame:
+    """The events that show each finding, what matters most first."""
+    rows = np.concatenate([each.events for each in findings.found] or [np.empty(0, np.int64)]).astype(np.int64)
+    rule = [each.rule.id for each in findings.found for _ in range(len(each.events))]
+    launch = trace.launch[rows]
+    lines = code_lines(trace)
+    line = lines.of[np.where(launch == MISSING, rows, launch)].astype(np.int64)
+    operator = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
+    # As everywhere a row belongs to the step in which it, or its launch, begins on the host.
+    begun = trace.start_ns[np.where(launch == MISSING, rows, launch)]
+    steps = trace.steps
+    step = np.searchsorted(steps.host_start_ns, begun, side="right") - 1
+    inside = (step >= 0) & (begun < np.append(steps.host_end_ns, 0)[step])
+    labels = pa.array([*steps.label, None], pa.string())
+    data = {
+        "rule": pa.array(rule, pa.string()),
+        "name": trace.strings.take(trace.name[rows]),
+        "dur_ns": pa.array(trace.dur_ns[rows]),
+        "start_ns": pa.array(trace.start_ns[rows]),
+        "step": labels.take(pa.array(np.where(inside, step, len(labels) - 1))),
+        "operator": trace.strings.take(operator),
+        "evidence_line": lines.texts.take(pa.array(line, mask=line == MISSING)),
+        "event": pa.array(rows),
+    }
+    shown = [*METRICS.columns(*(key for key in data if key != EVENT.key)), Column(EVENT, hidden=True)]
+    return Frame("finding_events", "Events", shown, pa.table(data), ("rule", "event"), "name", None)

@@ -1,0 +1,126 @@
+"""Communication that nothing hides."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.communication import SEND_LESS, exposed
+from tb_plugin.analyses.grouping import group, sum_by
+from tb_plugin.analyses.metrics import STEPS, define
+from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.collectives import Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.rules.serial_collectives import serial
+from tb_plugin.analyses.rules.small_collectives import small
+from tb_plugin.analyses.severity import severity_of
+from tb_plugin.analyses.what_if import Change
+from tb_plugin.analyses.wording import references_of
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.intervals import Ranges, intersect, measure_within, union
+from tb_plugin.trace.schema import MISSING, EventKind
+
+Int64 = npt.NDArray[np.int64]
+
+EXPOSED_SHARE = 0.05
+"""Share of the steps: the last gradients of a pass are reduced when nothing of it is left, and that may take half as much."""
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "could_hide_ns": (
+                "Could hide it",
+                "Time in which no collective is under way, a mean over the steps: no more communication can be hidden.",
+            ),
+            "group_exposed_ns": (
+                "Of this group",
+                "What nothing hides of the collectives of the process group that has most of it, a mean over the steps.",
+            ),
+        },
+    ),
+    define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    found = collectives(s.trace, s.chosen)
+    found = found.of(~(serial(found) | small(s, found)))
+    if not len(found.row):
+        return None
+    part = s.per_step(_exposed_in_steps(s, found.row))
+    share = part / s.step_ns if s.step_ns else 0.0
+    if share <= EXPOSED_SHARE:
+        return None
+    hidden = could_hide(s.trace, s.steps)
+    worst = _group(s, found)
+    notice = Notice(
+        rule="communication",
+        severity=severity_of(share),
+        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
+        "could hide {could_hide_ns}. "
+        + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
+        + "This trace alone does not tell how much of it is waiting for others.",
+        todo="See in Distributed, with the traces of all ranks, whether this one waits or moves data. If it waits, look at "
+        f"the rank that arrives last: sending less would not help. If data moves: {SEND_LESS}",
+        figures=[
+            METRICS.figure("communication_exposed", share),
+            METRICS.figure("communication_ns", part),
+            METRICS.figure("step_time_mean_ns", s.step_ns),
+            METRICS.figure("could_hide_ns", s.per_step(int(hidden.sum()))),
+            *(
+                [METRICS.figure("process_group", worst[0]), METRICS.figure("group_exposed_ns", s.per_step(worst[1]))]
+                if worst
+                else []
+            ),
+        ],
+        measure="communication_exposed",
+        threshold=EXPOSED_SHARE,
+        evidence=Link("distributed", {}, "Show waiting and transfer"),
+        references=references_of(s.trace.recorder, "communication"),
+        why="While only communication runs, the device computes nothing. The bounds are for sending as much as now "
+        "beside other work: at most as much is hidden as there is time without communication, at least what reducing "
+        "gradients as soon as they are there hides beneath the backward pass. Sending less saves more.",
+        confidence="medium",
+    )
+    count = len(s.steps.label)
+    most = first_of(found, hidden)
+    events = found.row[np.lexsort((found.row, -found.bare_ns))]
+    if not (s.trace.kind[found.row] == EventKind.KERNEL).all():
+        return Seen(notice, Change(), Change(_without(s, found, most)), events)
+    least = np.zeros(len(found.row), np.int64)
+    own = found.of(found.is_gradient)
+    bare = sum_by(own.step, own.bare_ns, count)
+    least[found.is_gradient] = first_of(own, bare - left_over(own, own.dur_ns, count))
+    return Seen(
+        notice, Change(row=found.row, less_ns=np.minimum(least, most)), Change(row=found.row, less_ns=most), events
+    )
+
+
+def _exposed_in_steps(s: Scene, rows: Int64) -> int:
+    """How much of the steps nothing but these collectives takes."""
+    steps = s.steps
+    alone = intersect(exposed(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
+    return int(measure_within(alone, steps.start_ns, steps.end_ns).sum())
+
+
+def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
+    """The process group with the most that nothing hides, and how much; None where there are not several."""
+    known = found.group != MISSING
+    groups = group(found.group[known])
+    if len(groups) < 2:
+        return None
+    bare = groups.sum(found.bare_ns[known])
+    names = [s.trace.strings[each] for each in found.group[known][groups.first].tolist()]
+    most = min(range(len(names)), key=lambda i: (-bare[i], names[i]))
+    return names[most], int(bare[most])
+
+
+def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
+    """When the host would not wait any more, if so much went from the begin of each."""
+    bare = intersect(exposed(s.trace), s.host)
+    return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
+
+
+RULE = Rule("communication", "Communication that nothing hides", _look)

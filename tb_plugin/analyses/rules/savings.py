@@ -1,0 +1,146 @@
+"""What rules see, with what mending each would save, the most first: one answer for Findings and Overview."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tb_plugin.analyses.rules import RULES
+from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
+from tb_plugin.analyses.rules.left_out import LeftOut
+from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
+from tb_plugin.analyses.rules.low_utilization import RULE as LOW
+from tb_plugin.analyses.severity import severity_of
+from tb_plugin.analyses.what_if import Change, saved, together
+from tb_plugin.payloads import Link, Notice, Saving, Severity
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+MEDIUM_SHARE = 0.05
+MARGIN = 0.03
+"""By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
+MOSTLY = 0.8
+EVENTS = 100
+"""So many events of a finding are listed."""
+NOTHING = LeftOut()
+_LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One finding: the rule, what is told, and the events that show it (rows, what matters most first)."""
+
+    rule: Rule
+    notice: Notice
+    events: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All findings of some steps, most to save first, and what mending all of them would save a step (nanoseconds)."""
+
+    found: tuple[Finding, ...]
+    together: Saving
+    step_ns: float
+    left_out: tuple[Finding, ...] = ()
+    """Those that apply and that a person does not want to hear of: without savings, and in no sum."""
+    looked: int = 0
+    """How many rules had a look."""
+    utilization: float | None = None
+    """Mean over the devices that ran kernels."""
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Returns what is told, in order."""
+        return [replace(each.notice, events=each.events.tolist()) for each in self.found]
+
+
+@remembered
+def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
+    """Returns the findings of the steps with these labels (None: all). None speaks about a file that ends early.
+
+    What is left out takes part in no saving: neither what others share nor what all save knows of it. Raises BadRequest for
+    unknown steps.
+    """
+    scene = Scene(trace, chosen)
+    if not trace.report.complete:
+        return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
+    every = [(rule, found) for rule in RULES if (found := rule.look(scene)) is not None]
+    seen = [(rule, found) for rule, found in every if rule.id not in out]
+    savings, whole = _savings(scene, [(a, each.most or a) for _, each in seen if (a := each.least) is not None])
+    given = iter(savings)
+    told = [(rule, each, None if each.least is None else next(given)) for rule, each in seen]
+    worth = [_finding(scene, *each) for each in told if each[1].least is None or each[2] is not None]
+    without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
+    if is_explained(scene, whole.high_ns):
+        worth = [each for each in worth if each.rule is not LOW]
+    elif not without and all(each.rule is not LOW for each in worth) and (idle := IDLE.look(scene)) is not None:
+        (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
+    worth.sort(key=lambda each: (-_rank(each), _LOUDEST.index(each.notice.severity)))
+    looked = sum(rule.id not in out for rule in RULES)
+    busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
+    mean = sum(busy) / len(busy) if busy else None
+    return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean)
+
+
+def _rank(finding: Finding) -> float:
+    """What it saves at most; what only says that steps differ stands behind the finding that says why."""
+    saving = finding.notice.saving
+    if saving is None:
+        return 0.0
+    is_told = finding.rule.is_symptom and saving.shared_ns >= MOSTLY * saving.high_ns
+    return saving.high_ns * (MOSTLY if is_told else 1)
+
+
+def _savings(scene: Scene, changes: list[tuple[Change, Change]]) -> tuple[list[Saving | None], Saving]:
+    """What each change saves a step at least and at most, None where that is not worth a word; all that are, together."""
+    trace, steps = scene.trace, scene.steps
+    low = saved(trace, steps, [least for least, _ in changes], careful=True)
+    high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
+    enough = max(WORTH * scene.step_ns, 1)
+    worth = [i for i in range(len(changes)) if _bounds(scene, int(low[i]), int(high[i]), 0).high_ns >= enough]
+    savings: list[Saving | None] = [None] * len(changes)
+    if not worth:
+        return savings, Saving(0.0, 0.0, 0.0, scene.step_ns)
+    least, most = [changes[i][0] for i in worth], [changes[i][1] for i in worth]
+    others = [together(most[:i] + most[i + 1 :]) for i in range(len(most))]
+    low_all = int(saved(trace, steps, [together(least)], careful=True)[0])
+    high_all, *without = saved(trace, steps, [together(most), *others], careful=False).tolist()
+    # A step with more work in it (worth several) may save less beside others than these alone.
+    low_all = max(low_all, *(int(low[i]) for i in worth))
+    high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
+    for i, rest in zip(worth, without, strict=True):
+        alone = max(high_all - rest, 0)
+        savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0))
+    return savings, _bounds(scene, low_all, high_all, 0)
+
+
+def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int) -> Saving:
+    """Means over the steps, the bounds widened: no more than the step."""
+    high = min(scene.per_step(high_ns) * (1 + MARGIN), scene.step_ns)
+    low, shared = scene.per_step(low_ns) * (1 - MARGIN), min(scene.per_step(shared_ns), high)
+    return Saving(low, high, shared, scene.step_ns)
+
+
+def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Finding:
+    notice = seen.notice
+    if saving is not None:
+        share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
+        notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
+    events = seen.events[:EVENTS].copy()
+    return Finding(rule, replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events)), events)
+
+
+def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:
+    """The link to the evidence; a timeline opens at the first event that shows it, which takes half of the picture."""
+    if link is None or link.view != "timeline" or link.params or not len(events):
+        return link
+    first = int(events[0])
+    start, dur = int(scene.trace.start_ns[first]), max(int(scene.trace.dur_ns[first]), 1)
+    around = {"start_ns": str(max(0, start - dur // 2)), "end_ns": str(start + dur + dur // 2)}
+    return Link(link.view, {"event": str(first), **around}, link.text)

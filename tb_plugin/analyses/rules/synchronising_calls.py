@@ -1,0 +1,81 @@
+"""The host waits for a device inside of steps, and the device has nothing to do afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.metrics import STEPS, define
+from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.host_waits import For, copies_of, host_waits, outermost, regular, times
+from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.what_if import Change
+from tb_plugin.analyses.wording import references_of
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.intervals import measure
+from tb_plugin.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "number",
+        {
+            "sync_explicit_calls": (
+                "Calls that only synchronise",
+                "Calls that wait for the device and do nothing else, outside of any operator, a mean over the steps.",
+            ),
+        },
+    ),
+    define(STEPS, "count", {"sync_lines": ("Lines", "Lines of Python that these calls lie under.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, waits = s.trace, host_waits(s.trace)
+    at = waits.of(For.RESULT)
+    at = at[(s.rows & s.on_threads)[waits.row[at]]]
+    at = at[regular(s, waits.row[at], waits.place[at])]
+    calls, place = waits.row[at], waits.place[at]
+    whole, copies = s.covered(outermost(trace, place)), copies_of(trace, calls)
+    if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
+        return None
+    explicit = place[(trace.operator[calls] == MISSING) & ~np.isin(calls, trace.launch[copies])]
+    line, lines = s.lines(calls)
+    todo = trace.recorder.todo
+    kinds = [("", len(explicit) < times(place)), (".explicit", len(explicit) > 0)]
+    notice = Notice(
+        rule="synchronising_calls",
+        severity="medium",
+        text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(times(place), 'sync_calls')}"
+        f"{_kind(s, len(explicit), times(place))}{_where(line, lines)}.",
+        todo=" ".join(todo(f"synchronising_calls{kind}") for kind, there in kinds if there),
+        figures=[
+            METRICS.figure("sync_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
+            METRICS.figure("sync_calls", s.per_step(times(place))),
+            *([METRICS.figure("sync_explicit_calls", s.per_step(len(explicit)))] if len(explicit) else []),
+            *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
+        ],
+        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show what waits"),
+        references=references_of(trace.recorder, "synchronising_calls"),
+        why="While the host waits it launches nothing: once the device is done it has nothing to do until the next launch. "
+        "At least the waits go, at most also the operators and copies that they are made for.",
+        confidence="high",
+    )
+    return Seen(notice, Change(s.covered(calls)), Change(whole, copies, trace.dur_ns[copies]), s.by_length(calls))
+
+
+def _kind(s: Scene, explicit: int, every: int) -> str:
+    if explicit in (0, every):
+        return " in a call that only synchronises" if explicit else " for a value"
+    return f" ({s.often(explicit, 'sync_explicit_calls')} in a call that only synchronises, otherwise for a value)"
+
+
+def _where(line: str, lines: int) -> str:
+    if not line:
+        return ""
+    return ", at {sync_line}" if lines == 1 else ", most of it at {sync_line}, one of {sync_lines} lines"
+
+
+RULE = Rule("synchronising_calls", "Synchronising calls", _look)

@@ -1,0 +1,114 @@
+"""What if: how much earlier steps would end if some of their time were not spent, by running what was recorded again.
+
+The host runs its program in order of time and is ahead of a device by what it saved (its lead). Work begins when its launch
+allows it and what runs before it has ended; so a device follows the lead of the host only as far as it had nothing to do,
+and work that was queued follows later. Where the host waits for a device its lead ends with that of the device. All other
+durations, and the order of everything, stay as they were recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.what_if.change import Change
+from tb_plugin.analyses.what_if.queue import queue_of
+from tb_plugin.analyses.what_if.run import ends_of
+from tb_plugin.trace.intervals import contains, covered_before, subtract, union
+from tb_plugin.trace.table import Steps, TraceTable
+
+__all__ = ["Change", "saved", "together"]
+
+Int64 = npt.NDArray[np.int64]
+
+_AT_ONCE = 16
+"""So many changes are run together."""
+
+
+def together(changes: Sequence[Change]) -> Change:
+    """Returns all changes at once: of what several of them shorten, each moment once and the most of each row and step."""
+    host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
+    rows, less = _most([(change.row, change.less_ns) for change in changes])
+    step, step_ns = _most([(change.step, change.step_ns) for change in changes])
+    return Change(host, rows, less, step, step_ns, max((change.worth for change in changes), default=1))
+
+
+def _most(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+    """The most by which each is shorter, less the most by which it is longer."""
+    of = np.concatenate([each for each, _ in parts] or [np.empty(0, np.int64)])
+    by = np.concatenate([by for _, by in parts] or [np.empty(0, np.int64)])
+    found, place = np.unique(of, return_inverse=True)
+    more, less = np.zeros(len(found), np.int64), np.zeros(len(found), np.int64)
+    np.maximum.at(more, place.ravel(), by)
+    np.minimum.at(less, place.ravel(), by)
+    return found, more + less
+
+
+def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+    """Returns by how many nanoseconds these steps would end earlier with each change alone, all steps together.
+
+    ``careful`` keeps the usual latency between two kernels where a gap closes and the usual latency of every launch: a lower
+    bound. Without it both are taken to be none: an upper bound. A step that does the work of several counts as that many:
+    what it saves is the time that all of them take less its own.
+    """
+    if not len(steps.label) or not changes:
+        return np.zeros(len(changes), np.int64)
+    length = int(steps.end_ns[-1]) - int(steps.start_ns[0])
+    known = np.array([int(change.step_ns.sum()) for change in changes], np.int64)
+    gained = _gained(trace, steps, [_run_again(trace, steps, change) for change in changes], careful) + known
+    if not careful:
+        gained = _at_best(trace, steps, changes, gained - known, known)
+    worth = np.array([change.worth for change in changes], np.int64)
+    # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
+    found: Int64 = np.clip((gained + length * (worth - 1)) // worth, 0, length)
+    return found
+
+
+def _at_best(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
+    """What changes with steps of known length gain at most: nothing counts twice in these.
+
+    Either what else changes gains in them what it would without that knowledge, or as much as in the other steps, which
+    gain ``elsewhere``.
+    """
+    some = [i for i, change in enumerate(changes) if len(change.step)]
+    found = elsewhere + known
+    none = np.empty(0, np.int64)
+    for i in some:
+        others = len(steps.label) - len(changes[i].step)
+        spread = int(elsewhere[i]) * len(steps.label) // others if others > 0 else 0
+        alone = _gained(trace, steps, [replace(changes[i], step=none, step_ns=none)], careful=False)
+        found[i] = max(int(alone[0]), int(known[i]) + spread)
+    return found
+
+
+def _run_again(trace: TraceTable, steps: Steps, change: Change) -> Change:
+    """What of a change lies outside of the steps of which is known how much shorter they are: nothing counts twice."""
+    if not len(change.step):
+        return change
+    host = subtract(change.host, union(steps.host_start_ns[change.step], steps.host_end_ns[change.step]))
+    known = union(steps.start_ns[change.step], steps.end_ns[change.step])
+    outside = ~contains(known, trace.start_ns[change.row])
+    return replace(change, host=host, row=change.row[outside], less_ns=change.less_ns[outside])
+
+
+def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+    """How much earlier the last of the steps ends; below 0: later."""
+    total = np.zeros(len(changes), np.int64)
+    begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
+    queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
+    if not queues:
+        return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
+    for first in range(0, len(changes), _AT_ONCE):
+        some = changes[first : first + _AT_ONCE]
+        ends = [ends_of(trace, queue, some, steps, careful) for queue in queues]
+        total[first : first + _AT_ONCE] = int(steps.end_ns[-1]) - np.max(ends, axis=0)
+    return total
+
+
+def _devices(trace: TraceTable) -> list[int]:
+    found: list[int] = np.unique(trace.device[covered_work(trace)]).tolist()
+    return found

@@ -1,0 +1,140 @@
+"""Recorded steps run again without some time: one work after another, from one wait of the host to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.what_if.change import Change
+from tb_plugin.analyses.what_if.queue import FREE, Queue, bounds_of_rows, idle_before
+from tb_plugin.trace.intervals import covered_before, measure_within, subtract, union
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import Steps, TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+_STRETCH = 4096
+"""So much work is run together."""
+
+
+def ends_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
+    """Returns when the last of the steps ends with each change."""
+    between, launch = queue.usual_ns if careful else (0, 0)
+    # An unknown launch may have been waiting for the host, or have been queued long ago.
+    gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
+    slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
+    host = _Host(queue, changes, steps)
+    gone = [_Gone(trace, queue, change, careful) for change in changes]
+    less = np.stack([each.until(queue.start_ns) for each in gone])
+    growth = np.diff(less, prepend=0, axis=1) + gap if len(queue.row) else less
+    limit = host.covered + slack
+    lead = np.zeros((len(changes), len(queue.row) + 1), np.int64)  # the last column: before all work
+    device_lead, host_lead = np.zeros(len(changes), np.int64), np.zeros(len(changes), np.int64)
+    waits = queue.waits
+    after = _after(queue, [each.until for each in gone], waits.place, waits.done_ns)
+    waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
+    early = np.maximum(waits.start_ns - waits.done_ns, 0)
+    for i in range(len(queue.turn) - 1):
+        for begin in range(queue.turn[i], queue.turn[i + 1], _STRETCH):
+            some = slice(begin, min(begin + _STRETCH, queue.turn[i + 1]))
+            total = growth[:, some].cumsum(axis=1)
+            lowest = np.minimum.accumulate(limit[:, some] + host_lead[:, None] - total, axis=1)
+            lead[:, some] = total + np.minimum(lowest, device_lead[:, None])
+            device_lead = lead[:, some.stop - 1]
+        if i < len(waits.end_ns):
+            there = lead[:, waits.place[i]] + after[:, i]
+            now = host_lead + host.at_wait[:, i]
+            bound = np.where(host.is_gone[:, i], now, np.minimum(now + waited[i], there + early[i]))
+            host_lead = host_lead + bound - now
+    ended = int(steps.host_end_ns[-1]) - (host_lead + host.at_end)
+    last, place = np.array([queue.last_ns]), np.array([queue.last_place])
+    there = lead[:, queue.last_place] + _after(queue, [each.alone for each in gone], place, last)[:, 0]
+    found: Int64 = np.maximum(ended, queue.last_ns - there)
+    return found
+
+
+def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
+    """How much is gone from the begin of the work at each place of the queue to a time after it, by change."""
+    start = np.append(queue.start_ns, 0)[place]
+    between = np.stack([until(when) - until(start) for until in gone])
+    found: Int64 = np.where(start <= when, between, 0)
+    return found
+
+
+class _Host:
+    """How much of the host's time is gone at the launches, waits and the end, by change."""
+
+    def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps) -> None:
+        waits = queue.waits
+        self.covered = np.stack([covered_before(change.host, queue.launched_ns) for change in changes])
+        self.at_wait = np.stack([covered_before(change.host, waits.end_ns) for change in changes])
+        within = np.stack([measure_within(change.host, waits.start_ns, waits.end_ns) for change in changes])
+        self.is_gone = (2 * within >= waits.end_ns - waits.start_ns) & (within > 0)
+        end = steps.host_end_ns[-1:]
+        self.at_end = np.array([covered_before(change.host, end)[0] for change in changes], np.int64)
+
+
+class _Gone:
+    """How long a device works less until any time, with one change: only what ran alone frees it earlier.
+
+    At best all that its busiest stream works less does, and with work that is gone goes the latency before it.
+    """
+
+    def __init__(self, trace: TraceTable, queue: Queue, change: Change, careful: bool) -> None:
+        device = queue.device
+        mine = trace.device[change.row] == device
+        row, wanted = change.row[mine], change.less_ns[mine]
+        if len(row):
+            start, end = bounds_of_rows(trace, row)
+            bare = less = np.minimum(wanted, _alone(trace, device, row))
+            if not careful:
+                busiest = trace.track[row] == queue.track
+                latency = np.minimum(idle_before(trace, device, start), queue.usual_ns[0])
+                is_gone = (wanted >= end - start) & (busiest | (bare > 0))
+                less = np.where(busiest, wanted, bare) + np.where(is_gone, latency, 0)
+            order = np.argsort(end, kind="stable")
+            less, bare, self._end = less[order], bare[order], end[order]
+        else:
+            less = bare = self._end = wanted
+        self._sum, self._alone = np.append(0, np.cumsum(less)), np.append(0, np.cumsum(bare))
+
+    def until(self, when: Int64) -> Int64:
+        """Returns how much of what is gone had ended by each time, for the work that follows."""
+        found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
+        return found
+
+    def alone(self, when: Int64) -> Int64:
+        """Returns how much of what is gone had ended by each time and ran alone: nothing else works longer."""
+        found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
+        return found
+
+
+def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
+    """How long each of these works of a device runs while no other work of it does, these left out."""
+    beside = _side_by_side(trace, device)
+    start, end = bounds_of_rows(trace, rows)
+    place = np.searchsorted(beside, rows)
+    mixed = np.append(beside, MISSING)[place] == rows
+    others = np.ones(len(beside), np.bool_)
+    others[place[mixed]] = False
+    alone = subtract(union(start[mixed], end[mixed]), union(*bounds_of_rows(trace, beside[others])))
+    found = end - start
+    found[mixed] = measure_within(alone, start[mixed], end[mixed])
+    return found
+
+
+@remembered
+def _side_by_side(trace: TraceTable, device: int) -> Int64:
+    """The rows of a device's work that run beside other work of it."""
+    rows = covered_work(trace)
+    rows = rows[trace.device[rows] == device]
+    start, end = bounds_of_rows(trace, rows)
+    order = np.lexsort((end, start))
+    start, end = start[order], end[order]
+    reach = np.maximum.accumulate(np.append(-FREE, end))[:-1]
+    found: Int64 = np.sort(rows[order[(start < reach) | (end > np.append(start[1:], FREE)[: len(start)])]])
+    return found

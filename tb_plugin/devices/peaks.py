@@ -1,0 +1,54 @@
+"""What devices reach at most by their makers' data sheets: rules look at ratios, and at what is impossible."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The figures of one model of device, of dense numbers (without sparsity)."""
+
+    pattern: str
+    """Regular expression, searched in the device's name, any case; the first that fits counts."""
+    fp32: float
+    """Tera-operations a second outside of matrix units."""
+    tf32: float | None
+    fp16: float
+    """And bfloat16, where the device has it."""
+    fp8: float | None
+    bandwidth: float
+    """Gigabytes a second: bytes in a nanosecond."""
+
+    @property
+    def flops(self) -> tuple[tuple[str, float], ...]:
+        """Returns operations in a nanosecond by format, of the formats that it has."""
+        every = (("fp32", self.fp32), ("tf32", self.tf32), ("fp16", self.fp16), ("fp8", self.fp8))
+        return tuple((name, tera * 1e3) for name, tera in every if tera is not None)
+
+
+# NVIDIA's and AMD's data sheets of each model (nvidia.com/en-us/data-center/<model>, amd.com/en/products/accelerators); where
+# boards of one model differ (SXM, PCIe) and the name does not tell, those of SXM: an upper bound.
+PEAKS = (
+    Peak(r"\bV100", 15.7, None, 125, None, 900),
+    Peak(r"\bT4\b", 8.1, None, 65, None, 320),
+    Peak(r"\bA100\b.*(?:80GB|80 GB)", 19.5, 156, 312, None, 2_039),
+    Peak(r"\bA100\b", 19.5, 156, 312, None, 1_555),
+    Peak(r"\bA30\b", 10.3, 82, 165, None, 933),
+    Peak(r"\bA10\b", 31.2, 62.5, 125, None, 600),
+    Peak(r"\bA40\b", 37.4, 74.8, 149.7, None, 696),
+    Peak(r"\bL40S\b", 91.6, 183, 362, 733, 864),
+    Peak(r"\bL40\b", 90.5, 90.5, 181, 362, 864),
+    Peak(r"\bL4\b", 30.3, 60, 121, 242, 300),
+    Peak(r"\bH100\b.*PCIe", 51, 378, 756, 1_513, 2_000),
+    Peak(r"\bH100\b", 67, 494, 989, 1_979, 3_350),
+    Peak(r"\bH200\b", 67, 494, 989, 1_979, 4_800),
+    Peak(r"\bB200\b", 75, 1_100, 2_250, 4_500, 7_700),
+    Peak(r"\bMI300X\b", 163.4, 653.7, 1_307.4, 2_614.9, 5_300),
+)
+
+
+def peak_of(name: str) -> Peak | None:
+    """Returns the figures of a device by its name, None for one that is not listed."""
+    return next((peak for peak in PEAKS if re.search(peak.pattern, name, re.IGNORECASE)), None)

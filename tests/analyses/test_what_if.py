@@ -1,0 +1,203 @@
+"""Running recorded steps again without some time: by hand, and against programs that are truly run again on a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.analyses.what_if import Change, saved, together
+from tb_plugin.trace.intervals import EMPTY, Ranges
+from tb_plugin.trace.table import TraceTable
+from tests.builders import TraceBuilder, kernel, named, trace
+
+
+def host(*ranges: tuple[int, int]) -> Change:
+    """Host time that goes, microseconds."""
+    begin, end = (np.array(side, np.int64) * 1000 for side in zip(*ranges, strict=True))
+    return Change(Ranges(begin, end))
+
+
+def device(table: TraceTable, **less: int) -> Change:
+    """Device work by name that gets shorter, microseconds."""
+    rows = np.array([named(table, name) for name in less], np.int64)
+    return Change(EMPTY, rows, np.array(list(less.values()), np.int64) * 1000)
+
+
+def bounds(table: TraceTable, *changes: Change) -> list[tuple[float, float]]:
+    """Lower and upper saving of each change, microseconds, all steps together."""
+    low, high = (saved(table, table.steps, changes, careful=careful) / 1000 for careful in (True, False))
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def test_a_host_alone_is_faster_by_what_it_does_not_do() -> None:
+    table = trace().step(1, 0, 100).op("aten::add", 10, 80).table()
+    assert bounds(table, host((20, 50)), host((90, 130)), Change()) == [(30, 30), (10, 10), (0, 0)]
+
+
+def starved() -> TraceBuilder:
+    """The device works at 5..15 and 75..85: between, it waits for the second launch. Launches take 2, their latency is 3."""
+    builder = trace().step(1, 0, 80).op("aten::a", 0, 2).launches(kernel("a", 10, 5), dur=2)
+    return builder.op("aten::b", 70, 2).launches(kernel("b", 10, 75), dur=2)
+
+
+def test_a_device_that_waits_for_a_launch_starts_earlier_with_it() -> None:
+    table = starved().table()
+    assert bounds(table, host((10, 30))) == [(20, 20)]
+    # Not before what ran before it has ended, or later by what a launch takes: how fast kernels follow is not known here.
+    assert bounds(table, host((2, 70))) == [(57, 60)]
+
+
+def test_a_device_that_is_busy_gains_nothing_from_a_faster_host() -> None:
+    builder = trace().step(1, 0, 50).op("aten::a", 0, 2).launches(kernel("a", 100, 5), dur=2)
+    table = builder.op("aten::b", 30, 2).launches(kernel("b", 100, 105), dur=2).table()
+    assert bounds(table, host((5, 25)), device(table, a=40), device(table, a=40, b=10)) == [(0, 0), (40, 40), (50, 50)]
+
+
+def test_shorter_work_gains_until_the_host_holds_it_up() -> None:
+    """The second kernel was launched at 30 with a latency of 3: it cannot begin before 35, whatever the first one takes."""
+    builder = trace().step(1, 0, 50).op("aten::a", 0, 2).launches(kernel("a", 100, 5), dur=2)
+    table = builder.op("aten::b", 30, 2).launches(kernel("b", 100, 105), dur=2).table()
+    ((low, high),) = bounds(table, device(table, a=90))
+    assert low == 70 and high == 73
+    both = together([device(table, a=90), host((5, 25))])
+    assert bounds(table, both) == [(90, 90)]
+
+
+def test_a_wait_ends_the_lead_of_the_host() -> None:
+    """The host waits for the first kernel until 110; what it saves before is lost there, what it saves after is not."""
+    builder = trace().step(1, 0, 160).op("aten::a", 10, 2).launches(kernel("a", 90, 15), dur=2)
+    builder.call(50, 60, name="cudaStreamSynchronize")
+    table = builder.op("aten::b", 140, 2).launches(kernel("b", 40, 145), dur=2).table()
+    before, after = host((20, 40)), host((115, 135))
+    assert bounds(table, before, after, together([before, after])) == [(0, 0), (20, 20), (20, 20)]
+    # Without the wait the second launch comes 60 earlier, and the device has 40 to gain.
+    assert bounds(table, host((50, 110)))[0] == (37, 40)
+    assert bounds(table, device(table, a=30)) == [(30, 30)]
+
+
+def test_work_beside_other_work_gains_nothing() -> None:
+    builder = trace().step(1, 0, 10).op("aten::a", 0, 2)
+    table = builder.launches(kernel("a", 100, 5), kernel("c", 60, 10, stream=20), dur=2).table()
+    assert bounds(table, device(table, c=60)) == [(0, 0)]
+    builder = trace().step(1, 0, 10).op("aten::a", 0, 2)
+    table = builder.launches(kernel("a", 50, 5), kernel("c", 60, 45, stream=20), dur=2).table()
+    assert bounds(table, device(table, c=60)) == [(50, 50)], "what runs alone"
+
+
+def test_a_copy_that_begins_between_two_kernels_found_no_idle_device() -> None:
+    """Kernels [5, 105), [106, 206) and [207, 307), launched long before; a copy of 20 is launched at 100, begins at 105.5."""
+    builder = trace().step(1, 0, 120)
+    for i, name in enumerate("abc"):
+        builder.op("aten::mm", 2 * i, 1).launches(kernel(name, 100, 5 + 101 * i), dur=1)
+    builder.op("aten::copy_", 100, 4).launches(kernel("d", 20, 105.5, stream=20), dur=4)
+    table = builder.table()
+    assert bounds(table, device(table, a=50)) == [(50, 50)]
+
+
+def test_with_a_kernel_goes_what_the_device_needs_between_two() -> None:
+    """Four kernels, 2 apart, queued from the second on: at best their latency goes too."""
+    builder = trace().step(1, 0, 60)
+    for i in range(4):
+        builder.op(f"aten::{i}", i, 1).launches(kernel("abcd"[i], 10, 5 + 12 * i), dur=1)
+    table = builder.table()
+    assert bounds(table, device(table, b=10, c=10), device(table, b=9)) == [(0, 0), (0, 0)], "the host takes longer"
+    builder.events[0]["dur"] = 10
+    table = builder.table()
+    assert bounds(table, device(table, b=10, c=10), device(table, b=9)) == [(20, 24), (9, 9)]
+
+
+def test_a_launch_waits_where_the_queue_is_full() -> None:
+    """2,600 kernels of 10: each launch beyond 1,024 waits for the device, and less when that is faster."""
+    builder, now = trace().step(1, 0, 16_000), 1
+    for i in range(2_600):
+        end = max(now + 1, 2 + 10 * (i - 1_024))
+        builder.call(now, end - now, corr=i).on_device(kernel("k", 10, 2 + 10 * i), corr=i)
+        now = end
+    table = builder.table()
+    rows = np.flatnonzero(table.device != -1)
+    ((low, high),) = bounds(table, Change(EMPTY, rows, np.full(len(rows), 5_000)))
+    assert low == high == 13_000
+
+
+def test_together_counts_each_moment_once() -> None:
+    both = together([host((0, 10)), host((5, 20))])
+    assert (both.host.start.tolist(), both.host.end.tolist()) == ([0], [20_000])
+    ab = together([Change(EMPTY, np.array([3, 5]), np.array([7, 1])), Change(EMPTY, np.array([5]), np.array([4]))])
+    assert (ab.row.tolist(), ab.less_ns.tolist()) == ([3, 5], [7, 4])
+
+
+LATENCY, CALL, RETURN, GAP = 3, 2, 1, 1
+
+
+@dataclass
+class Machine:
+    """Runs a program of host work, launches and waits on a host and a stream."""
+
+    now: int = 0
+    free: int = 0
+    builder: TraceBuilder = field(default_factory=trace)
+    spent: list[tuple[int, int]] = field(default_factory=list)
+    """When the host was in what will be left out."""
+
+    def run(self, program: list[tuple[str, int]], without: bool) -> int:
+        for i, (what, length) in enumerate(program):
+            if what == "extra" and not without:
+                self.spent.append((self.now, self.now + length))
+            if what in ("work", "extra") and not (without and what == "extra"):
+                self.builder.python(f"train.py({i}): work", self.now, length)
+                self.now += length
+            if what == "launch":
+                begin = max(self.now + CALL + LATENCY, self.free + GAP)
+                self.builder.op("aten::mm", self.now, CALL).launches(kernel(f"k{i}", length, begin), dur=CALL)
+                self.now, self.free = self.now + CALL, begin + length
+            if what == "wait":
+                end = max(self.now + RETURN, self.free + RETURN)
+                self.builder.call(self.now, end - self.now, name="cudaStreamSynchronize")
+                self.now = end
+        return max(self.now, self.free)
+
+
+WHAT = st.tuples(st.sampled_from(["work", "extra", "launch", "launch", "wait"]), st.integers(1, 60))
+
+
+@given(st.lists(WHAT, min_size=1, max_size=25))
+def test_a_program_run_again_ends_between_the_bounds(program: list[tuple[str, int]]) -> None:
+    program = [("launch", 5), *program]
+    recorded, again = Machine(), Machine()
+    end, sooner = recorded.run(program, without=False), again.run(program, without=True)
+    table = recorded.builder.step(1, 0, recorded.now).table()
+    if not recorded.spent:
+        return
+    ((low, high),) = bounds(table, host(*recorded.spent))
+    assert low <= end - sooner <= high
+    latencies = sum(what == "launch" for what, _ in program)
+    assert high - low <= latencies * (LATENCY + GAP), "no wider than what the usual latencies allow"
+
+
+def test_work_that_takes_longer_makes_steps_longer_and_larger() -> None:
+    """Two kernels of 100, queued, end at 205. Twice as long they end at 405: a step worth two of them saves 2.5."""
+    builder = trace().step(1, 0, 50).op("aten::a", 0, 2).launches(kernel("a", 100, 5), dur=2)
+    table = builder.op("aten::b", 30, 2).launches(kernel("b", 100, 105), dur=2).table()
+    longer = replace(device(table, a=-100, b=-100), worth=2)
+    assert bounds(table, longer, device(table, a=-100), Change(worth=2)) == [(2.5, 2.5), (0, 0), (102.5, 102.5)]
+    both = together([longer, device(table, a=40)])
+    assert (both.worth, both.less_ns.tolist()) == (2, [-60_000, -100_000])
+
+
+def test_longer_work_hides_in_the_time_in_which_a_device_waits() -> None:
+    """The device waits at 15..75: work of 40 more ends before the second launch, work of 80 more 20 after it, at
+    least with the latency of 3 that nobody knows to be less."""
+    table = starved().table()
+    twice = [replace(device(table, a=-less), worth=2) for less in (40, 80)]
+    assert bounds(table, *twice) == [(42.5, 42.5), (31, 32.5)]
+
+
+def test_steps_of_known_length_are_not_run_again() -> None:
+    table = trace().step(1, 0, 100).op("aten::a", 10, 80).step(2, 100, 100).op("aten::b", 110, 80).table()
+    known = Change(step=np.array([0]), step_ns=np.array([60_000]))
+    both = together([known, host((20, 50), (120, 150))])
+    # At least the first step ends 60 earlier, whatever else goes there; at most what else goes there goes as well.
+    assert bounds(table, known, both) == [(60, 60), (90, 120)]

@@ -1,0 +1,141 @@
+"""Findings: what to change first, its events on the timeline, and leaving a finding out by the link or for all."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from playwright.sync_api import Frame, Locator
+
+from tests.browser.conftest import Open
+from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import SAMPLES, Tab
+
+RUN = "synthetic_gpu"
+SIZES = ((1440, 900), (1000, 700))
+
+
+def card(frame: Frame, rule: str) -> Locator:
+    return frame.locator(f"[data-testid=finding][data-rule={rule}]")
+
+
+def shown(frame: Frame) -> list[str | None]:
+    return [each.get_attribute("data-rule") for each in frame.get_by_test_id("finding").all()]
+
+
+def found(tab: Tab, **more: str) -> list[str]:
+    notices = ask(tab.address, "view/findings", run=RUN, **more)["payloads"]["findings"]["notices"]
+    saving = [notice["rule"] for notice in notices if notice["saving"]]
+    return saving + [notice["rule"] for notice in notices if not notice["saving"]]
+
+
+def test_the_first_screen_says_what_to_change_first(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="findings")
+    assert_healthy(frame)
+    assert shown(frame) == found(tab)
+    first = ask(tab.address, "view/findings", run=RUN)["payloads"]["findings"]["notices"][0]
+    answer = frame.get_by_test_id("answer").inner_text()
+    assert answer.startswith(f"Change first: {first['title']}, saves ") and first["todo"] in answer
+    for width, height in SIZES:
+        tab.page.set_viewport_size({"width": width, "height": height})
+        tab.settle()
+        for each in (frame.get_by_test_id("headline"), frame.get_by_test_id("answer"), card(frame, first["rule"])):
+            box = each.bounding_box()
+            assert box and box["y"] + box["height"] <= height
+        assert tab.overflow() == 0
+    assert tab.axe() == []
+
+
+def test_an_open_finding_is_in_the_address_and_leads_to_its_events(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, view="findings")
+    (rule, *_) = found(tab)
+    title = card(frame, rule).get_by_role("button").first
+    title.focus()
+    tab.page.keyboard.press("Enter")
+    frame = tab.settle()
+    assert tab.state()["rule"] == rule and title.get_attribute("aria-expanded") == "true"
+    assert_healthy(frame)
+    assert tab.axe() == []
+    events = ask(tab.address, f"table/findings/finding_events?where=rule:{rule}&", run=RUN)["rows"]
+    rows = card(frame, rule).locator("tbody tr")
+    assert rows.count() == len(events)
+    rows.first.get_by_role("button", name="Show in timeline").click()
+    frame = tab.settle()
+    assert (tab.state()["view"], tab.state()["event"]) == ("timeline", str(events[0]["event"]))
+    tab.page.go_back()
+    frame = tab.settle()
+    assert card(frame, rule).locator("tbody tr").count() == len(events), "as it was left"
+    tab.page.go_back()
+    frame = tab.settle()
+    assert card(frame, rule).locator("tbody").count() == 0
+
+
+def test_a_dismissed_finding_stays_away_until_it_is_restored(open_tab: Open) -> None:
+    tab = open_tab()
+    rule, *others = found(tab)
+    frame = tab.open(run=RUN, view="findings", rule=rule)
+    before = frame.get_by_test_id("headline").inner_text()
+    card(frame, rule).get_by_role("button", name="Dismiss").click()
+    frame = tab.settle()
+    assert tab.state()["dismissed"] == rule
+    assert shown(frame) == others == found(tab, without=rule)
+    assert frame.get_by_test_id("headline").inner_text() != before, "what all save is computed without it"
+    frame.get_by_role("navigation").get_by_role("button", name="Overview").click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    rows = frame.get_by_role("region", name="Findings").get_by_role("listitem")
+    assert rows.count() == min(len(others), 4)
+    frame = tab.open(run=RUN, view="findings", dismissed=rule)
+    left = frame.get_by_role("region", name="dismissed")
+    assert left.inner_text().startswith("1 dismissed:")
+    left.get_by_role("button", name="Show").click()
+    assert tab.axe() == []
+    left.get_by_role("button", name="Restore").click()
+    frame = tab.settle()
+    assert "dismissed" not in tab.state() and shown(frame) == [rule, *others]
+    assert frame.get_by_test_id("headline").inner_text() == before
+
+
+def test_the_overview_leads_to_each_card(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(run=RUN, view="overview")
+    every = frame.get_by_role("region", name="Findings")
+    rows = every.get_by_role("listitem")
+    for box in (rows.nth(i).bounding_box() for i in range(min(3, rows.count()))):
+        assert box and box["y"] + box["height"] <= 700
+    second = found(tab)[1]
+    rows.nth(1).get_by_role("button").click()
+    frame = tab.settle()
+    assert (tab.state()["view"], tab.state()["rule"]) == ("findings", second)
+    assert card(frame, second).get_by_role("button").first.get_attribute("aria-expanded") == "true"
+    frame = tab.open(run=RUN, view="overview")
+    frame.get_by_role("button", name=f"All {len(found(tab))} findings").click()
+    frame = tab.settle()
+    assert tab.state()["view"] == "findings" and "rule" not in tab.state()
+
+
+def test_the_log_directory_leaves_a_finding_out_for_all(open_tab: Open, tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / RUN, tmp_path / RUN)
+    (tmp_path / "torch_trace_ignore").write_text("data_loading\n<b>bold</b>\n")
+    tab = open_tab(tmp_path)
+    frame = tab.open(run=RUN, view="findings")
+    assert "data_loading" not in shown(frame)
+    left = frame.get_by_role("region", name="left out by torch_trace_ignore")
+    left.get_by_role("button", name="Show").click()
+    assert "Waiting for input" in left.inner_text() and left.get_by_role("button", name="Restore").count() == 0
+    about = frame.get_by_role("region", name="About torch_trace_ignore").inner_text()
+    assert "<b>bold</b>" in about, "what the file says is text"
+
+
+def test_nothing_found_says_what_was_looked_for(open_tab: Open) -> None:
+    tab = open_tab()
+    every = ",".join(found(tab))
+    frame = tab.open(run=RUN, view="findings", dismissed=every)
+    looked = {
+        figure["metric"]["key"]: figure["value"]
+        for figure in ask(tab.address, "view/findings", run=RUN, without=every)["payloads"]["together"]["figures"]
+    }
+    answer = frame.get_by_test_id("answer").inner_text()
+    assert answer.startswith(f"{looked['rules_looked']} rules looked, none applies.") and "60.8 %" in answer
