@@ -102,7 +102,9 @@ function inAll(figures: readonly Figure[], count: number, whole: string): Figure
   if (!upper || high === 0) return []
   const title = count > 1 ? 'All together save' : 'Mending it saves'
   const metric: Metric = { ...upper.metric, title, unit: 'text' }
-  return [{ metric, value: formatRange(low, high, 'ns'), note: `at most ${format(share, 'ratio')} of the mean ${whole}` }]
+  return [
+    { metric, value: formatRange(low, high, 'ns'), note: `at most ${format(share, 'ratio')} of the mean ${whole}` },
+  ]
 }
 
 function Gain({ notice, whole }: { notice: Notice; whole: string }) {
