@@ -79,16 +79,26 @@ def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
 
 
 def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
-    """Until when a wait for another stream, that begins on the stream before each work, holds it up."""
+    """Until when a wait for another stream holds each work up: one that was asked for before the work was launched.
+
+    Calls are numbered in order; where a wait or work has no number, the one that begins on the stream first was first.
+    """
     named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name]
     waits = np.flatnonzero((trace.kind == EventKind.SYNC) & named)
     found = np.full(len(rows), LONG_AGO)
     for track in np.unique(trace.track[waits]).tolist():
         mine = waits[trace.track[waits] == track]
-        mine = mine[stable_order(trace.start_ns[mine])]
-        reach = np.append(LONG_AGO, np.maximum.accumulate(trace.ends(mine)))
         work = np.flatnonzero(trace.track[rows] == track)
-        found[work] = reach[np.searchsorted(trace.start_ns[mine], start[work], side="right")]
+        numbers, number = trace.correlation[mine], trace.correlation[rows[work]]
+        by_number = number > 0
+        for waiting, chosen, keys, at in (
+            (mine[numbers > 0], work[by_number], numbers[numbers > 0], number[by_number]),
+            (mine[numbers <= 0], work, trace.start_ns[mine[numbers <= 0]], start[work] + 1),
+            (mine, work[~by_number], trace.start_ns[mine], start[work[~by_number]] + 1),
+        ):
+            order = stable_order(keys)
+            reach = np.append(LONG_AGO, np.maximum.accumulate(trace.ends(waiting[order])))
+            found[chosen] = np.maximum(found[chosen], reach[np.searchsorted(keys[order], at)])
     return found
 
 

@@ -99,6 +99,14 @@ def test_a_stream_waits_for_another() -> None:
     assert gap(builder) == {"python": 10, "launch": 2, "dependency": 33, "kernel_latency": 15}
 
 
+def test_a_wait_that_was_asked_for_later_holds_nothing_up() -> None:
+    """Its row has the times of the call: that lies before the work, but the work was launched before the call."""
+    builder = pair(launch=40)
+    later = builder.events[-1]["args"]["correlation"] + 1
+    builder.event("cuda_sync", "Stream Wait Event", 42, 33, 0, 7, stream=7, device=0, correlation=later)
+    assert gap(builder) == {"python": 10, "launch": 2, "launch_latency": 10, "unexplained": 38}
+
+
 def test_a_graph_is_launched() -> None:
     builder = trace().op("first", 0, 5).launches(kernel("k", 20, 10))
     builder.annotation("replay", 40, 30).launches(kernel("l", 5, 60), kernel("m", 5, 66), dur=8, name="cudaGraphLaunch")

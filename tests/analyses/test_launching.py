@@ -139,6 +139,14 @@ def test_the_numbers_of_a_sequence() -> None:
 # -- plain recounts, from docs/metrics.md
 
 
+def asked_before(table: TraceTable, wait: int, work: int) -> bool:
+    """By the numbers of the calls, else by their begins on the stream."""
+    numbers = int(table.correlation[wait]), int(table.correlation[work])
+    if min(numbers) > 0:
+        return numbers[0] < numbers[1]
+    return bool(table.start_ns[wait] <= table.start_ns[work])
+
+
 def recount_launches(table: TraceTable) -> dict[int, tuple[int, ...]]:
     """By call: first work, API time, queue time, latency, whether queued; and what its device waited and might save."""
     start, end = table.start_ns.tolist(), (table.start_ns + table.dur_ns).tolist()
@@ -173,7 +181,7 @@ def recount_launches(table: TraceTable) -> dict[int, tuple[int, ...]]:
             continue
         returned = end[call]
         before = [e for s, e in reach[track[i]] if s < start[i]]
-        before += [end[j] for j in waits if track[j] == track[i] and start[j] <= start[i]]
+        before += [end[j] for j in waits if track[j] == track[i] and asked_before(table, j, i)]
         blocked = min(max(before, default=-1), start[i])
         free = min(max(blocked, returned), start[i])
         graph = "Graph" in table.strings[int(table.name[call])]

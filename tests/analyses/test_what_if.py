@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.trace.intervals import EMPTY, Ranges
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, named, trace
+from tests.builders import TraceBuilder, kernel, memcpy, named, trace
 
 
 def host(*ranges: tuple[int, int]) -> Change:
@@ -201,3 +201,17 @@ def test_steps_of_known_length_are_not_run_again() -> None:
     both = together([known, host((20, 50), (120, 150))])
     # At least the first step ends 60 earlier, whatever else goes there; at most what else goes there goes as well.
     assert bounds(table, known, both) == [(60, 60), (90, 120)]
+
+
+def test_work_that_goes_with_its_call_holds_nothing_up() -> None:
+    """A copy that the host waits for from 5 to 65 begins at 55: without both the kernel after it begins at once."""
+    builder = trace().step(1, 0, 90).op("aten::a", 0, 2).launches(kernel("a", 20, 5), dur=2)
+    builder.op("aten::copy_", 5, 60).launches(memcpy(10, 55, name="Memcpy HtoD (Pageable -> Device)"), at=5, dur=60,
+                                              name="cudaMemcpyAsync")  # fmt: skip
+    table = builder.op("aten::b", 70, 2).launches(kernel("b", 15, 75), dur=2).table()
+    row = np.array([named(table, "Memcpy HtoD (Pageable -> Device)")], np.int64)
+    change = Change(Ranges(np.array([5_000]), np.array([65_000])), row, np.array([10_000]))
+    ((low, high),) = bounds(table, change)
+    assert low <= 50 <= high, (
+        "the second launch comes 60 earlier, at 10; its kernel begins at 25, as the first one ends"
+    )

@@ -50,7 +50,7 @@ def test_typing_and_choosing_move_nothing(open_tab: Open) -> None:
     assert chart.bounding_box() == pytest.approx(place, abs=1)
     tab.page.keyboard.press("Escape")
     frame.locator("h1").evaluate("(head) => { document.activeElement.blur(); head.ownerDocument.body.focus() }")
-    tab.page.keyboard.press("4")  # the fourth of the navigation, whatever the order of the profile's views
+    tab.page.keyboard.press("5")  # the fifth of the navigation, whatever the order of the profile's views
     tab.page.wait_for_url("**view=phases**")
 
 

@@ -26,7 +26,7 @@ export function SavingText({ saving, scale, short }: { saving: Saving; scale: Sc
         <b>{formatRange(low, high, 'ns', scale)}</b>
         {!short && <span className={css.of}> of {format(step, 'ns')}</span>}
       </span>
-      <span className={css.share}>{step > 0 && `≤ ${format(high / step, 'ratio')}`}</span>
+      <span className={css.share}>{step > 0 && `${short ? '' : '≤ '}${format(high / step, 'ratio')}`}</span>
     </span>
   )
 }

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.what_if.change import Change
 from tb_plugin.analyses.what_if.queue import FREE, Queue, bounds_of_rows, idle_before
-from tb_plugin.trace.intervals import covered_before, measure_within, subtract, union
+from tb_plugin.trace.intervals import contains, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import Steps, TraceTable
@@ -32,6 +33,10 @@ def ends_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: S
     less = np.stack([each.until(queue.start_ns) for each in gone])
     growth = np.diff(less, prepend=0, axis=1) + gap if len(queue.row) else less
     limit = host.covered + slack
+    if not careful:  # what goes with its call waits for no launch
+        for change, bound in zip(changes, limit, strict=True):
+            gone_row = change.row[change.less_ns >= trace.dur_ns[change.row]]
+            bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
     lead = np.zeros((len(changes), len(queue.row) + 1), np.int64)  # the last column: before all work
     device_lead, host_lead = np.zeros(len(changes), np.int64), np.zeros(len(changes), np.int64)
     waits = queue.waits
@@ -93,7 +98,11 @@ class _Gone:
             bare = less = np.minimum(wanted, _alone(trace, device, row))
             if not careful:
                 busiest = trace.track[row] == queue.track
-                latency = np.minimum(idle_before(trace, device, start), queue.usual_ns[0])
+                # What a call that waits for its own copy did before that is gone with it.
+                call = trace.launch[row]
+                is_own = np.append(waits_for_device(trace), False)[call]
+                before = idle_before(trace, device, start)
+                latency = np.where(is_own, before, np.minimum(before, queue.usual_ns[0]))
                 is_gone = (wanted >= end - start) & (busiest | (bare > 0))
                 less = np.where(busiest, wanted, bare) + np.where(is_gone, latency, 0)
             order = np.argsort(end, kind="stable")

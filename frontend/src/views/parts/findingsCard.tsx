@@ -23,7 +23,7 @@ export function FindingsCard({ payload, none }: { payload: Notices; none: string
     <Card
       className={layoutCss.span12}
       title={title}
-      subtitle={notices.some((notice) => notice.saving) ? 'by what they save of a step' : undefined}
+      subtitle={notices.some((notice) => notice.saving) ? 'by what they save of a step, at most' : undefined}
       actions={
         notices.length > 0 && (
           <button type="button" className={textCss.link} onClick={() => openView('findings', {})}>
