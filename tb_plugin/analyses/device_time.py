@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
+from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, KernelClass
@@ -130,14 +131,20 @@ class DeviceRatios:
     matrix_unknown_ratio: float | None
 
 
-def device_ratios(trace: TraceTable, device: int, window: tuple[int, int] | None, chosen: Int64) -> DeviceRatios:
-    """Returns ratios over the step window; those of matrix units over the device's kernels among the ``chosen`` rows."""
+@remembered
+def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None) -> DeviceRatios:
+    """Returns ratios from the begin of the first step with one of these labels (None: of all) to the end of the last.
+
+    Those of matrix units are of the device's kernels in the steps. Raises BadRequest for unknown steps.
+    """
+    chosen, times = select_rows(trace, steps).of(trace, EventKind.KERNEL), steps_of(trace, steps)
     kernels = np.flatnonzero((trace.device == device) & (trace.kind == EventKind.KERNEL))
     matrix = matrix_time(trace, chosen[trace.device[chosen] == device])
     on_matrix, unknown = matrix.used_ratio, matrix.unknown_ratio
     if not has_matrix_unit(trace, device):
         on_matrix = unknown = None
-    if not len(kernels) or window is None or window[1] <= window[0]:
+    window = (int(times.start_ns[0]), int(times.end_ns[-1])) if len(times.label) else (0, 0)
+    if not len(kernels) or window[1] <= window[0]:
         return DeviceRatios(None, None, None, on_matrix, unknown)
     low, high = np.array([window[0]]), np.array([window[1]])
     start, end = trace.start_ns[kernels], trace.ends(kernels)

@@ -13,7 +13,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, WindowInfo
 from tb_plugin.trace.intervals import contains, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.table import Steps, TraceTable
 
 Bool = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
@@ -53,6 +53,20 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
         raise BadRequest(f"No such step: {', '.join(unknown)}.", "steps", f"The trace has: {known}.")
     wanted = set(steps)
     return [i for i, label in enumerate(trace.steps.label) if label in wanted]
+
+
+def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
+    """Returns the steps with these labels, None = all. Raises BadRequest for unknown ones."""
+    steps, at = trace.steps, chosen_steps(trace, chosen)
+    return Steps(
+        label=tuple(steps.label[i] for i in at),
+        start_ns=steps.start_ns[at],
+        end_ns=steps.end_ns[at],
+        host_start_ns=steps.host_start_ns[at],
+        host_end_ns=steps.host_end_ns[at],
+        recorded=steps.recorded,
+        dropped=steps.dropped,
+    )
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.communication import exposed
 from tb_plugin.analyses.names import DATALOADER
+from tb_plugin.analyses.selection import steps_of
 from tb_plugin.trace.intervals import Ranges, first_in, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import EventKind, of_kind
-from tb_plugin.trace.table import Steps, TraceTable
+from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -69,10 +70,10 @@ def active_rows(trace: TraceTable, category: str) -> Bool:
         return on_device if on_device.any() else trace.is_collective
     if category in _KINDS:
         return of_kind(trace.kind, _KINDS[category])
-    step = trace.strings.where(lambda text: STEP.match(text) is not None)[trace.name]
-    dataloader = trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name]
-    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & ~step
-    chosen: Bool = host & (dataloader if category == "dataloader" else ~dataloader)
+    loads = trace.strings.where(lambda text: DATALOADER.match(text) is not None)
+    step = trace.strings.where(lambda text: STEP.match(text) is not None)
+    wanted = (loads if category == "dataloader" else ~loads) & ~step
+    chosen: Bool = wanted[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return chosen
 
 
@@ -80,8 +81,13 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
     return union(trace.start_ns[rows], trace.ends(rows))
 
 
-def break_down(trace: TraceTable, steps: Steps) -> StepShares:
-    """Returns parts of each step by priority. What no category covers is ``other``."""
+@remembered
+def break_down(trace: TraceTable, chosen: tuple[str, ...] | None) -> StepShares:
+    """Returns parts of each of the steps with these labels (None: all) by priority. What no category covers is ``other``.
+
+    Raises BadRequest for unknown steps.
+    """
+    steps = steps_of(trace, chosen)
     start, end = steps.start_ns, steps.end_ns
     total = end - start
     left = total.copy()

@@ -78,28 +78,27 @@ def measure_within(ranges: Ranges, start: Int64, end: Int64) -> Int64:
 def intersect(a: Ranges, b: Ranges) -> Ranges:
     """Returns what lies in both."""
     sweep = _Sweep(a, b)
-    return sweep.where(sweep.inside[0] & sweep.inside[1])
+    return sweep.where(sweep.inside == 0b11)
 
 
 def subtract(a: Ranges, b: Ranges) -> Ranges:
     """Returns what lies in ``a`` and not in ``b``."""
     sweep = _Sweep(a, b)
-    return sweep.where(sweep.inside[0] & ~sweep.inside[1])
+    return sweep.where(sweep.inside == 0b01)
 
 
 def first_in(*sets: Ranges) -> list[Ranges]:
-    """Returns of each set what lies in none of the sets before it."""
+    """Returns of each set, 32 at most, what lies in none of the sets before it."""
     sweep = _Sweep(*sets)
-    found = []
-    taken = np.zeros(len(sweep.left), np.bool_)
-    for inside in sweep.inside:
-        found.append(sweep.where(inside & ~taken))
-        taken |= inside
-    return found
+    first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest bit that is set
+    return [sweep.where(first == 1 << place) for place in range(len(sets))]
 
 
 class _Sweep:
-    """All bounds of some sets in order. Between two neighbouring ones (``left``, ``right``) membership does not change."""
+    """All bounds of some sets in order. Between two neighbouring ones (``left``, ``right``) membership does not change.
+
+    ``inside`` has a bit for each set that a piece lies in, the first set's the lowest: each bound turns its bit over.
+    """
 
     def __init__(self, *sets: Ranges) -> None:
         times = np.concatenate([bounds for ranges in sets for bounds in (ranges.start, ranges.end)])
@@ -107,15 +106,8 @@ class _Sweep:
         ordered = times[order]
         proper = np.flatnonzero(ordered[1:] > ordered[:-1])
         self.left, self.right = ordered[proper], ordered[proper + 1]
-        self.inside: list[Bool] = []
-        offset = 0
-        for ranges in sets:
-            step = np.zeros(len(times), np.int8)
-            step[offset : offset + len(ranges)] = 1
-            step[offset + len(ranges) : offset + 2 * len(ranges)] = -1
-            offset += 2 * len(ranges)
-            # At one time a set both ends and begins only if its ranges touch, which they do not: never beyond 0..1.
-            self.inside.append(np.cumsum(step[order], dtype=np.int8)[proper] > 0)
+        bits = np.repeat(np.uint32(1) << np.arange(len(sets), dtype=np.uint32), [2 * len(ranges) for ranges in sets])
+        self.inside = np.bitwise_xor.accumulate(bits[order])[proper]
 
     def where(self, chosen: Bool) -> Ranges:
         """The chosen pieces; neighbours become one range."""

@@ -160,7 +160,7 @@ def recounted(table: TraceTable, category: str) -> tuple[int, Counter[str]]:
 
 def check(table: TraceTable) -> None:
     steps = table.steps
-    breakdown = break_down(table, steps)
+    breakdown = break_down(table, None)
     total = int(breakdown.total.sum())
     found = largest_costs(table, steps, breakdown)
     sums = {category: int(breakdown.parts[category].sum()) for category in CATEGORIES}

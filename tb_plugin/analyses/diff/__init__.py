@@ -33,8 +33,7 @@ from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.metrics import cause_metrics
 from tb_plugin.analyses.kernel_classes import word_of
 from tb_plugin.analyses.names import DATALOADER
-from tb_plugin.analyses.rules.base import steps_of
-from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.wording import counted
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (

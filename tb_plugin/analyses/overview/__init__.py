@@ -27,10 +27,9 @@ from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
-from tb_plugin.analyses.rules.base import steps_of
 from tb_plugin.analyses.rules.left_out import left_out, unknown_notices
 from tb_plugin.analyses.rules.savings import findings_of
-from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import (
@@ -89,13 +88,11 @@ class Overview:
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns all numbers of the page. Raises BadRequest for unknown steps."""
         steps = steps_of(trace, params.steps)
-        breakdown = break_down(trace, steps)
-        window = (int(steps.start_ns[0]), int(steps.end_ns[-1])) if len(steps.label) else None
+        breakdown = break_down(trace, params.steps)
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
         selection = select_rows(trace, params.steps)
         meant = NO_STEPS if not trace.steps.recorded else CHOSEN_STEPS if params.steps else ""
-        kernels = selection.of(trace, EventKind.KERNEL)
-        ratios = {d.id: device_ratios(trace, i, window, kernels) for i, d in enumerate(trace.devices) if d.id in times}
+        ratios = {d.id: device_ratios(trace, i, params.steps) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
         whole = trace.report.complete
         outside = outside_steps(trace)

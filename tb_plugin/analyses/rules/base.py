@@ -18,7 +18,7 @@ from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import launching_threads
-from tb_plugin.analyses.selection import chosen_steps, select_rows
+from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.step_shares import StepShares, break_down
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Notice
@@ -97,17 +97,15 @@ class Scene:
     @cached_property
     def breakdown(self) -> StepShares:
         """Returns the parts of the steps."""
-        return break_down(self.trace, self.steps)
+        return break_down(self.trace, self.chosen)
 
     @cached_property
     def ratios(self) -> dict[str, DeviceRatios]:
         """Returns the ratios of devices that ran kernels, by their ids."""
-        trace, steps = self.trace, self.steps
-        window = (int(steps.start_ns[0]), int(steps.end_ns[-1])) if len(steps.label) else None
-        kernels = select_rows(trace, self.chosen).of(trace, EventKind.KERNEL)
+        trace = self.trace
         times = {i: device_time(trace, i) for i in range(len(trace.devices))}
         return {
-            trace.devices[i].id: device_ratios(trace, i, window, kernels)
+            trace.devices[i].id: device_ratios(trace, i, self.chosen)
             for i, time in times.items()
             if time is not None and time.kernels
         }
@@ -204,20 +202,6 @@ class Scene:
         most = unique[time == time.max()]
         texts = lines.texts.take(pa.array(most)).to_pylist()
         return min(str(text) for text in texts), len(unique)  # the order of the file says nothing
-
-
-def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
-    """Returns the steps with these labels, None = all. Raises BadRequest for unknown ones."""
-    steps, at = trace.steps, chosen_steps(trace, chosen)
-    return Steps(
-        label=tuple(steps.label[i] for i in at),
-        start_ns=steps.start_ns[at],
-        end_ns=steps.end_ns[at],
-        host_start_ns=steps.host_start_ns[at],
-        host_end_ns=steps.host_end_ns[at],
-        recorded=steps.recorded,
-        dropped=steps.dropped,
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from tb_plugin.analyses.communication import communicates, communicating, comput
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.names import ADDS_GRADIENT, DATA_PARALLEL, backward_label
-from tb_plugin.analyses.rules.base import steps_of
+from tb_plugin.analyses.selection import steps_of
 from tb_plugin.trace.intervals import covered_before, measure, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
