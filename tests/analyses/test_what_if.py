@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses import what_if
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.trace.intervals import EMPTY, Ranges
 from tb_plugin.trace.table import TraceTable
@@ -66,13 +68,16 @@ def test_shorter_work_gains_until_the_host_holds_it_up() -> None:
     assert bounds(table, both) == [(90, 90)]
 
 
-def test_a_wait_ends_the_lead_of_the_host() -> None:
+def test_a_wait_ends_the_lead_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host waits for the first kernel until 110; what it saves before is lost there, what it saves after is not."""
     builder = trace().step(1, 0, 160).op("aten::a", 10, 2).launches(kernel("a", 90, 15), dur=2)
     builder.call(50, 60, name="cudaStreamSynchronize")
     table = builder.op("aten::b", 140, 2).launches(kernel("b", 40, 145), dur=2).table()
     before, after = host((20, 40)), host((115, 135))
-    assert bounds(table, before, after, together([before, after])) == [(0, 0), (20, 20), (20, 20)]
+    changes = [before, after, together([before, after])]
+    assert bounds(table, *changes) == [(0, 0), (20, 20), (20, 20)]
+    monkeypatch.setattr(what_if, "_AT_ONCE", 4)  # two changes, then the third
+    assert bounds(table, *changes) == [(0, 0), (20, 20), (20, 20)]
     # Without the wait the second launch comes 60 earlier, and the device has 40 to gain.
     assert bounds(table, host((50, 110)))[0] == (37, 40)
     assert bounds(table, device(table, a=30)) == [(30, 30)]

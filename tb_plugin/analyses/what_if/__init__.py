@@ -25,8 +25,8 @@ __all__ = ["Change", "saved", "together"]
 
 Int64 = npt.NDArray[np.int64]
 
-_AT_ONCE = 16
-"""So many changes are run together."""
+_AT_ONCE = 2_000_000
+"""So much work of all changes is run together, at about 50 bytes."""
 
 
 def together(changes: Sequence[Change]) -> Change:
@@ -102,10 +102,11 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:
         return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
-    for first in range(0, len(changes), _AT_ONCE):
-        some = changes[first : first + _AT_ONCE]
+    count = max(1, _AT_ONCE // max(len(queue.row) for queue in queues))
+    for first in range(0, len(changes), count):
+        some = changes[first : first + count]
         ends = [ends_of(trace, queue, some, steps, careful) for queue in queues]
-        total[first : first + _AT_ONCE] = int(steps.end_ns[-1]) - np.max(ends, axis=0)
+        total[first : first + count] = int(steps.end_ns[-1]) - np.max(ends, axis=0)
     return total
 
 
