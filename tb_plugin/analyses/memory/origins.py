@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.annotations import annotation_at, phases_of
 from tb_plugin.analyses.code_lines import code_lines
-from tb_plugin.analyses.memory.records import Owners, tracks_of
+from tb_plugin.analyses.memory.owners import Owners, tracks_of
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
