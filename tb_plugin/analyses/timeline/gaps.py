@@ -90,9 +90,9 @@ METRICS = SHARED.adding(
             "gap_of": ("Gap of", "device: no stream of the device works. stream: only this one stands still."),
             "why": (
                 "Why",
-                "host busy: the launch came late, its thread did something else. host waits: late, the thread waited for "
-                "a device in the call that stands beside it. launched before: the work was launched in time and waited on "
-                "the device. nothing recorded: no launch, or the thread recorded nothing meanwhile.",
+                "Of a device what its cause comes to, of a stream alone what its launch says. host busy: the launch came "
+                "late, the host did something else. host waits: late, the host waited for a device. launched before: the "
+                "work was launched in time and waited on the device. nothing recorded: no launch, or nothing on its thread.",
             ),
         },
     ),
@@ -122,6 +122,8 @@ LISTED = 2_000
 """Longest gaps that are listed; the figures are over all."""
 
 HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN = "host busy", "host waits", "launched before", "nothing recorded"
+_ON_DEVICE = (Cause.LAUNCH_LATENCY, Cause.KERNEL_LATENCY, Cause.DEPENDENCY, Cause.UNEXPLAINED)
+"""Causes that come after the launch had returned."""
 DEVICE, STREAM = "device", "stream"
 
 _NEXT = Metric(
@@ -268,8 +270,8 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
         mine = device == number
         # The stream itself stands still in its gap: what is busy there is another one.
         other[mine] = measure_within(gaps.busy[number], gaps.start_ns[mine], gaps.end_ns[mine])
-    why = _explained(trace, gaps)
     cause, cause_ns = _causes(trace, gaps)
+    why = _explained(trace, gaps, cause)
     titles = pa.array([*(TITLES[each][0] for each in Cause), None], pa.string())
     words = pa.array([*(word_of(each) for each in Cause), None], pa.string())
     ids = pa.array([*(each.id for each in trace.devices), None], pa.string())
@@ -336,8 +338,11 @@ class _Why:
     time_ns: Int64
 
 
-def _explained(trace: TraceTable, gaps: _Found) -> _Why:
-    """Late: at least half of the gap was over when the launch began; looked at is the time until then, else all of it."""
+def _explained(trace: TraceTable, gaps: _Found, cause: Int64) -> _Why:
+    """Late: at least half of the gap was over when the launch began; looked at is the time until then, else all of it.
+
+    Of a gap of a device the cause of its idle time decides, so that the two never say different things.
+    """
     launch = trace.launch[gaps.next]
     begun = np.clip(trace.start_ns[launch], gaps.start_ns, gaps.end_ns) if len(trace) else gaps.end_ns
     launched = launch != MISSING
@@ -349,7 +354,14 @@ def _explained(trace: TraceTable, gaps: _Found) -> _Why:
     waits = np.append(host.waits, False)[longest]
     around = np.append(trace.operator, np.int32(MISSING))[longest]
     operator = np.append(trace.name, np.int32(MISSING))[around].astype(np.int64)
-    why = np.select(
-        [launched & ~late, ~launched | (name == MISSING), waits], [LAUNCHED, UNKNOWN, HOST_WAITS], default=HOST_BUSY
-    )
-    return _Why(why.tolist(), name, operator, time)
+    silent = name == MISSING
+    says = [
+        (launched & ~late, ~launched | silent, waits),
+        (
+            np.isin(cause, _ON_DEVICE) | ((cause == Cause.GRAPH) & ~late),
+            (cause == Cause.NOT_RECORDED) | ((cause == Cause.PYTHON) & silent),
+            cause == Cause.SYNCHRONISATION,
+        ),
+    ]
+    of_stream, of_device = (np.select(cases, [LAUNCHED, UNKNOWN, HOST_WAITS], default=HOST_BUSY) for cases in says)
+    return _Why(np.where(gaps.of_device, of_device, of_stream).tolist(), name, operator, time)
