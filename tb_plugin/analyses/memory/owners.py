@@ -70,7 +70,7 @@ def owners_at(trace: TraceTable, track: Int32, time: Int64) -> Owners:
     operator = innermost(
         trace.track[operators],
         trace.start_ns[operators],
-        trace.start_ns[operators] + trace.dur_ns[operators],
+        trace.ends(operators),
         parent,
         track,
         time,
