@@ -49,8 +49,8 @@ def simdjson_parse(traces: list[Path]) -> Found:
 def _unpacked(trace: Path) -> bytes:
     import isal.igzip
 
-    with isal.igzip.open(trace) as stream:  # type: ignore[no-untyped-call]
-        return stream.read()  # type: ignore[no-any-return]
+    with isal.igzip.open(trace) as stream:  # type: ignore[no-untyped-call]  # isal has no types
+        return stream.read()  # type: ignore[no-any-return]  # nor here
 
 
 def torch_tb_profiler(traces: list[Path]) -> Found:

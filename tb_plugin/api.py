@@ -258,6 +258,6 @@ class OpenProfile:
 def _need_pandas() -> None:
     """Raises MissingPackage where pandas, which only a DataFrame needs, is not installed."""
     try:
-        import pandas  # noqa: F401
+        import pandas  # noqa: F401 (only to see whether it is there)
     except ModuleNotFoundError as error:
         raise MissingPackage("A DataFrame needs pandas.", "", "pip install 'torch-trace-tb[pandas]'") from error

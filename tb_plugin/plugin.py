@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tb_plugin.service.workspace import Workspace
 
 
-class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
+class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
     """The plugin "torch_trace"."""
 
     plugin_name = "torch_trace"

@@ -65,6 +65,7 @@ SHARED = {
         "what_if",
         "step_shares",
         "device_time",
+        "device_memory",
     },
     "devices": {"base", "kernel_classes", "peaks"},
 }

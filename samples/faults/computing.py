@@ -185,7 +185,7 @@ class MatrixUnits(_Products):
     also = ("tf32_off",)
 
     def __init__(self, *given: object) -> None:
-        super().__init__(*given)  # type: ignore[arg-type]
+        super().__init__(*given)  # type: ignore[arg-type]  # handed on as it came
         self.dtype = FLOAT
         self.product_dtype = BF16 if self.mended else FLOAT
 

@@ -13,7 +13,7 @@ SEQUENCE, HEAD = 256, 64
 CLASSES = 1_024
 WORLD = 8
 
-ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{0}, std::array<char*, 3ul> >(int, at::native::{0}, std::array<char*, 3ul>)"  # noqa: E501
+ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{0}, std::array<char*, 3ul> >(int, at::native::{0}, std::array<char*, 3ul>)"  # noqa: E501 (one name)
 ADD = "CUDAFunctor_add<c10::BFloat16>"
 GEMM = "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTN"
 GEMM_FORWARD = (

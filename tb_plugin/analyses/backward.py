@@ -105,6 +105,8 @@ class BackwardOperators:
     """Row of the forward operator, -1 = not known."""
     tie: npt.NDArray[np.uint8]
     """Tie of each."""
+    adds: Bool
+    """Whether it adds a gradient to that of a parameter: hooks of data parallel training run in it."""
     of: Int32
     """For each row that is an operator the position of the innermost one that it is or stands in; one more for -1."""
 
@@ -138,7 +140,7 @@ def backward_operators(trace: TraceTable) -> BackwardOperators:
     adds = label == names.index(pa.scalar(ADDS_GRADIENT, names.type)).as_py()
     _tie_to_before(trace.track[row], within, adds, forward, tie)
     _tie_to_parent(forward, tie, within)
-    return BackwardOperators(row, within, label, names, forward, tie, of)
+    return BackwardOperators(row, within, label, names, forward, tie, adds, of)
 
 
 def _labels(trace: TraceTable, rows: Int64) -> tuple[pa.Array, Int32]:

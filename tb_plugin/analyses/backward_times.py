@@ -38,7 +38,7 @@ def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
     at = np.flatnonzero(selection.rows[every.row])
     work = selection.of(trace, *DEVICE_WORK)
     owner, communicates = every.of[trace.operator[work]], trace.is_collective[work]
-    dur, end = trace.dur_ns[every.row], np.append(trace.ends(every.row), 0)
+    end = np.append(trace.ends(every.row), 0)
     waits = waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & selection.rows
     waiting = np.flatnonzero(waits & ~np.append(waits, False)[trace.parent])
     waiter = every.of[trace.operator[waiting]]
@@ -48,6 +48,13 @@ def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
         at=at,
         device_ns=sum_by(owner, np.where(communicates, 0, trace.dur_ns[work]), count)[at],
         communication_ns=sum_by(owner, np.where(communicates, trace.dur_ns[work], 0), count)[at],
-        host_ns=(dur - sum_by(every.within, dur, count))[at],
+        host_ns=host_times(trace)[at],
         wait_ns=sum_by(waiter, waited, count)[at],
     )
+
+
+def host_times(trace: TraceTable) -> Int64:
+    """Returns the time on the host of each backward operator, without that of those directly inside of it."""
+    every = backward_operators(trace)
+    dur = trace.dur_ns[every.row]
+    return dur - sum_by(every.within, dur, len(dur))

@@ -338,7 +338,7 @@ def _modules(trace: TraceTable, around: list[int]) -> str:
     for row in (*host[:1], forward):
         if row != MISSING:
             begin = trace.start_ns[row]
-            still_open = trace.start_ns[modules] + trace.dur_ns[modules] > begin
+            still_open = trace.ends(modules) > begin
             found = modules[(modules < row) & still_open & (trace.track[modules] == trace.track[row])]
             if len(found):
                 return ";".join(module_label(trace.strings[int(i)]) for i in trace.name[found])

@@ -145,16 +145,13 @@ def _events(trace: TraceTable, findings: Findings) -> Frame:
     operator = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
     # As everywhere a row belongs to the step in which it, or its launch, begins on the host.
     begun = trace.start_ns[np.where(launch == MISSING, rows, launch)]
-    steps = trace.steps
-    step = np.searchsorted(steps.host_start_ns, begun, side="right") - 1
-    inside = (step >= 0) & (begun < np.append(steps.host_end_ns, 0)[step])
-    labels = pa.array([*steps.label, None], pa.string())
+    step = trace.steps.at(begun, on_host=True)
     data = {
         "rule": pa.array(rule, pa.string()),
         "name": trace.strings.take(trace.name[rows]),
         "dur_ns": pa.array(trace.dur_ns[rows]),
         "start_ns": pa.array(trace.start_ns[rows]),
-        "step": labels.take(pa.array(np.where(inside, step, len(labels) - 1))),
+        "step": pa.array(trace.steps.label, pa.string()).take(pa.array(step, mask=step == MISSING)),
         "operator": trace.strings.take(operator),
         "evidence_line": lines.texts.take(pa.array(line, mask=line == MISSING)),
         "event": pa.array(rows),

@@ -251,18 +251,15 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
     order = np.lexsort((device, start, start - end))
     device, start, end, cause, following = (column[order] for column in (device, start, end, cause, following))
     name, operator, line = _host(trace, start, end, following)
-    step = np.searchsorted(idle.start_ns, start, side="right") - 1
-    inside = (step >= 0) & (start < np.append(idle.end_ns, 0)[step])
-    labels, ids = (
-        pa.array([*idle.label, None], pa.string()),
-        pa.array([*(each.id for each in trace.devices), None], pa.string()),
-    )
+    step, chosen = trace.steps.at(start), set(idle.label)
+    labels = pa.array([label if label in chosen else None for label in trace.steps.label], pa.string())
+    ids = pa.array([each.id for each in trace.devices], pa.string())
     data = {
         "cause": pa.array([TITLES[Cause(each)][0] for each in cause.tolist()], pa.string()),
         "dur_ns": pa.array(end - start),
         "start_ns": pa.array(start),
-        "step": labels.take(pa.array(np.where(inside, step, len(labels) - 1))),
-        "device": ids.take(pa.array(np.where(device == MISSING, len(ids) - 1, device))),
+        "step": labels.take(pa.array(step, mask=step == MISSING)),
+        "device": ids.take(pa.array(device, mask=device == MISSING)),
         "idle_host": name,
         "operator": operator,
         "idle_line": line,

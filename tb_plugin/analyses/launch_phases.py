@@ -52,7 +52,7 @@ def launch_phases(trace: TraceTable) -> Launches:
     before = _ended_before(track, start, end)
     awaited = _awaited(trace, rows, start)
     call = trace.launch[rows].astype(np.int64)
-    returned = trace.start_ns[call] + trace.dur_ns[call] if len(trace) else before
+    returned = trace.ends(call) if len(trace) else before
     is_graph = trace.calls_that(CallRole.GRAPH)[call] & (call != MISSING)
     blocked = np.minimum(np.maximum(before, awaited), start)
     is_queued = blocked >= returned

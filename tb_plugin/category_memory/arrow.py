@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from tb_plugin.category_memory.table import CategoryMemory
 from tb_plugin.errors import KeptLost
+from tb_plugin.trace.column_file import kept, read_columns, write_columns
 from tb_plugin.trace.report import Issue, ReadReport
 
 VERSION = 1
@@ -29,23 +29,16 @@ def write(memory: CategoryMemory, path: str) -> None:
         "missing": memory.missing.tolist(),
         "report": asdict(memory.report),
     }
-    table = pa.table({name: pa.array(getattr(memory, name)) for name in COLUMNS})
-    table = table.replace_schema_metadata({"torch_trace": json.dumps(header)})
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+    write_columns({name: pa.array(getattr(memory, name)) for name in COLUMNS}, header, path)
 
 
 def read(path: str) -> CategoryMemory:
     """Maps the file. Raises KeptLost when it is gone, damaged or of another version."""
-    try:
-        with pa.memory_map(path) as mapped:
-            table = pa.ipc.open_file(mapped).read_all()
-        header = json.loads(table.schema.metadata[b"torch_trace"])
+    with kept("The kept columns are", path, _AGAIN):
+        table, header = read_columns(path)
         if header["version"] != VERSION:
             raise KeptLost("The kept columns are of another version.", path, _AGAIN)
         return _read(table, header)
-    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
-        raise KeptLost("The kept columns are gone or damaged.", path, _AGAIN) from error
 
 
 def _read(table: pa.Table, header: dict[str, Any]) -> CategoryMemory:

@@ -6,7 +6,6 @@ checksum: a reader of streams stops before that.
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import fields
 from pathlib import Path
@@ -20,7 +19,7 @@ from tb_plugin.errors import KeptLost
 from tb_plugin.payloads import TimelineTrack
 from tb_plugin.storage.cache import put_whole
 from tb_plugin.storage.seal import is_stamped, stamp
-from tb_plugin.trace.arrow import one_list
+from tb_plugin.trace.column_file import header_of, kept, one_list, with_header
 from tb_plugin.trace.memo import MEMO, forget
 from tb_plugin.trace.table import TraceTable
 
@@ -81,7 +80,7 @@ def write(pyramid: Pyramid, path: str) -> None:
         "lanes": [{name: getattr(lane, name) for name in lane.__struct_fields__} for lane in pyramid.lanes],
     }
     columns = {name: one_list(pa.array(values)) for name, values in arrays.items()}
-    table = pa.table(columns).replace_schema_metadata({"torch_trace": json.dumps(header)})
+    table = with_header(columns, header)
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     stamp(path)
@@ -89,20 +88,16 @@ def write(pyramid: Pyramid, path: str) -> None:
 
 def read(trace: TraceTable, path: str) -> Pyramid:
     """Maps the levels of a trace. Raises KeptLost when they are gone, damaged, of another version or of another trace."""
-    try:
+    with kept("The levels of the timeline are", path, _AGAIN):
         if not is_stamped(path):
             raise KeptLost("The levels of the timeline are damaged.", path, _AGAIN)
         return _read(trace, path)
-    except FileNotFoundError as error:
-        raise KeptLost("The levels of the timeline are gone.", path, _AGAIN) from error
-    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise KeptLost("The levels of the timeline are damaged.", path, _AGAIN) from error
 
 
 def _read(trace: TraceTable, path: str) -> Pyramid:
     with pa.memory_map(path) as mapped:
         table = pa.ipc.open_stream(mapped).read_all()
-    header = json.loads(table.schema.metadata[b"torch_trace"])
+    header = header_of(table)
     if header["version"] != VERSION or header["events"] != len(trace):
         raise KeptLost("The levels of the timeline are of something else.", path, _AGAIN)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -11,7 +10,8 @@ import pyarrow as pa
 
 from tb_plugin.errors import KeptLost
 from tb_plugin.snapshot.table import Annotations, Blocks, Events, Oddities, Segments, Snapshot, Stacks
-from tb_plugin.trace.arrow import one_list, recorder_of, report_of
+from tb_plugin.trace.arrow import recorder_of, report_of
+from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.strings import StringTable
 
 SCHEMA_VERSION = 2
@@ -49,25 +49,17 @@ def write(snapshot: Snapshot, path: str) -> None:
         "overflowed": snapshot.overflowed,
         "max_entries": snapshot.max_entries,
     }
-    table = pa.table(columns).replace_schema_metadata({"torch_trace": json.dumps(header)})
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+    write_columns(columns, header, path)
 
 
 def read(path: str) -> Snapshot:
     """Maps the model in ``path``. Raises KeptLost when the file is gone, damaged or of another version."""
-    try:
+    with kept("The column file is", path, _AGAIN):
         return _read(path)
-    except FileNotFoundError as error:
-        raise KeptLost("The column file is gone.", path, _AGAIN) from error
-    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise KeptLost("The column file is damaged.", path, _AGAIN) from error
 
 
 def _read(path: str) -> Snapshot:
-    with pa.memory_map(path) as mapped:
-        table = pa.ipc.open_file(mapped).read_all()
-    header = json.loads(table.schema.metadata[b"torch_trace"])
+    table, header = read_columns(path)
     if header.pop("version") != SCHEMA_VERSION:
         raise KeptLost("The column file is of another version.", path, _AGAIN)
     sections = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,10 @@ from tb_plugin.snapshot.table import (
 )
 from tb_plugin.trace.schema import MISSING
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 Int64 = npt.NDArray[np.int64]
 
 
@@ -97,7 +100,7 @@ def _last_host(device: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
 
 
 def _taken(columns: T, rows: Any) -> T:
-    return type(columns)(**{f.name: getattr(columns, f.name)[rows] for f in fields(columns)})  # type: ignore[arg-type]
+    return type(columns)(**{f.name: getattr(columns, f.name)[rows] for f in fields(columns)})
 
 
 def _joined(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
@@ -110,7 +113,7 @@ def _joined(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
     }
     types |= dict.fromkeys(("device", "stream", "pool"), np.int16)
     made = {}
-    for f in fields(kind):  # type: ignore[arg-type]
+    for f in fields(kind):
         dtype = types.get(f.name, np.int32)
         made[f.name] = np.concatenate([np.empty(0, dtype), *(part[f.name].astype(dtype) for part in parts)])
     return kind(**made)

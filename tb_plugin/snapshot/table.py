@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.recorder import Recorder
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.schema import MISSING
@@ -57,31 +58,27 @@ class State(IntEnum):
     ALLOCATED = 2
 
 
-def _none(dtype: type[Any]) -> Any:
-    return field(default_factory=lambda: np.empty(0, dtype=dtype))
-
-
 @dataclass(frozen=True, eq=False)
 class Events:
     """The history, device by device in the order of the file. -1 = absent, unless said otherwise."""
 
-    device: Int16 = _none(np.int16)
-    action: Int8 = _none(np.int8)
-    address: Int64 = _none(np.int64)
+    device: Int16 = no_rows(np.int16)
+    action: Int8 = no_rows(np.int8)
+    address: Int64 = no_rows(np.int64)
     """At an OOM event: bytes that the device had free."""
-    size: Int64 = _none(np.int64)
-    stream: Int16 = _none(np.int16)
+    size: Int64 = no_rows(np.int64)
+    stream: Int16 = no_rows(np.int16)
     """Position in ``Snapshot.streams``."""
-    time_ns: Int64 = _none(np.int64)
+    time_ns: Int64 = no_rows(np.int64)
     """Since the epoch in a RawSnapshot, since ``origin_ns`` in a Snapshot."""
-    stack: Int32 = _none(np.int32)
-    pool: Int16 = _none(np.int16)
+    stack: Int32 = no_rows(np.int32)
+    pool: Int16 = no_rows(np.int16)
     """Position in ``Snapshot.pools``."""
-    context: Int32 = _none(np.int32)
+    context: Int32 = no_rows(np.int32)
     """String id of the compiled region that was running."""
-    metadata: Int32 = _none(np.int32)
+    metadata: Int32 = no_rows(np.int32)
     """String id of what a person attached."""
-    category: Int32 = _none(np.int32)
+    category: Int32 = no_rows(np.int32)
     """String id; only synthetic snapshots state it."""
 
 
@@ -89,28 +86,28 @@ class Events:
 class FinalSegments:
     """Segments at the moment of the snapshot."""
 
-    device: Int16 = _none(np.int16)
-    address: Int64 = _none(np.int64)
-    size: Int64 = _none(np.int64)
-    stream: Int16 = _none(np.int16)
-    pool: Int16 = _none(np.int16)
-    is_large: Int8 = _none(np.int8)
+    device: Int16 = no_rows(np.int16)
+    address: Int64 = no_rows(np.int64)
+    size: Int64 = no_rows(np.int64)
+    stream: Int16 = no_rows(np.int16)
+    pool: Int16 = no_rows(np.int16)
+    is_large: Int8 = no_rows(np.int8)
     """-1 = not stated."""
-    is_expandable: Int8 = _none(np.int8)
-    stack: Int32 = _none(np.int32)
+    is_expandable: Int8 = no_rows(np.int8)
+    stack: Int32 = no_rows(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class FinalBlocks:
     """Blocks at the moment of the snapshot; ``segment`` is a position in the FinalSegments."""
 
-    segment: Int32 = _none(np.int32)
-    address: Int64 = _none(np.int64)
-    size: Int64 = _none(np.int64)
-    requested: Int64 = _none(np.int64)
+    segment: Int32 = no_rows(np.int32)
+    address: Int64 = no_rows(np.int64)
+    size: Int64 = no_rows(np.int64)
+    requested: Int64 = no_rows(np.int64)
     """Bytes that were asked for; -1 = not stated."""
-    state: Int8 = _none(np.int8)
-    stack: Int32 = _none(np.int32)
+    state: Int8 = no_rows(np.int8)
+    stack: Int32 = no_rows(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +115,11 @@ class Stacks:
     """Distinct call stacks: frames ``frame[first[i]:first[i + 1]]`` of stack i, innermost first."""
 
     first: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
-    frame: Int32 = _none(np.int32)
-    file: Int32 = _none(np.int32)
+    frame: Int32 = no_rows(np.int32)
+    file: Int32 = no_rows(np.int32)
     """String ids, by frame."""
-    line: Int32 = _none(np.int32)
-    name: Int32 = _none(np.int32)
+    line: Int32 = no_rows(np.int32)
+    name: Int32 = no_rows(np.int32)
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -132,10 +129,10 @@ class Stacks:
 class Annotations:
     """Annotations (``record_function``) that ran while the history was recorded."""
 
-    device: Int16 = _none(np.int16)
-    name: Int32 = _none(np.int32)
-    is_start: Int8 = _none(np.int8)
-    time_ns: Int64 = _none(np.int64)
+    device: Int16 = no_rows(np.int16)
+    name: Int32 = no_rows(np.int32)
+    is_start: Int8 = no_rows(np.int8)
+    time_ns: Int64 = no_rows(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

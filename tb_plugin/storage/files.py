@@ -158,7 +158,7 @@ class Folder:
         """
         from fsspec.callbacks import Callback
 
-        class Watching(Callback):  # type: ignore[misc]
+        class Watching(Callback):  # type: ignore[misc]  # fsspec has no types
             most = 0
 
             def call(self, *args: object, **kwargs: object) -> None:

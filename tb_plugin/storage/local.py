@@ -41,7 +41,7 @@ def walk(root: str) -> Listing:
         relative = walk.plain.popleft() if walk.plain else walk.links.popleft()
         path = os.path.join(root, relative) if relative else root  # noqa: PTH118 (text in, text out: a hot loop)
         try:
-            status = os.stat(path)  # noqa: PTH116
+            status = os.stat(path)  # noqa: PTH116 (as above)
             if (status.st_dev, status.st_ino) in entered:
                 continue
             entered.add((status.st_dev, status.st_ino))

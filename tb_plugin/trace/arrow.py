@@ -5,7 +5,6 @@ Columns differ in length, so the file holds one record whose every column is a l
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from tb_plugin.errors import KeptLost
 from tb_plugin.trace.classes import ClassNames
+from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
@@ -89,14 +89,7 @@ def write(trace: TraceTable, path: str) -> None:
         "others": [[o.key, o.title, o.unit, o.is_text, o.value.dtype.name, len(o.row)] for o in trace.others],
         "stated": [[t.name, t.title, [[c.key, c.title, c.unit] for c in t.columns]] for t in trace.stated],
     }
-    table = pa.table(columns).replace_schema_metadata({"torch_trace": json.dumps(header)})
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-
-
-def one_list(values: pa.Array) -> pa.Array:
-    """Returns a column as a single value, so that columns of any lengths fit one record."""
-    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+    write_columns(columns, header, path)
 
 
 def read(path: str) -> TraceTable:
@@ -104,18 +97,12 @@ def read(path: str) -> TraceTable:
 
     Only the structure is looked at; who takes a file that another process wrote compares its checksum first.
     """
-    try:
+    with kept("The column file is", path, _AGAIN):
         return _read(path)
-    except FileNotFoundError as error:
-        raise KeptLost("The column file is gone.", path, _AGAIN) from error
-    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise KeptLost("The column file is damaged.", path, _AGAIN) from error
 
 
 def _read(path: str) -> TraceTable:
-    with pa.memory_map(path) as mapped:
-        table = pa.ipc.open_file(mapped).read_all()
-    header = json.loads(table.schema.metadata[b"torch_trace"])
+    table, header = read_columns(path)
     if header["version"] != SCHEMA_VERSION:
         raise KeptLost("The column file is of another version.", path, _AGAIN)
 

@@ -40,7 +40,10 @@ Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArg
 
 
 def assemble(raw: RawTrace) -> TraceTable:
-    """Returns the model of a raw trace. Times become relative to the first kept event; n log n in the number of rows."""
+    """Returns the model of a raw trace. Times become relative to the first kept event; n log n in the number of rows.
+
+    In one piece, long as it is: half of it names the columns, and the other half is the order in which they come about.
+    """
     kept, aside = plausible(raw)
     kept, outside = inside(raw, kept)
     order = kept[sort(raw, kept)]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-
-def _none(dtype: type[Any]) -> Any:
-    return field(default_factory=lambda: np.empty(0, dtype=dtype))
+from tb_plugin.trace.columns import no_rows
 
 
 @dataclass(frozen=True)
@@ -25,13 +22,13 @@ class RuleFile:
 class ClassNames:
     """Names of kernels and operators that a rule knows, and what such kernels do."""
 
-    name: npt.NDArray[np.int32] = _none(np.int32)
+    name: npt.NDArray[np.int32] = no_rows(np.int32)
     """String id."""
-    of_operator: npt.NDArray[np.bool_] = _none(np.bool_)
+    of_operator: npt.NDArray[np.bool_] = no_rows(np.bool_)
     """The name is an operator's: it tells the class of a kernel of which the own name says nothing."""
-    kernel_class: npt.NDArray[np.uint8] = _none(np.uint8)
+    kernel_class: npt.NDArray[np.uint8] = no_rows(np.uint8)
     """KernelClass."""
-    rule: npt.NDArray[np.int32] = _none(np.int32)
+    rule: npt.NDArray[np.int32] = no_rows(np.int32)
     """String id of the rule as it is written."""
-    is_own: npt.NDArray[np.bool_] = _none(np.bool_)
+    is_own: npt.NDArray[np.bool_] = no_rows(np.bool_)
     """A person wrote the rule: it goes before all else."""

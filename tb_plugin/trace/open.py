@@ -6,19 +6,17 @@ Nothing here has a meaning to an analysis that was not written for it; it is kep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.trace.columns import no_rows
+
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
-
-
-def _none(dtype: type[Any]) -> Any:
-    return field(default_factory=lambda: np.empty(0, dtype=dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,31 +70,31 @@ class StatedSteps:
 class AllocatorBlocks:
     """Blocks of which a profile states both times. -1 = absent. Times as the rows' ``start_ns``."""
 
-    start_ns: Int64 = _none(np.int64)
-    end_ns: Int64 = _none(np.int64)
+    start_ns: Int64 = no_rows(np.int64)
+    end_ns: Int64 = no_rows(np.int64)
     """When it was released; -1 = never, as far as the profile knows."""
-    bytes: Int64 = _none(np.int64)
-    name: Int32 = _none(np.int32)
+    bytes: Int64 = no_rows(np.int64)
+    name: Int32 = no_rows(np.int32)
     """String id of who asked for it."""
-    allocator: Int32 = _none(np.int32)
+    allocator: Int32 = no_rows(np.int32)
     """String id of the allocator that gave it."""
-    device_type: Int32 = _none(np.int32)
+    device_type: Int32 = no_rows(np.int32)
     """c10 DeviceType, as in MemoryEvents."""
-    device_id: Int32 = _none(np.int32)
+    device_id: Int32 = no_rows(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class AllocatorTotals:
     """Totals of allocators over time, each until the next of its allocator and device. -1 = absent."""
 
-    time_ns: Int64 = _none(np.int64)
-    allocated: Int64 = _none(np.int64)
-    reserved: Int64 = _none(np.int64)
-    active: Int64 = _none(np.int64)
-    allocator: Int32 = _none(np.int32)
+    time_ns: Int64 = no_rows(np.int64)
+    allocated: Int64 = no_rows(np.int64)
+    reserved: Int64 = no_rows(np.int64)
+    active: Int64 = no_rows(np.int64)
+    allocator: Int32 = no_rows(np.int32)
     """String id of the allocator."""
-    device_type: Int32 = _none(np.int32)
-    device_id: Int32 = _none(np.int32)
+    device_type: Int32 = no_rows(np.int32)
+    device_id: Int32 = no_rows(np.int32)
 
 
 def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenColumn, ...]:

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.classes import ClassNames
+from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedSteps, StatedTable
 from tb_plugin.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.trace.report import ReadReport
-from tb_plugin.trace.schema import CallRole, EventKind
+from tb_plugin.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.trace.strings import StringTable
 
 Int64 = npt.NDArray[np.int64]
@@ -32,27 +33,23 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
-def _none(dtype: type[Any]) -> Any:
-    return field(default_factory=lambda: np.empty(0, dtype=dtype))
-
-
 @dataclass(frozen=True, eq=False)
 class OperatorArgs:
     """Arguments of host operators and annotations. All string ids (-1 = absent) but the last two."""
 
-    row: Int32 = _none(np.int32)
-    shapes: Int32 = _none(np.int32)
+    row: Int32 = no_rows(np.int32)
+    shapes: Int32 = no_rows(np.int32)
     """Text of ``Input Dims`` as compact JSON, e.g. ``[[2, 8], []]`` (separator ", ")."""
-    types: Int32 = _none(np.int32)
+    types: Int32 = no_rows(np.int32)
     """Text of ``Input type`` as compact JSON."""
-    strides: Int32 = _none(np.int32)
-    concrete: Int32 = _none(np.int32)
+    strides: Int32 = no_rows(np.int32)
+    concrete: Int32 = no_rows(np.int32)
     """Text of ``Concrete Inputs``."""
-    stack: Int32 = _none(np.int32)
+    stack: Int32 = no_rows(np.int32)
     """``Call stack``: frames separated by ``;``, innermost first."""
-    sequence: Int64 = _none(np.int64)
+    sequence: Int64 = no_rows(np.int64)
     """Autograd sequence number, -1 = absent."""
-    forward_thread: Int64 = _none(np.int64)
+    forward_thread: Int64 = no_rows(np.int64)
     """``Fwd thread id``, -1 = absent."""
 
 
@@ -60,32 +57,32 @@ class OperatorArgs:
 class PythonArgs:
     """Arguments of Python function calls and modules; -1 = absent."""
 
-    row: Int32 = _none(np.int32)
-    python_id: Int64 = _none(np.int64)
-    parent_id: Int64 = _none(np.int64)
-    module_id: Int64 = _none(np.int64)
+    row: Int32 = no_rows(np.int32)
+    python_id: Int64 = no_rows(np.int64)
+    parent_id: Int64 = no_rows(np.int64)
+    module_id: Int64 = no_rows(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceArgs:
     """Arguments of kernels, copies and sets; -1 or NaN = absent."""
 
-    row: Int32 = _none(np.int32)
-    stream: Int32 = _none(np.int32)
+    row: Int32 = no_rows(np.int32)
+    stream: Int32 = no_rows(np.int32)
     """String id of the stream's text."""
-    grid: Int32 = _none(np.int32)
+    grid: Int32 = no_rows(np.int32)
     """String id of ``[x, y, z]``."""
-    block: Int32 = _none(np.int32)
-    registers: Int64 = _none(np.int64)
+    block: Int32 = no_rows(np.int32)
+    registers: Int64 = no_rows(np.int64)
     """Registers per thread."""
-    shared_memory: Int64 = _none(np.int64)
+    shared_memory: Int64 = no_rows(np.int64)
     """Bytes of shared memory per block."""
-    blocks_per_sm: Float64 = _none(np.float64)
-    occupancy: Float64 = _none(np.float64)
+    blocks_per_sm: Float64 = no_rows(np.float64)
+    occupancy: Float64 = no_rows(np.float64)
     """Estimated achieved occupancy as a ratio 0..1."""
-    bytes: Int64 = _none(np.int64)
+    bytes: Int64 = no_rows(np.int64)
     """Bytes moved or set."""
-    direction: Int32 = _none(np.int32)
+    direction: Int32 = no_rows(np.int32)
     """String id of where a copy goes, as recorded beside its name."""
 
 
@@ -93,8 +90,8 @@ class DeviceArgs:
 class ClippedRows:
     """Rows whose recorded duration cannot be right (overflow.py): ``dur_ns`` of the table is cut to what can be."""
 
-    row: Int32 = _none(np.int32)
-    recorded_ns: Int64 = _none(np.int64)
+    row: Int32 = no_rows(np.int32)
+    recorded_ns: Int64 = no_rows(np.int64)
     """Duration as recorded."""
 
 
@@ -102,9 +99,9 @@ class ClippedRows:
 class CallNames:
     """Names of runtime and driver calls of which the device families know what they do."""
 
-    name: Int32 = _none(np.int32)
+    name: Int32 = no_rows(np.int32)
     """String id."""
-    role: UInt8 = _none(np.uint8)
+    role: UInt8 = no_rows(np.uint8)
     """CallRole."""
 
 
@@ -112,19 +109,19 @@ class CallNames:
 class CollectiveArgs:
     """Arguments of collectives (record_param_comms and the kernels they launch); -1 = absent."""
 
-    row: Int32 = _none(np.int32)
-    name: Int32 = _none(np.int32)
-    dtype: Int32 = _none(np.int32)
-    in_elements: Int64 = _none(np.int64)
-    out_elements: Int64 = _none(np.int64)
-    group_size: Int64 = _none(np.int64)
-    group_name: Int32 = _none(np.int32)
-    group_description: Int32 = _none(np.int32)
-    group_ranks: Int32 = _none(np.int32)
-    sequence: Int64 = _none(np.int64)
-    source_rank: Int64 = _none(np.int64)
+    row: Int32 = no_rows(np.int32)
+    name: Int32 = no_rows(np.int32)
+    dtype: Int32 = no_rows(np.int32)
+    in_elements: Int64 = no_rows(np.int64)
+    out_elements: Int64 = no_rows(np.int64)
+    group_size: Int64 = no_rows(np.int64)
+    group_name: Int32 = no_rows(np.int32)
+    group_description: Int32 = no_rows(np.int32)
+    group_ranks: Int32 = no_rows(np.int32)
+    sequence: Int64 = no_rows(np.int64)
+    source_rank: Int64 = no_rows(np.int64)
     """The rank in the job that sends what this recv gets."""
-    destination_rank: Int64 = _none(np.int64)
+    destination_rank: Int64 = no_rows(np.int64)
     """The rank in the job that receives what this send gives."""
 
 
@@ -132,18 +129,18 @@ class CollectiveArgs:
 class MemoryEvents:
     """Allocator events, not rows of the table: sorted by time. -1 = absent totals or address 0."""
 
-    time_ns: Int64 = _none(np.int64)
-    bytes: Int64 = _none(np.int64)
+    time_ns: Int64 = no_rows(np.int64)
+    bytes: Int64 = no_rows(np.int64)
     """Positive = allocation, negative = release."""
-    address: Int64 = _none(np.int64)
-    total_allocated: Int64 = _none(np.int64)
-    total_reserved: Int64 = _none(np.int64)
-    device_type: Int32 = _none(np.int32)
+    address: Int64 = no_rows(np.int64)
+    total_allocated: Int64 = no_rows(np.int64)
+    total_reserved: Int64 = no_rows(np.int64)
+    device_type: Int32 = no_rows(np.int32)
     """c10 DeviceType: 0 CPU, 1 CUDA, 6 HIP, 12 XPU, ..."""
-    device_id: Int32 = _none(np.int32)
-    pid: Int32 = _none(np.int32)
+    device_id: Int32 = no_rows(np.int32)
+    pid: Int32 = no_rows(np.int32)
     """String id."""
-    tid: Int32 = _none(np.int32)
+    tid: Int32 = no_rows(np.int32)
     """String id."""
 
 
@@ -151,18 +148,18 @@ class MemoryEvents:
 class CounterEvents:
     """Values of recorded counters, not rows of the table: sorted by time. Each holds until the next one of its series."""
 
-    time_ns: Int64 = _none(np.int64)
-    value: Float64 = _none(np.float64)
+    time_ns: Int64 = no_rows(np.int64)
+    value: Float64 = no_rows(np.float64)
     """Finite."""
-    event: Int32 = _none(np.int32)
+    event: Int32 = no_rows(np.int32)
     """Number of the event in the file: one may hold values of several series."""
-    name: Int32 = _none(np.int32)
+    name: Int32 = no_rows(np.int32)
     """String id of the counter's name, with its id in brackets where the event has one."""
-    series: Int32 = _none(np.int32)
+    series: Int32 = no_rows(np.int32)
     """String id of the argument that holds the value."""
-    pid: Int32 = _none(np.int32)
+    pid: Int32 = no_rows(np.int32)
     """String id. Counters belong to processes."""
-    tid: Int32 = _none(np.int32)
+    tid: Int32 = no_rows(np.int32)
     """String id."""
 
 
@@ -170,12 +167,12 @@ class CounterEvents:
 class Flows:
     """Both ends of forward-backward arrows, by flow id, in file order. Times as the rows' ``start_ns``."""
 
-    start_time_ns: Int64 = _none(np.int64)
-    start_pid: Int32 = _none(np.int32)
-    start_tid: Int32 = _none(np.int32)
-    end_time_ns: Int64 = _none(np.int64)
-    end_pid: Int32 = _none(np.int32)
-    end_tid: Int32 = _none(np.int32)
+    start_time_ns: Int64 = no_rows(np.int64)
+    start_pid: Int32 = no_rows(np.int32)
+    start_tid: Int32 = no_rows(np.int32)
+    end_time_ns: Int64 = no_rows(np.int64)
+    end_pid: Int32 = no_rows(np.int32)
+    end_tid: Int32 = no_rows(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,14 +246,20 @@ class Steps:
     """Profiler steps after the device extension of docs/metrics.md, in order of time; empty when none was recorded."""
 
     label: tuple[str, ...] = ()
-    start_ns: Int64 = _none(np.int64)
-    end_ns: Int64 = _none(np.int64)
-    host_start_ns: Int64 = _none(np.int64)
-    host_end_ns: Int64 = _none(np.int64)
+    start_ns: Int64 = no_rows(np.int64)
+    end_ns: Int64 = no_rows(np.int64)
+    host_start_ns: Int64 = no_rows(np.int64)
+    host_end_ns: Int64 = no_rows(np.int64)
     recorded: bool = False
     """False when the trace has no ProfilerStep and the one step covers the whole trace."""
     dropped: tuple[str, ...] = ()
     """Labels of trailing steps whose device work was not recorded completely."""
+
+    def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:
+        """Returns the position of the step in whose window (or time on the host) each time lies, -1 = none."""
+        start, end = (self.host_start_ns, self.host_end_ns) if on_host else (self.start_ns, self.end_ns)
+        place = np.searchsorted(start, time_ns, side="right") - 1
+        return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
 
 
 @dataclass(frozen=True)

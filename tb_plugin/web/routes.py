@@ -68,7 +68,7 @@ class Routes:
             response = _json(request, body, status)
             if status == MethodNotAllowed.status:
                 response.headers["Allow"] = "GET, HEAD"
-        return response(environ, start_response)  # type: ignore[arg-type]
+        return response(environ, start_response)  # type: ignore[arg-type]  # werkzeug's and wsgiref's words for WSGI
 
     def _answer(self, request: Request) -> Response:
         route = request.path.partition("/torch_trace/")[2]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses.memory.records import owners_of, tracks_of
+from tb_plugin.analyses.memory.owners import owners_of, tracks_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.backward import Tie, backward_operators
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.filters import matching
-from tb_plugin.analyses.names import BACKWARD, backward_label
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.payloads import Notices
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.table import TraceTable
+from tests.analyses.backward_recount import backward_by_hand
 from tests.builders import TraceBuilder, kernel, part, row, rows, trace
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import examples
@@ -129,34 +129,8 @@ def test_the_recording_of_a_gather_names_its_layer_and_line() -> None:
 def recount(table: TraceTable) -> tuple[Counter[tuple[str, str | None, str | None]], dict[str, int]]:
     """Calls by names and line, and sums, one event after the other, from the definitions in docs/metrics.md."""
     name = [table.strings[int(i)] for i in table.name]
-    operators = [int(i) for i in np.flatnonzero(table.kind == EventKind.OPERATOR)]
-    around, forward = table.operator.tolist(), table.forward.tolist()
-    label: dict[int, str] = {}
-    of: dict[int, int] = {}
-    under_named: dict[int, bool] = {}
-    for event in operators:
-        above = around[event]
-        under_named[event] = bool(BACKWARD.match(name[event])) or under_named.get(above, False)
-        mine = backward_label(name[event])
-        is_one = BACKWARD.match(name[event]) or (forward[event] >= 0 and not under_named.get(above, False))
-        if is_one and not (above in of and label[of[above]] == mine):
-            of[event], label[event] = event, mine
-        elif above in of:
-            of[event] = of[above]
-    tied: dict[int, int] = {}
-    for event in operators:
-        if forward[event] >= 0 and event in of:
-            tied.setdefault(of[event], forward[event])
-    last: dict[tuple[int, int], int] = {}
-    for event in label:
-        key = (int(table.track[event]), of.get(around[event], -1))
-        if label[event] != "AccumulateGrad":
-            last[key] = event
-        elif event not in tied and last.get(key) in tied:
-            tied[event] = tied[last[key]]
-    for event in label:
-        if event not in tied and of.get(around[event]) in tied:
-            tied[event] = tied[of[around[event]]]
+    around = table.operator.tolist()
+    label, of, tied = backward_by_hand(table)
     lines, texts = code_lines(table).of, code_lines(table).texts.to_pylist()
     calls: Counter[tuple[str, str | None, str | None]] = Counter()
     sums: dict[str, int] = defaultdict(int)

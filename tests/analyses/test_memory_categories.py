@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.device_memory.records import devices_of
 from tb_plugin.analyses.memory.categories import block_categories
-from tb_plugin.analyses.memory.records import devices_of, owners_of
+from tb_plugin.analyses.memory.owners import owners_of
 from tb_plugin.analyses.memory_categories import ORDER, Lives, When, categories_of
 from tb_plugin.category_memory.table import CATEGORIES
 from tb_plugin.payloads import Breakdown

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.memory.curve import peak_without
+from tb_plugin.analyses.device_memory.peaks import peak_without
+from tb_plugin.analyses.device_memory.records import devices_of
+from tb_plugin.analyses.device_memory.window import window_of
 from tb_plugin.analyses.memory.growth import confidence_of
-from tb_plugin.analyses.memory.records import devices_of
 from tb_plugin.analyses.memory.reserve import unused_of
-from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.findings import finding
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, part, trace

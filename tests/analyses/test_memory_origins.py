@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.annotations import phases_of
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.code_lines import code_lines
-from tb_plugin.analyses.memory.records import owners_of, tracks_of
+from tb_plugin.analyses.memory.owners import owners_of, tracks_of
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import TraceTable

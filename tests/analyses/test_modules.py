@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.names import module_label
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.table import TraceTable
+from tests.analyses.backward_recount import backward_by_hand
 from tests.builders import TraceBuilder, kernel, part, row, rows, trace
-from tests.conftest import SHARED, loaded, needs_shared
+from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
+from tests.depth import examples
 from tests.samples import OF_TRACES
 
 
@@ -95,13 +102,44 @@ def test_backward_work_belongs_to_the_module_of_its_forward_operator(how: str) -
     backward(builder, **({} if how == "arrow" else {"sequence": 5, "forward_thread": 1}))
     if how != "number":
         builder.arrow(20, 205)
-    host = 30 if how == "arrow" else 40  # the outermost operator that is tied
-    assert times(builder.table(), "Linear_1") == (3, 7, 7, host)
-    assert times(builder.table(), "Net_0") == (3, 0, 7, host)
+    assert times(builder.table(), "Linear_1") == (3, 7, 7, 40)
+    assert times(builder.table(), "Net_0") == (3, 0, 7, 40)
 
 
-def test_backward_work_without_a_tie_belongs_to_no_module() -> None:
-    assert times(backward(forward()).table(), "Net_0") == (3, 0, 0, 0)
+def apart(table: TraceTable) -> tuple[int, int, int]:
+    """What of the backward pass counts for no module: operators, of them those not tied, microseconds on the host."""
+    facts = part(table, "modules").facts
+    keys = ("backward_apart", "backward_apart_untied", "backward_apart_ns")
+    found, untied, host_ns = (int(facts[f"modules.{key}"] or 0) for key in keys)
+    return found, untied, host_ns // 1000
+
+
+def test_backward_work_without_a_tie_belongs_to_no_module_and_is_counted() -> None:
+    table = backward(forward()).table()
+    assert times(table, "Net_0") == (3, 0, 0, 0) and apart(table) == (1, 1, 40)
+    (notice,) = part(table, "modules").payloads["data_quality"].notices  # type: ignore[union-attr]
+    assert notice.text == (
+        "{backward_apart} backward operator counts for no module ({backward_apart_ns} on the host): "
+        "the forward operator is not known."
+    )
+    builder = backward(forward(), sequence=5, forward_thread=1).op("aten::loss", 150, 10, sequence=6)
+    builder.op("LossBackward0", 180, 10, tid=2, sequence=6, forward_thread=1)
+    assert apart(builder.table()) == (1, 0, 10), "that of the loss"
+
+
+def test_a_gradient_that_is_added_belongs_to_the_module_behind_it() -> None:
+    """But not what the hooks of data parallel training send around from there."""
+    builder = backward(forward(), sequence=5, forward_thread=1)
+    builder.op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 240, 20, tid=2)
+    builder.op("torch::autograd::AccumulateGrad", 242, 15, tid=2).op("aten::add_", 244, 5, tid=2)
+    builder.launches(kernel("add", 2, 270), kernel("ncclDevKernel_AllReduce", 11, 280, stream=8))
+    assert times(builder.table(), "Linear_1") == (3, 9, 9, 60) and apart(builder.table()) == (0, 0, 0)
+
+
+def test_a_backward_pass_inside_another_counts_once() -> None:
+    builder = forward().op("CheckpointFunctionBackward", 200, 90, tid=2, sequence=5, forward_thread=1)
+    builder.op("SinBackward0", 220, 30, tid=2)
+    assert times(builder.table(), "Net_0")[3] == 90 and apart(builder.table()) == (0, 0, 0)
 
 
 def test_two_backward_operators_of_one_forward_operator_count_each_once() -> None:
@@ -170,6 +208,85 @@ def test_a_selection_of_steps() -> None:
         found = row(table, "modules", steps=steps, module="Net_0")
         assert (found["calls"], found["device_total_ns"]) == (calls, 3_000 * calls)
         assert found["backward_device_total_ns"] == 7_000 * calls
+
+
+def same_backward(table: TraceTable) -> None:
+    """The backward time of each module, one event after the other, from the definitions in docs/metrics.md."""
+    modules = [int(i) for i in np.flatnonzero(table.kind == EventKind.MODULE)]
+    on: dict[int, list[int]] = {}
+    for call in modules:
+        on.setdefault(int(table.track[call]), []).append(call)
+    start, end = table.start_ns.tolist(), table.end_ns.tolist()
+    label, of, tied = backward_by_hand(table)
+
+    def module(event: int) -> str:
+        """The innermost module open where an event begins; nothing for none."""
+        if event < 0:
+            return ""
+        calls = reversed(on.get(int(table.track[event]), []))
+        call = next((call for call in calls if start[call] <= start[event] < end[call]), -1)
+        return module_label(table.strings[int(table.name[call])]) if call >= 0 else ""
+
+    own = {event: end[event] - start[event] for event in label}
+    for event in label:
+        if (outer := of.get(int(table.operator[event]), -1)) >= 0:
+            own[outer] -= end[event] - start[event]
+    placed = {event: module(tied.get(event, -1)) for event in label}
+    apart = [event for event in label if not placed[event] and not module(event)]
+    facts = part(table, "modules").facts
+    told = [facts[f"modules.backward_{key}"] for key in ("apart", "apart_untied", "apart_ns")]
+    assert told == [len(apart), sum(event not in tied for event in apart), sum(own[event] for event in apart)]
+    device: dict[str, int] = {}
+    for event in range(len(table)):
+        inside = of.get(int(table.operator[event]), -1)
+        if (
+            table.kind[event] not in DEVICE_WORK
+            or inside < 0
+            or (label[inside] == "AccumulateGrad" and table.is_collective[event])
+        ):
+            continue
+        launch = int(table.launch[event])
+        if not module(launch if launch >= 0 else int(table.operator[event])):
+            device[placed[inside]] = device.get(placed[inside], 0) + int(table.dur_ns[event])
+    host = sum(own[event] for event in label if placed[event] and not module(event))
+    found = rows(table, "modules")
+    assert {each["module"]: each.get("backward_device_self_ns", 0) for each in found} == {
+        each["module"]: device.get(each["module"], 0) for each in found
+    }
+    tops: Any = part(table, "modules").payloads["tree"]
+    outer = zip(tops.rows, tops.parent, strict=True)
+    assert sum(each.get("backward_host_total_ns", 0) for each, above in outer if above < 0) == host
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_the_backward_pass_of_modules_recounted(name: str) -> None:
+    table = sample(name)
+    if (table.kind == EventKind.MODULE).any():
+        same_backward(table)
+
+
+GRAD = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["module", "aten::a", "ABackward0", "BBackward0", GRAD]), st.integers(0, 40), st.integers(1, 25),
+        st.integers(1, 2), st.sampled_from([None, 1, 2]), st.sampled_from([None, 1]), st.sampled_from(["", "k", "nccl"]),
+    ),
+    max_size=14,
+)  # fmt: skip
+
+
+@given(CALLS)
+@examples(25, 500)
+def test_the_backward_pass_of_any_modules_recounted(calls: Any) -> None:
+    builder = trace().module("Net", 0, 10, number=99)
+    for i, (name, at, dur, tid, sequence, thread, does) in enumerate(calls):
+        if name == "module":
+            builder.module("Block", at, dur, number=i, tid=tid)
+            continue
+        builder.op(name, at, dur, tid=tid, sequence=sequence, forward_thread=thread)
+        if does:
+            builder.launches(kernel("ncclDevKernel_AllReduce" if does == "nccl" else "k", 3, at + 1))
+    same_backward(builder.table())
 
 
 @needs_shared

@@ -74,7 +74,7 @@ def test_on_other_devices_operators_are_aligned_and_kernels_stand_on_their_side(
 
 
 def recount(trace: TraceTable) -> dict[tuple[str, ...], list[int]]:
-    """Path -> calls, host and device nanoseconds, one event at a time."""
+    """Path -> calls, host and device nanoseconds, one event at a time; one long function: a walk with a state."""
     steps = list(zip(trace.steps.host_start_ns.tolist(), trace.steps.host_end_ns.tolist(), strict=True))
     windows = list(zip(trace.steps.start_ns.tolist(), trace.steps.end_ns.tolist(), strict=True))
     recorded = trace.steps.recorded

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.trace.steps import _complete
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.table import Steps, TraceTable
 from tests.builders import TraceBuilder, Work, kernel, memcpy, trace
 
 
@@ -185,3 +185,11 @@ def test_a_trace_without_steps_is_one(builder: TraceBuilder, expected: dict[str,
     table = builder.table()
     assert windows(table) == expected
     assert not table.steps.recorded
+
+
+def test_the_step_at_a_time_by_its_window_or_by_the_host() -> None:
+    steps = Steps(("3", "4"), *(np.array(each) for each in ([10, 50], [40, 60], [5, 20], [20, 30])))
+    times = np.array([4, 5, 10, 20, 39, 40, 59, 60])
+    assert steps.at(times).tolist() == [-1, -1, 0, 0, 0, -1, 1, -1]
+    assert steps.at(times, on_host=True).tolist() == [-1, 0, 0, 1, -1, -1, -1, -1]
+    assert Steps().at(times).tolist() == [-1] * 8 and not len(steps.at(times[:0]))

@@ -5,6 +5,7 @@ import type { Table, View } from '../api/payloads'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { Bones } from '../widgets/basics'
+import { Sentence } from '../widgets/notices'
 import { FormChoice, useForm } from './parts/formChoice'
 import { ViewFrame } from './parts/frame'
 import { pick } from './parts/pick'
@@ -12,6 +13,7 @@ import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import { TreePage } from './parts/treePage'
 import type { ViewProps } from './view'
+import textCss from '../widgets/text.module.css'
 import frameCss from './parts/frame.module.css'
 
 export function Modules({ base }: ViewProps) {
@@ -41,8 +43,24 @@ function Page({ view, base }: { view: View; base: Query }) {
   const forms = [...(tree ? [TREE, BY_MODULE] : []), ...(pick(view, 'compiled', 'table') ? [COMPILED] : [])]
   const form = useForm(forms)
   const lead = <FormChoice forms={forms} />
-  if (tree && form === TREE.value)
-    return <TreePage tree={tree} lead={lead} noun="modules" whereOf={whereOf} categoryOf={categoryOf} ordered />
+  if (tree && form === TREE.value) {
+    const notes = pick(view, 'data_quality', 'notices')?.notices ?? []
+    return (
+      <TreePage
+        tree={tree}
+        lead={lead}
+        note={notes.map((notice) => (
+          <p key={notice.rule} className={textCss.mute}>
+            <Sentence notice={notice} text={notice.text} />
+          </p>
+        ))}
+        noun="modules"
+        whereOf={whereOf}
+        categoryOf={categoryOf}
+        ordered
+      />
+    )
+  }
   const compiled = form === COMPILED.value
   return (
     <div className={frameCss.page}>

@@ -95,11 +95,10 @@ export function tipNode(title: string, rows: readonly TipRow[]): HTMLElement {
   return root
 }
 
-/** The look of every tooltip; `node` gives the content for the position on the x axis. */
-export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index: number) => HTMLElement) {
+/** The look of every tooltip; `node` gives the content for what the chart says of the place: `key` of its first line. */
+export function tipLook(theme: Theme, key: string, node: (value: number) => HTMLElement) {
   return {
     trigger: 'axis',
-    axisPointer: { type: pointer, shadowStyle: { opacity: 0.25 } },
     confine: true,
     transitionDuration: 0,
     backgroundColor: theme.panel,
@@ -107,9 +106,14 @@ export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index
     padding: 0,
     formatter: (params: unknown) => {
       const first: unknown = Array.isArray(params) ? params[0] : params
-      return node(typeof first === 'object' && first !== null && 'dataIndex' in first ? Number(first.dataIndex) : 0)
+      return node(typeof first === 'object' && first !== null ? Number(Reflect.get(first, key) ?? 0) : 0)
     },
   }
+}
+
+/** The tooltip of a position on the x axis. */
+export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index: number) => HTMLElement) {
+  return { ...tipLook(theme, 'dataIndex', node), axisPointer: { type: pointer, shadowStyle: { opacity: 0.25 } } }
 }
 
 /** The category whose part of a stacked bar holds a value on the y axis; null beside the bar. */

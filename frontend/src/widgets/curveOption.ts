@@ -5,7 +5,7 @@ import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, type Scale, scaleFor } from '../lib/format'
 import { SANS } from '../lib/tokens'
-import { tooltipNode, totalsOf } from './chartOption'
+import { tipLook, tooltipNode, totalsOf } from './chartOption'
 import { isStacked, stackedAreas } from './stackedArea'
 
 export interface Band {
@@ -222,16 +222,8 @@ function point({ peak }: CurveMarks, window: [number, number], scale: Scale, the
 
 function tooltip(series: Series, scale: Scale, theme: Theme) {
   return {
-    trigger: 'axis',
     axisPointer: { type: 'line', snap: false },
-    confine: true,
-    transitionDuration: 0,
-    backgroundColor: theme.panel,
-    borderColor: theme.line,
-    padding: 0,
-    formatter: (params: unknown) => {
-      const first: unknown = Array.isArray(params) ? params[0] : params
-      const at = typeof first === 'object' && first !== null && 'axisValue' in first ? Number(first.axisValue) : 0
+    ...tipLook(theme, 'axisValue', (at) => {
       const index = indexAt(series.x, at)
       const { title, unit } = series.x_metric
       const text = { ...series.x_metric, unit: 'text' as const }
@@ -258,6 +250,6 @@ function tooltip(series: Series, scale: Scale, theme: Theme) {
       )
       node.append(...Array.from(rows.children).slice(1))
       return node
-    },
+    }),
   }
 }

@@ -86,10 +86,8 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None, k
     size, begin, freed = layer.size[rows], layer.begin[rows], layer.freed[rows]
     envelope = np.full(len(rows), MISSING) if layer.envelope is None else layer.envelope[rows]
     envelopes = [BandsEnvelope(one.name, one.at(states).tolist()) for one in layer.envelopes]
-    rest = layer.height[states] - sum((one.at(states) for one in layer.envelopes), np.zeros(len(states), np.int64))
-    listed, on_top = np.zeros(len(states) + 1, np.int64), envelope == MISSING
-    np.add.at(listed, first[on_top], size[on_top])
-    np.subtract.at(listed, end[on_top], size[on_top])
+    on_top = envelope == MISSING
+    rest = _rest(layer, states, first[on_top], end[on_top], size[on_top])
     stacks, stack = np.unique(layer.stack[rows], return_inverse=True)
     codes, category_names = _categories(held, rows, kind)
     named, category = np.unique(codes, return_inverse=True)
@@ -118,7 +116,7 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None, k
         event=(states - 1).tolist(),
         time_ns=times[states].tolist(),
         active_bytes=totals.tolist(),
-        rest_bytes=(rest - np.cumsum(listed)[:-1]).tolist(),
+        rest_bytes=rest.tolist(),
         block=rows.tolist(),
         first=first.tolist(),
         end=end.tolist(),
@@ -137,6 +135,15 @@ def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None, k
         envelopes=envelopes,
         envelope=envelope.tolist() if envelopes else [],
     )
+
+
+def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) -> Int64:
+    """What is there in each column beside the envelopes and the listed blocks that stand in none."""
+    change = np.zeros(len(states) + 1, np.int64)
+    np.add.at(change, first, size)
+    np.subtract.at(change, end, size)
+    rest: Int64 = layer.height[states] - np.cumsum(change)[:-1]
+    return rest - sum((one.at(states) for one in layer.envelopes), np.zeros(len(states), np.int64))
 
 
 def _categories(held: Held, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:

@@ -73,7 +73,9 @@ def idle_account(trace: TraceTable, device: int) -> Account:
     call = np.where(at == MISSING, MISSING, launches.call[at]) if len(launches.row) else at
     # Without a next work the threads are asked until the end; with one whose launch is not recorded, nobody knows whom.
     tail = gaps.next == MISSING
-    returned = np.where(tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, _ends(trace, call)))
+    returned = np.where(
+        tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, trace.ends(call) if len(trace) else call)
+    )
     until = np.clip(returned, gaps.start_ns, gaps.end_ns)
     host = _host_pieces(trace, device, gaps, until, call)
     after = _after_launch(gaps, until, at, launches, usual_latency(trace, device), tail)
@@ -82,11 +84,6 @@ def idle_account(trace: TraceTable, device: int) -> Account:
     start, end, cause = start[order], end[order], cause[order]
     gap = np.searchsorted(gaps.start_ns, start, side="right") - 1
     return Account(gaps, start, end, cause, gap)
-
-
-def _ends(trace: TraceTable, rows: Int64) -> Int64:
-    """Ends of some rows: a sum over all of them would take longer than anything else here."""
-    return trace.start_ns[rows] + trace.dur_ns[rows] if len(trace) else rows
 
 
 def _gaps(trace: TraceTable, device: int) -> Gaps:

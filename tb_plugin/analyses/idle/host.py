@@ -44,7 +44,7 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
     for cause in HOST:
         mine = rows[causes == cause]
         mine = mine if cause in OF_ALL else mine[trace.track[mine] == thread]
-        found[cause] = union(trace.start_ns[mine], trace.start_ns[mine] + trace.dur_ns[mine])
+        found[cause] = union(trace.start_ns[mine], trace.ends(mine))
     return found
 
 

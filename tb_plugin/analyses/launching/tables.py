@@ -152,7 +152,7 @@ def sequences(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Frame:
         "stream": pa.array(streams, pa.string()),
         "device": _devices(trace, trace.device[first]),
         "start_ns": pa.array(trace.start_ns[first]),
-        "dur_ns": pa.array(trace.start_ns[last] + trace.dur_ns[last] - trace.start_ns[first]),
+        "dur_ns": pa.array(trace.ends(last) - trace.start_ns[first]),
         "event": pa.array(first),
     }
     shown = [key for key in data if key != "event"]
@@ -178,6 +178,6 @@ def _lengths(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Int64:
     rows = rows[chosen[rows] & (trace.kind[rows] == EventKind.KERNEL)]
     first, last = np.full(len(trace.tracks), np.iinfo(np.int64).max), np.zeros(len(trace.tracks), np.int64)
     np.minimum.at(first, trace.track[rows], trace.start_ns[rows])
-    np.maximum.at(last, trace.track[rows], trace.start_ns[rows] + trace.dur_ns[rows])
+    np.maximum.at(last, trace.track[rows], trace.ends(rows))
     length: Int64 = np.maximum(last - first, 0)
     return length

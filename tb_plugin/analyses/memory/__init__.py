@@ -19,19 +19,21 @@ from tb_plugin.analyses.base import (
     answer_view,
     whole_number,
 )
+from tb_plugin.analyses.device_memory.peaks import Peak, peak_of
+from tb_plugin.analyses.device_memory.records import Device, devices_of
+from tb_plugin.analyses.device_memory.window import window_of
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
 from tb_plugin.analyses.memory.blocks import block_frame, every_block
 from tb_plugin.analyses.memory.categories import category_bar
-from tb_plugin.analyses.memory.curve import Peak, curve_of, peak_of
+from tb_plugin.analyses.memory.curve import curve_of
 from tb_plugin.analyses.memory.findings import findings_of
 from tb_plugin.analyses.memory.kept import StepBlocks, step_blocks, step_frame
 from tb_plugin.analyses.memory.live import live_at, live_frame
 from tb_plugin.analyses.memory.origins import Origins, origins_of
-from tb_plugin.analyses.memory.records import Device, Owners, devices_of, owners_of
+from tb_plugin.analyses.memory.owners import Owners, owners_of
 from tb_plugin.analyses.memory.shapes import Varying, shape_frame, varying_shapes
 from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_frame
-from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View

@@ -15,7 +15,7 @@ from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, wh
 from tb_plugin.analyses.filters import EVENT
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.origins import ORIGINS, origins_at
-from tb_plugin.analyses.memory.records import owners_at, tracks_of
+from tb_plugin.analyses.memory.owners import owners_at, tracks_of
 from tb_plugin.analyses.memory.tables import module_names
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.tracks import track_names

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.device_memory.records import Device
+from tb_plugin.analyses.device_memory.window import MemoryRange
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.origins import ORIGINS, Origins
-from tb_plugin.analyses.memory.records import Device, Owners
+from tb_plugin.analyses.memory.owners import Owners
 from tb_plugin.analyses.memory.tables import hidden_of, module_names, owner_names
-from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.payloads import Sort
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable

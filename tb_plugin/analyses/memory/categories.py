@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.backward import forward_operators, in_backward
+from tb_plugin.analyses.device_memory.records import Device
 from tb_plugin.analyses.grouping import group
-from tb_plugin.analyses.memory.records import Device, Owners
+from tb_plugin.analyses.memory.owners import Owners
 from tb_plugin.analyses.memory.tables import BEFORE, LOST, Scene
 from tb_plugin.analyses.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
 from tb_plugin.analyses.names import OPTIMIZER

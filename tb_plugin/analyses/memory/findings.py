@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tb_plugin.analyses.device_memory.peaks import Peak
+from tb_plugin.analyses.device_memory.records import Device
+from tb_plugin.analyses.device_memory.reserved import room_notice
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_notice
-from tb_plugin.analyses.memory.curve import Peak
 from tb_plugin.analyses.memory.growth import growth_of
 from tb_plugin.analyses.memory.kept import StepBlocks
-from tb_plugin.analyses.memory.records import Device
-from tb_plugin.analyses.memory.reserve import fragmentation_of, oscillation_of, room_notice
+from tb_plugin.analyses.memory.reserve import fragmentation_of, oscillation_of
 from tb_plugin.analyses.memory.shapes import Varying, shapes_notice
 from tb_plugin.analyses.memory.spike import spike_of
 from tb_plugin.analyses.memory.tables import Scene

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.device_memory.records import Device
 from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.memory.kept import StepBlocks
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.naming import filter_of, named, sentence_of
-from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.tables import Scene
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice

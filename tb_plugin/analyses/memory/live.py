@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.device_memory.records import Device
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.memory.metrics import METRICS
-from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.tables import BEFORE, LOST, Scene, hidden_of, module_names, owner_names
 from tb_plugin.payloads import Sort
 from tb_plugin.trace.schema import MISSING

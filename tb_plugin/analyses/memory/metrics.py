@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tb_plugin.analyses.metrics import CHOSEN_WINDOW, SHARED, define
+from tb_plugin.analyses.device_memory.metrics import METRICS as OF_DEVICES
+from tb_plugin.analyses.metrics import CHOSEN_WINDOW, define
 
-METRICS = SHARED.adding(
+METRICS = OF_DEVICES.adding(
     define(
         "",
         "code",
@@ -91,7 +92,6 @@ METRICS = SHARED.adding(
             "varying_allocations": ("Allocations for them", "Allocations by it with such shapes."),
             "varying_calls": ("Driver calls for them", "Driver calls for memory while it was open with such shapes."),
             "distinct_sizes": ("Sizes", "Different sizes of the blocks that were live."),
-            "reserved_cycles": ("Falls and rises", "How often reserved memory fell and then rose again."),
             "block_number": ("Block", "Number of the block on its device, by its first event."),
         },
     ),
@@ -109,7 +109,6 @@ METRICS = SHARED.adding(
             "block_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "live_bytes": ("Live", "Bytes of the blocks that were live at the peak, or at the chosen moment."),
             "peak_allocated_bytes": ("Peak allocated", "Most bytes allocated at a time, and the operator that did it."),
-            "peak_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and not released before the trace ends."),
             "kept_bytes": ("Kept", "Bytes that were allocated in the step and not released before it ended."),
             "kept_to_end_bytes": (
@@ -125,12 +124,10 @@ METRICS = SHARED.adding(
             ),
             "gap_growth_bytes": ("Grown beside free memory", "Bytes by which reserved memory grew then."),
             "varying_bytes": ("Allocated for them", "Bytes allocated by it with shapes that not every step has."),
-            "returned_bytes": ("Given back", "Bytes by which reserved memory fell, in all."),
             "peak_without_bytes": (
                 "Peak without it",
                 "Peak allocated without the block and those like it: of its size, operator, module and line.",
             ),
-            "room_bytes": ("Never reserved", "Memory of the device less peak reserved."),
             "live_before_bytes": ("Live before", "Bytes that were allocated when the window began."),
         },
     ),
@@ -142,10 +139,6 @@ METRICS = SHARED.adding(
             "allocated_at_ns": ("Allocated at", "Time of the allocation since the first event of the trace."),
             "released_at_ns": ("Released at", "Time of the release since the first event of the trace."),
             "varying_calls_ns": ("Time in driver calls", "Time on the host of these driver calls."),
-            "driver_memory_ns": (
-                "Driver calls",
-                "Time on the host of the calls for device memory, without those that set the driver up.",
-            ),
             "lifetime_ns": ("Lifetime", "Release less allocation."),
             "peak_time_ns": ("Peak at", "Time of the peak since the first event of the trace."),
             "peak_reserved_time_ns": ("Peak reserved at", "First time at which most was reserved."),
@@ -172,7 +165,6 @@ METRICS = SHARED.adding(
                 "Share of the bytes that steps allocate in blocks of a size that not every step allocates.",
             ),
             "peak_drop_ratio": ("Lower without it", "1 - peak without it / peak allocated."),
-            "room_ratio": ("Never reserved", "Of the memory of the device."),
             "fragmentation": ("Fragmentation", "1 - allocated / reserved at the peak of allocated."),
         },
     ),

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from tb_plugin.analyses.annotations import annotation_at, phases_of
 from tb_plugin.analyses.code_lines import code_lines
-from tb_plugin.analyses.memory.records import Owners, tracks_of
+from tb_plugin.analyses.memory.owners import Owners, tracks_of
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.table import Steps, TraceTable
 from tb_plugin.trace.tree import innermost
 
 ORIGINS = ("allocation_frame", "allocation_phase", "allocation_step")
@@ -82,11 +82,8 @@ def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> 
 
 def step_at(trace: TraceTable, time: Int64) -> Int32:
     """Returns the position of the recorded step that the host was in at each time, -1 = none."""
-    steps = trace.steps
-    if not steps.recorded:
-        return np.full(len(time), MISSING, np.int32)
-    place = np.searchsorted(steps.host_start_ns, time, side="right") - 1
-    return np.where((place >= 0) & (time < steps.host_end_ns[place]), place, MISSING).astype(np.int32)
+    steps = trace.steps if trace.steps.recorded else Steps()
+    return steps.at(time, on_host=True).astype(np.int32)
 
 
 def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:

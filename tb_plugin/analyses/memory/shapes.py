@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.device_memory.records import Device
 from tb_plugin.analyses.driver_calls import usual_calls
 from tb_plugin.analyses.grouping import Groups, group, sum_by
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.origins import step_at
-from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.tables import Scene, hidden_of
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice, Sort

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.memory.curve import Peak, peak_without
+from tb_plugin.analyses.device_memory.peaks import Peak, peak_without
+from tb_plugin.analyses.device_memory.records import Device
 from tb_plugin.analyses.memory.metrics import METRICS
 from tb_plugin.analyses.memory.naming import named, sentence_of
-from tb_plugin.analyses.memory.records import Device
 from tb_plugin.analyses.memory.tables import Scene
 from tb_plugin.analyses.memory.worth import least_bytes, severity_near
 from tb_plugin.analyses.wording import references_of

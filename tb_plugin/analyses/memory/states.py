@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view
+from tb_plugin.analyses.device_memory.records import devices_of
 from tb_plugin.analyses.memory.categories import block_categories
-from tb_plugin.analyses.memory.records import devices_of, owners_of
+from tb_plugin.analyses.memory.owners import owners_of
 from tb_plugin.analyses.replicas import states_frame
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Table, View

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Number
+from tb_plugin.analyses.device_memory.peaks import Peak, reserved_peak_of
+from tb_plugin.analyses.device_memory.records import Device
+from tb_plugin.analyses.device_memory.reserved import room_of
+from tb_plugin.analyses.device_memory.window import MemoryRange
 from tb_plugin.analyses.donuts import SLICES
 from tb_plugin.analyses.driver_calls import DriverCalls
-from tb_plugin.analyses.memory.curve import Peak, reserved_peak_of
 from tb_plugin.analyses.memory.live import Live
 from tb_plugin.analyses.memory.metrics import METRICS
-from tb_plugin.analyses.memory.records import Device
-from tb_plugin.analyses.memory.reserve import room_of
 from tb_plugin.analyses.memory.tables import BEFORE, LOST, Scene, module_names
-from tb_plugin.analyses.memory.window import MemoryRange
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
 from tb_plugin.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.trace.table import TraceTable

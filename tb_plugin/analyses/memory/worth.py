@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analyses.memory.records import Device
+from tb_plugin.analyses.device_memory.records import Device, memory_of
 from tb_plugin.payloads import Severity
 from tb_plugin.trace.table import TraceTable
 
@@ -12,13 +12,6 @@ LEAST_SHARE = 0.02
 """A share of a device's memory. Less decides over no batch size."""
 NEAR = 0.8
 """A share of a device's memory. From here on what is wasted is what the next larger input lacks."""
-
-
-def memory_of(trace: TraceTable, device: Device) -> int | None:
-    """Returns how much memory the device has, as the trace says; None of the host, and where nobody says."""
-    if device.is_host:
-        return None
-    return next((known.memory_bytes for known in trace.devices if known.ordinal == device.number), None) or None
 
 
 def least_bytes(trace: TraceTable, device: Device) -> int:

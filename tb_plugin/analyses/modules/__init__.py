@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import NODES_SENT, Forest, Groups, cut, group, preorder
-from tb_plugin.analyses.modules.calls import HostCalls, host_calls, sums_of
+from tb_plugin.analyses.modules.calls import Apart, HostCalls, host_calls, sums_of
 from tb_plugin.analyses.modules.compiled import Compiled, compiled_in, regions_frame, told_of
 from tb_plugin.analyses.modules.metrics import METRICS
 from tb_plugin.analyses.modules.regions import has_regions
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.payloads import Scalar, Sort, Table, Tree, View
+from tb_plugin.analyses.wording import noun
+from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -67,12 +68,23 @@ class Modules:
         compiled = compiled_in(trace, selection, calls)
         keys = [*_columns(calls), *(("compiled_code", "regions") if compiled else ())]
         frames = {"modules": _totals(trace, calls, compiled, keys)}
-        payloads = {"tree": _tree(trace, calls, compiled, keys)} if len(calls.row) else {}
+        payloads: dict[str, Payload] = {}
+        if len(calls.row):
+            payloads["tree"] = _tree(trace, calls, compiled, keys)
+            if calls.apart.operators:
+                notices = [_apart_notice(calls.apart)]
+                payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notices)
         if len(compiled.calls.row):
             frames["compiled"] = regions_frame(trace, calls, compiled)
         return Part(
             coverage=selection.coverage,
-            facts={"modules.calls": len(calls.row), "modules.names": frames["modules"].data.num_rows},
+            facts={
+                "modules.calls": len(calls.row),
+                "modules.names": frames["modules"].data.num_rows,
+                "modules.backward_apart": calls.apart.operators,
+                "modules.backward_apart_untied": calls.apart.untied,
+                "modules.backward_apart_ns": calls.apart.host_ns,
+            },
             frames=frames,
             payloads=payloads,
             layout=(*payloads, *(name for name in frames if name != "modules" or payloads)),
@@ -98,6 +110,22 @@ def _columns(calls: HostCalls) -> list[str]:
         keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []
     keys += ["host_total_ns", "host_self_ns"]
     return [*keys, *(["backward_host_total_ns"] if backward else []), "operators"]
+
+
+def _apart_notice(apart: Apart) -> Notice:
+    """Says how much of the backward pass no row holds, and why."""
+    figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
+    who = noun(apart.operators, "backward operator counts", "backward operators count")
+    text = f"{{backward_apart}} {who} for no module ({{backward_apart_ns}} on the host): "
+    if apart.untied < apart.operators:
+        text += "the forward operator ran outside of modules"
+    if 0 < apart.untied < apart.operators:
+        text += ", or is not known ({backward_apart_untied})"
+    elif apart.untied:
+        text += "the forward operator is not known"
+    if apart.untied:
+        figures.append(METRICS.figure("backward_apart_untied", apart.untied))
+    return Notice(rule="backward_apart", severity="info", text=f"{text}.", todo="", figures=figures)
 
 
 def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:

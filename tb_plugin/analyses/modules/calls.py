@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import launched_by
-from tb_plugin.analyses.backward import backward_roots, forward_behind, forward_operators, in_backward
+from tb_plugin.analyses.backward import Tie, backward_operators
+from tb_plugin.analyses.backward_times import host_times
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.numbering import places_of
@@ -21,14 +22,25 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class Apart:
+    """Chosen backward operators that count for no call: they began in none, nor did the forward operator of any."""
+
+    operators: int
+    untied: int
+    """Of these those whose forward operator is not known."""
+    host_ns: int
+
+
 @dataclass(frozen=True, eq=False)
 class HostCalls:
     """Chosen calls of modules, or of compiled code, by time; ``parent`` is a position among them.
 
     Times in nanoseconds, each call's own part.
 
-    ``device`` is what the call launched outside of those inside it, ``backward_device`` what the backward pass of its direct
-    operators launched, ``backward_host`` the host time of those. ``in_backward``: a backward operator is open around it.
+    ``device`` is what the call launched outside of those inside it, ``backward_device`` what the backward operators launched
+    that are tied to its direct operators, ``backward_host`` the host time of those. ``in_backward``: a backward operator is
+    open around it.
     """
 
     row: Int64
@@ -43,6 +55,7 @@ class HostCalls:
     backward_host: Int64
     operators: Int64
     in_backward: Bool
+    apart: Apart
 
 
 def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64) -> HostCalls:
@@ -50,26 +63,33 @@ def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64)
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
     end = trace.ends(rows)
 
-    def around(track: Int32, time: Int64) -> Int32:
-        return innermost(trace.track[rows], trace.start_ns[rows], end, nesting.parent, track, time)
+    def around(source: npt.NDArray[np.integer]) -> Int32:
+        """The innermost call open where each row began, -1 also for -1."""
+        found = np.full(len(source), MISSING, np.int32)
+        known = source != MISSING
+        at = source[known]
+        found[known] = innermost(
+            trace.track[rows], trace.start_ns[rows], end, nesting.parent, trace.track[at], trace.start_ns[at]
+        )
+        return found
 
     work = selection.of(trace, *DEVICE_WORK)
     source = launched_by(trace, work)
-    placed = source != MISSING
-    work, source = work[placed], source[placed]
-    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
-    forward = forward_operators(trace, operators)
-    backward = forward_behind(forward, trace.operator[work])
-    owner = around(trace.track[source], trace.start_ns[source])
-    backward_owner = np.full(len(work), MISSING, np.int32)
-    known = backward != MISSING
-    backward_owner[known] = around(trace.track[backward[known]], trace.start_ns[backward[known]])
-    # What a call launched itself is forward, also inside a backward pass that recomputes it.
-    backward_owner[owner != MISSING] = MISSING
-    roots = backward_roots(trace, operators, forward)
-    roots = roots[selection.rows[roots]]
-    root_owner = around(trace.track[forward[roots]], trace.start_ns[forward[roots]])
-    root_owner[around(trace.track[roots], trace.start_ns[roots]) != MISSING] = MISSING
+    work = work[source != MISSING]
+    owner = around(source[source != MISSING])
+    every = backward_operators(trace)
+    of_forward = np.append(around(every.forward), np.int32(MISSING))
+    inner = every.of[trace.operator[work]]
+    backward_owner = of_forward[inner]
+    # What a call launched itself is forward, also inside a backward pass that recomputes it; and hooks of data parallel
+    # training communicate in whatever AccumulateGrad happens to run.
+    hook = np.append(every.adds, False)[inner] & trace.is_collective[work]
+    backward_owner[(owner != MISSING) | hook] = MISSING
+    at = np.flatnonzero(selection.rows[every.row])
+    host_ns = host_times(trace)[at]
+    outside = around(every.row[at]) == MISSING
+    host_owner = np.where(outside, of_forward[at], MISSING)
+    apart = at[outside & (host_owner == MISSING)]
     direct = selection.of(trace, EventKind.OPERATOR)
     position = places_of(rows, len(trace))
     return HostCalls(
@@ -81,9 +101,10 @@ def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64)
         host_total_ns=trace.dur_ns[rows],
         device=sum_by(owner, trace.dur_ns[work], len(rows)),
         backward_device=sum_by(backward_owner, trace.dur_ns[work], len(rows)),
-        backward_host=sum_by(root_owner, trace.dur_ns[roots], len(rows)),
+        backward_host=sum_by(host_owner, host_ns, len(rows)),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
-        in_backward=in_backward(trace, operators, forward)[trace.operator[rows]],
+        in_backward=every.of[trace.operator[rows]] != MISSING,
+        apart=Apart(len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())),
     )
 
 

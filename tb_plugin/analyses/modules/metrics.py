@@ -35,10 +35,25 @@ METRICS = SHARED.adding(
                 "Backward host",
                 "Host time of the backward operators whose forward operator the module or its children called.",
             ),
+            "backward_apart_ns": (
+                "Host time of no module",
+                "Host time of the backward operators that count for no module.",
+            ),
             "backward_device_self_ns": (
                 "Backward self",
                 "Device time launched by backward operators whose forward operator the module called directly.",
             ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "backward_apart": (
+                "Of no module",
+                "Backward operators that count for no module: they began in none, nor did the forward operator of any.",
+            ),
+            "backward_apart_untied": ("Not tied", "Of these, operators whose forward operator is not known."),
         },
     ),
 )

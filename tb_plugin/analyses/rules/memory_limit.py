@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.wording import references_of
@@ -17,8 +18,7 @@ def fullest(s: Scene) -> tuple[float, int, int, str] | None:
     for device in s.trace.devices:
         if not device.memory_bytes or device.ordinal is None:
             continue
-        # Device type 0 is the host, whose allocations say nothing about a device.
-        own = (memory.device_type != 0) & (memory.device_id == device.ordinal)
+        own = (memory.device_type != HOST_TYPE) & (memory.device_id == device.ordinal)
         peak = int(memory.total_allocated[own].max(initial=0))
         share = peak / device.memory_bytes
         if peak and (worst is None or share > worst[0]):

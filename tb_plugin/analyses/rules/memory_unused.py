@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.memory.records import devices_of
-from tb_plugin.analyses.memory.reserve import room_notice
-from tb_plugin.analyses.memory.window import window_of
+from tb_plugin.analyses.device_memory.records import devices_of
+from tb_plugin.analyses.device_memory.reserved import room_notice
+from tb_plugin.analyses.device_memory.window import window_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 
 

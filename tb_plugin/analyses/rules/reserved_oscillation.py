@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.device_memory.records import devices_of
+from tb_plugin.analyses.device_memory.reserved import swings_notice, swings_of
+from tb_plugin.analyses.device_memory.window import window_of
 from tb_plugin.analyses.driver_calls import usual_calls
-from tb_plugin.analyses.memory.records import devices_of
-from tb_plugin.analyses.memory.reserve import swings_notice, swings_of
-from tb_plugin.analyses.memory.window import window_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.wording import references_of
 

@@ -168,7 +168,7 @@ def _inside(trace: TraceTable, rows: npt.NDArray[np.integer], event: int) -> Boo
 def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
     """Arrows that begin at one of some events or inside it, as ``_inside`` has it; ascending."""
     # Rows stand by their start: what begins in an event is a stretch of rows, and so of arrows by their tails.
-    after = np.searchsorted(trace.start_ns, trace.start_ns[events] + trace.dur_ns[events], side="left")
+    after = np.searchsorted(trace.start_ns, trace.ends(events), side="left")
     low = np.searchsorted(arrows.tail, events, side="left")
     length = np.searchsorted(arrows.tail, np.maximum(after, events + 1), side="left") - low
     before = np.cumsum(length) - length

@@ -90,9 +90,9 @@ METRICS = SHARED.adding(
             "gap_of": ("Gap of", "device: no stream of the device works. stream: only this one stands still."),
             "why": (
                 "Why",
-                "host busy: the launch came late, its thread did something else. host waits: late, the thread waited for "
-                "a device in the call that stands beside it. launched before: the work was launched in time and waited on "
-                "the device. nothing recorded: no launch, or the thread recorded nothing meanwhile.",
+                "Of a device what its cause comes to, of a stream alone what its launch says. host busy: the launch came "
+                "late, the host did something else. host waits: late, the host waited for a device. launched before: the "
+                "work was launched in time and waited on the device. nothing recorded: no launch, or nothing on its thread.",
             ),
         },
     ),
@@ -122,6 +122,8 @@ LISTED = 2_000
 """Longest gaps that are listed; the figures are over all."""
 
 HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN = "host busy", "host waits", "launched before", "nothing recorded"
+_ON_DEVICE = (Cause.LAUNCH_LATENCY, Cause.KERNEL_LATENCY, Cause.DEPENDENCY, Cause.UNEXPLAINED)
+"""Causes that come after the launch had returned."""
 DEVICE, STREAM = "device", "stream"
 
 _NEXT = Metric(
@@ -268,7 +270,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
         mine = device == number
         # The stream itself stands still in its gap: what is busy there is another one.
         other[mine] = measure_within(gaps.busy[number], gaps.start_ns[mine], gaps.end_ns[mine])
-    why = _explained(trace, gaps)
+    did = _host_did(trace, gaps)
     cause, cause_ns = _causes(trace, gaps)
     titles = pa.array([*(TITLES[each][0] for each in Cause), None], pa.string())
     words = pa.array([*(word_of(each) for each in Cause), None], pa.string())
@@ -289,11 +291,11 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
             "cause": titles.take(pa.array(cause)),
             "cause_ns": pa.array(cause_ns, mask=cause == len(Cause)),
             "cause_key": words.take(pa.array(cause)),
-            "why": pa.array(why.why, pa.string()),
-            "host_doing": trace.strings.take(why.name),
-            "host_operator": trace.strings.take(why.operator),
-            "host_doing_ns": pa.array(why.time_ns, mask=launch == MISSING),
-            "host_doing_ratio": pa.array(why.time_ns / length, mask=launch == MISSING),
+            "why": _why(gaps, did, cause),
+            "host_doing": trace.strings.take(did.name),
+            "host_operator": trace.strings.take(did.operator),
+            "host_doing_ns": pa.array(did.time_ns, mask=launch == MISSING),
+            "host_doing_ratio": pa.array(did.time_ns / length, mask=launch == MISSING),
         }
     )
     return Frame(
@@ -324,20 +326,23 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Why:
-    """What explains gaps: a class, and the name that the host spent most time in, with the operator around it.
+class _Did:
+    """What the thread that launched the work after each gap did: the name with most time, and the operator around it.
 
     Names are string ids (-1 = nothing recorded).
     """
 
-    why: list[str]
+    launched: Bool
+    late: Bool
+    """At least half of the gap was over when the launch began: looked at is the time until then, else all of it."""
+    waits: Bool
+    """The longest call of the name waits for a device."""
     name: Int64
     operator: Int64
     time_ns: Int64
 
 
-def _explained(trace: TraceTable, gaps: _Found) -> _Why:
-    """Late: at least half of the gap was over when the launch began; looked at is the time until then, else all of it."""
+def _host_did(trace: TraceTable, gaps: _Found) -> _Did:
     launch = trace.launch[gaps.next]
     begun = np.clip(trace.start_ns[launch], gaps.start_ns, gaps.end_ns) if len(trace) else gaps.end_ns
     launched = launch != MISSING
@@ -346,10 +351,20 @@ def _explained(trace: TraceTable, gaps: _Found) -> _Why:
     host = host_of(trace)
     threads = np.where(launched, trace.track[launch], MISSING) if len(trace) else launch
     name, time, longest = host.did(threads.astype(np.int64), gaps.start_ns, until)
-    waits = np.append(host.waits, False)[longest]
     around = np.append(trace.operator, np.int32(MISSING))[longest]
     operator = np.append(trace.name, np.int32(MISSING))[around].astype(np.int64)
-    why = np.select(
-        [launched & ~late, ~launched | (name == MISSING), waits], [LAUNCHED, UNKNOWN, HOST_WAITS], default=HOST_BUSY
+    return _Did(launched, late, np.append(host.waits, False)[longest], name, operator, time)
+
+
+def _why(gaps: _Found, did: _Did, cause: Int64) -> pa.Array:
+    """Of a gap of a device its cause decides, so that the two never say different things; of a stream alone the launch."""
+    silent = did.name == MISSING
+    of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)
+    of_device = (
+        np.isin(cause, _ON_DEVICE) | ((cause == Cause.GRAPH) & ~did.late),
+        (cause == Cause.NOT_RECORDED) | ((cause == Cause.PYTHON) & silent),
+        cause == Cause.SYNCHRONISATION,
     )
-    return _Why(why.tolist(), name, operator, time)
+    cases = [np.where(gaps.of_device, *both) for both in zip(of_device, of_stream, strict=True)]
+    says = (LAUNCHED, UNKNOWN, HOST_WAITS, HOST_BUSY)
+    return pa.array(says, pa.string()).take(pa.array(np.select(cases, range(3), default=3)))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.what_if.change import Change
-from tb_plugin.analyses.what_if.queue import FREE, Queue, bounds_of_rows, idle_before
+from tb_plugin.analyses.what_if.queue import FREE, Queue, idle_before
 from tb_plugin.trace.intervals import contains, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
@@ -94,7 +94,7 @@ class _Gone:
         mine = trace.device[change.row] == device
         row, wanted = change.row[mine], change.less_ns[mine]
         if len(row):
-            start, end = bounds_of_rows(trace, row)
+            start, end = trace.start_ns[row], trace.ends(row)
             bare = less = np.minimum(wanted, _alone(trace, device, row))
             if not careful:
                 busiest = trace.track[row] == queue.track
@@ -125,12 +125,12 @@ class _Gone:
 def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
     """How long each of these works of a device runs while no other work of it does, these left out."""
     beside = _side_by_side(trace, device)
-    start, end = bounds_of_rows(trace, rows)
+    start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(beside, rows)
     mixed = np.append(beside, MISSING)[place] == rows
     others = np.ones(len(beside), np.bool_)
     others[place[mixed]] = False
-    alone = subtract(union(start[mixed], end[mixed]), union(*bounds_of_rows(trace, beside[others])))
+    alone = subtract(union(start[mixed], end[mixed]), union(trace.start_ns[beside[others]], trace.ends(beside[others])))
     found = end - start
     found[mixed] = measure_within(alone, start[mixed], end[mixed])
     return found
@@ -141,7 +141,7 @@ def _side_by_side(trace: TraceTable, device: int) -> Int64:
     """The rows of a device's work that run beside other work of it."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
-    start, end = bounds_of_rows(trace, rows)
+    start, end = trace.start_ns[rows], trace.ends(rows)
     order = np.lexsort((end, start))
     start, end = start[order], end[order]
     reach = np.maximum.accumulate(np.append(-FREE, end))[:-1]

@@ -32,7 +32,7 @@ class Ids(dict[Any, int]):
     def of(self, values: Sequence[Any]) -> Int32:
         """Ids of a column. Plain ``get`` first, because a chunk rarely brings a new text."""
         try:
-            return int32s(tuple(map(self.get, values)))  # type: ignore[arg-type]
+            return int32s(tuple(map(self.get, values)))  # type: ignore[arg-type]  # None raises
         except struct.error:  # the None of a new text; looking for it would cost more than the lookups
             return int32s(tuple(map(self.__getitem__, values)))
         except TypeError:  # an unhashable value, such as a list where a word belongs

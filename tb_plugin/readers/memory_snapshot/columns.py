@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ from tb_plugin.readers.memory_snapshot.memo import STACK, TEXT_ID, Taken
 from tb_plugin.snapshot.table import Stacks
 from tb_plugin.trace.schema import MISSING
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 _MOST = 2**63 - 1
 MAX_TEXT = 16 * 1024
 """Characters of a text that are kept."""
@@ -31,7 +34,7 @@ class Columns(Generic[T]):
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
-        self._columns = {f.name: getattr(kind(), f.name).copy() for f in fields(kind)}  # type: ignore[arg-type]
+        self._columns = {f.name: getattr(kind(), f.name).copy() for f in fields(kind)}
         self._length = 0
 
     def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -162,4 +162,4 @@ _NINE: msgspec.json.Decoder[list[tuple[int, int, int, int, int, int, int, int, i
 
 
 def _decoder(width: int) -> msgspec.json.Decoder[list[tuple[int, ...]]]:
-    return _FOUR if width == 4 else _NINE  # type: ignore[return-value]
+    return _FOUR if width == 4 else _NINE  # type: ignore[return-value]  # lists are invariant

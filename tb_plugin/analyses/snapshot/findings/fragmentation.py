@@ -32,6 +32,17 @@ VARYING_BYTES = 0.01
 """By less than this of their mean the bytes of a stack do not vary from step to step."""
 
 
+CAUSES = {
+    "pool": "{pool_unused_bytes} of it lies in one pool, {pool_name}, which serves nothing else.",
+    "varying": "Sizes change from step to step ({varying_ratio} of the allocated bytes): gaps do not fit what comes next.",
+    "small": "{small_unused_bytes} of it lies in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
+    "pinned": "Blocks that stay to the end pin the segments, most of it those of {pinning_line}.",
+    "mixed": "These blocks come and go, but do not leave whole segments free.",
+    "rest": "Most of it lies where nothing is allocated: other streams, pools or sizes cannot use it.",
+}
+"""What it looks like, in words."""
+
+
 def fragmentation(held: Held) -> Iterator[Notice]:
     """Yields one notice where a large part of the reserved memory was in use at no time."""
     levels = levels_of(held)
@@ -39,9 +50,7 @@ def fragmentation(held: Held) -> Iterator[Notice]:
     reserved = int(levels.reserved[event + 1])
     # More may have been in use in less memory: then it was not for lack of a place that more was reserved.
     wasted = reserved - int(levels.active.max())
-    if not reserved or wasted < UNUSED_BYTES or wasted < UNUSED_SHARE * reserved:
-        return
-    if (held.block("size") % ROUNDED).any():
+    if not reserved or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved) or (held.block("size") % ROUNDED).any():
         return
     free = free_of(held, event)
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])
@@ -67,27 +76,18 @@ def fragmentation(held: Held) -> Iterator[Notice]:
     text = f"{{unused_ratio}} of the reserved memory is not in use when most is reserved, {when}: {{unused_bytes}} of "
     text += "{reserved_then_bytes}. {pinned_bytes} of it cannot be given back, for blocks lie in the same "
     text += f"{{pinned_segments}} {noun(pinned_segments, 'segment')}; the largest gap is {{largest_gap_bytes}}. "
-    cause = "rest"
     if pool is not None and 2 * pool_bytes >= unused:
-        cause = "pool"
         figures += [METRICS.figure("pool_name", pool), METRICS.figure("pool_unused_bytes", pool_bytes)]
-        text += "{pool_unused_bytes} of it lies in one pool, {pool_name}, which serves nothing else."
+        cause = "pool"
     elif varying is not None and varying >= VARYING_SHARE:
         cause = "varying"
-        text += (
-            "Sizes change from step to step ({varying_ratio} of the allocated bytes): gaps do not fit what comes next."
-        )
     elif 2 * small >= unused:
         cause = "small"
-        text += "{small_unused_bytes} of it lies in segments for blocks of up to 1 MiB, which larger blocks cannot use."
     elif 2 * staying >= unused and line is not None:
         cause = "pinned"
-        text += "Blocks that stay to the end pin the segments, most of it those of {pinning_line}."
-    elif 2 * pinned >= unused:
-        cause = "mixed"
-        text += "These blocks come and go, but do not leave whole segments free."
     else:
-        text += "Most of it lies where nothing is allocated: other streams, pools or sizes cannot use it."
+        cause = "mixed" if 2 * pinned >= unused else "rest"
+    text += CAUSES[cause]
     recorder = held.snapshot.recorder
     grows = held.snapshot.settings.get("expandable_segments") is True
     todos = [recorder.todo(f"snapshot_fragmentation.{cause}")]
