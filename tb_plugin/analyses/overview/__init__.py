@@ -51,7 +51,7 @@ from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
-EVIDENCE = {"kernel": "kernels", "memcpy": "kernels", "memset": "kernels", "runtime": "launches", "cpu": "operators"}
+EVIDENCE = {"kernel": "kernels", "runtime": "launches", "cpu": "operators"}
 """View that shows what stands behind a category; the timeline for the others."""
 
 DEVICE_PARTS = (

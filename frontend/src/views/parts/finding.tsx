@@ -5,7 +5,7 @@ import type { Query } from '../../api/client'
 import type { Notice, Saving } from '../../api/payloads'
 import { format, type Scale } from '../../lib/format'
 import type { Row, TableQuery } from '../../lib/pages'
-import { followLink, showInTimeline } from '../../state/links'
+import { followLink, GAPS, showInTimeline } from '../../state/links'
 import { usePages } from '../../state/pages'
 import { MetricName } from '../../widgets/basics'
 import { BADGES, References, Sentence } from '../../widgets/notices'
@@ -137,5 +137,5 @@ function Events({ notice, base }: { notice: Notice; base: Query }) {
 
 function goTo({ event, start_ns: start, dur_ns: dur }: Row): (() => void) | null {
   if (typeof event !== 'number' || typeof start !== 'number' || typeof dur !== 'number') return null
-  return () => showInTimeline(event, start, dur)
+  return () => showInTimeline(event, start, dur, GAPS)
 }
