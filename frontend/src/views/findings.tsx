@@ -8,7 +8,7 @@ import { setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
-import { setDismissed, useWithout } from './parts/dismissed'
+import { DISMISSED, restorerOf, useDismissing, useWithout } from './parts/dismissed'
 import { FindingCard } from './parts/finding'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
@@ -43,6 +43,8 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
     .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
   const isRead = view.coverage.complete || view.coverage.window !== null
   const first = saving[0] ?? others[0]
+  const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)
+  const { dismiss, restore } = useDismissing(rulesOf([...saving, ...others]), rulesOf(dismissed), view)
   return (
     <div className={layoutCss.grid}>
       <HeadlineCard below>
@@ -67,6 +69,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
           subtitle={`of the mean ${whole}, the most first; where one no longer holds it up another may: together is no sum`}
           notices={saving}
           base={base}
+          onDismiss={dismiss}
         />
       )}
       {others.length > 0 && (
@@ -75,9 +78,10 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
           subtitle="nobody can tell from this trace what they would save"
           notices={others}
           base={base}
+          onDismiss={dismiss}
         />
       )}
-      <Left notices={dismissed} words="dismissed" canRestore />
+      <Left notices={dismissed} words="dismissed" onRestore={restore} />
       <Left notices={ignored} words="left out by torch_trace_ignore" />
       {about.length > 0 && (
         <Card className={layoutCss.span12} title="About torch_trace_ignore">
@@ -125,8 +129,14 @@ function nothing(figures: readonly Figure[], whole: string): string {
   return `${rules} looked, none applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}`
 }
 
-function List(props: { title: string; subtitle: string; notices: Notice[]; base: Query }) {
-  const { title, subtitle, notices, base } = props
+function List(props: {
+  title: string
+  subtitle: string
+  notices: Notice[]
+  base: Query
+  onDismiss: (rule: string) => void
+}) {
+  const { title, subtitle, notices, base, onDismiss } = props
   const { rule } = useRoute()
   const scale = useMemo(
     () =>
@@ -147,7 +157,8 @@ function List(props: { title: string; subtitle: string; notices: Notice[]; base:
             scale={scale}
             base={base}
             isOpen={notice.rule === rule}
-            onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule }, true)}
+            onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule, sort: '', desc: '' }, true)}
+            onDismiss={() => onDismiss(notice.rule)}
           />
         ))}
       </ol>
@@ -156,7 +167,8 @@ function List(props: { title: string; subtitle: string; notices: Notice[]; base:
 }
 
 /** Findings that somebody does not want to hear of: how many, and on demand which. */
-function Left({ notices, words, canRestore }: { notices: Notice[]; words: string; canRestore?: boolean }) {
+function Left(props: { notices: Notice[]; words: string; onRestore?: (rule: string) => void }) {
+  const { notices, words, onRestore } = props
   const [isOpen, setOpen] = useState(false)
   if (notices.length === 0) return null
   return (
@@ -164,7 +176,13 @@ function Left({ notices, words, canRestore }: { notices: Notice[]; words: string
       <span className={textCss.mute}>
         {notices.length} {words}:
       </span>{' '}
-      <button type="button" className={textCss.link} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+      <button
+        type="button"
+        id={onRestore && DISMISSED}
+        className={textCss.link}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
         {isOpen ? 'Hide' : 'Show'}
       </button>
       {isOpen && (
@@ -172,8 +190,13 @@ function Left({ notices, words, canRestore }: { notices: Notice[]; words: string
           {notices.map((notice) => (
             <li key={notice.rule}>
               <b>{notice.title}</b> <Sentence notice={notice} text={notice.text} />{' '}
-              {canRestore && (
-                <button type="button" className={textCss.link} onClick={() => setDismissed(notice.rule, false)}>
+              {onRestore && (
+                <button
+                  type="button"
+                  id={restorerOf(notice.rule)}
+                  className={textCss.link}
+                  onClick={() => onRestore(notice.rule)}
+                >
                   Restore
                 </button>
               )}

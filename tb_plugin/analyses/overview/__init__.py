@@ -28,8 +28,8 @@ from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
 from tb_plugin.analyses.rules.base import steps_of
-from tb_plugin.analyses.rules.left_out import left_out, unknown_notices
-from tb_plugin.analyses.rules.savings import findings_of
+from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
+from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
@@ -100,6 +100,7 @@ class Overview:
         whole = trace.report.complete
         outside = outside_steps(trace)
         out = left_out(params)
+        findings = findings_of(trace, params.steps, out)
         costs = cost_notices(trace, steps, breakdown, selection.chosen)
         payloads: dict[str, Payload] = {
             "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant),
@@ -107,7 +108,8 @@ class Overview:
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
             "average_step": _average(breakdown, bool(times), _step_title(steps)),
             **({"outside_steps": outside} if outside else {}),
-            "findings": Notices("findings", "Findings", "training", findings_of(trace, params.steps, out).notices),
+            "findings": Notices("findings", "Findings", "training", findings.notices),
+            **({"left_out": _left_out(findings, out)} if findings.left_out else {}),
             **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
             **{
                 f"device_idle_{d.id}": _idle(trace, i, times[d.id])
@@ -146,6 +148,16 @@ class Overview:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def _left_out(findings: Findings, out: LeftOut) -> Figures:
+    """How many findings are not told, by who left them out."""
+    ignored = sum(each.rule.id in out.ignored for each in findings.left_out)
+    figures = [
+        METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),
+        METRICS.figure("findings_ignored", ignored),
+    ]
+    return Figures("left_out", "Left out of the findings", "", figures)
 
 
 def _step_title(steps: Steps) -> str:

@@ -171,7 +171,9 @@ def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShar
     if cost.line is not None:
         text += " at {largest_line}" if cost.caller != MISSING else ", called at {largest_line}"
         figures.append(METRICS.figure("largest_line", cost.line))
-    return Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=_evidence(trace, cost))
+    return Notice(
+        "largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=_evidence(trace, cost)
+    )
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
