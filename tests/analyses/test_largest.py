@@ -77,8 +77,9 @@ def test_a_named_range_is_looked_for_among_the_phases() -> None:
 def test_copies_that_nothing_hides_are_no_kernels() -> None:
     table = step().op("aten::to", 0, 10).launches(memcpy(800, 20), at=2, dur=5, name="cudaMemcpyAsync").table()
     (link,) = evidence(table)
-    assert link.view == "timeline" and table.strings[table.name[int(link.params["event"])]] == link.params["search"]
-    assert part(table, "kernels").frames["kernels"].data.num_rows == 0
+    assert (link.view, link.params["group"]) == ("kernels", "copies")
+    names = {name: part(table, "kernels").frames[name].data["name"].to_pylist() for name in ("kernels", "copies")}
+    assert names == {"kernels": [], "copies": [link.params["search"]]}
 
 
 def test_what_holds_the_device_up_opens_at_its_longest_event() -> None:
@@ -97,7 +98,11 @@ def test_evidence_of_a_sample_is_where_it_leads(name: str) -> None:
             assert table.strings[table.name[int(link.params["event"])]] == link.params["search"]
         elif link.params:
             found = part(table, link.view)
-            names = found.frames[link.view].data[{"phases": "phase"}.get(link.view, "name")].to_pylist()
+            names = (
+                found.frames[link.params.get("group", link.view)]
+                .data[{"phases": "phase"}.get(link.view, "name")]
+                .to_pylist()
+            )
             assert link.params["search"] in names
 
 

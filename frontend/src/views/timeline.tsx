@@ -94,7 +94,7 @@ function Page(props: {
 }) {
   const { all, catalog, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
-  const { view, told, onView, undo } = useWindow(first)
+  const { view, told, onView, undo } = useWindow(first, model)
   const steps = useMemo(
     () =>
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),

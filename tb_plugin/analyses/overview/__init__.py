@@ -51,8 +51,14 @@ from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
-EVIDENCE = {"kernel": "kernels", "runtime": "launches", "cpu": "operators"}
-"""View that shows what stands behind a category; the timeline for the others."""
+EVIDENCE = {
+    "kernel": ("kernels", {}),
+    "memcpy": ("kernels", {"group": "copies"}),
+    "memset": ("kernels", {"group": "copies"}),
+    "runtime": ("launches", {}),
+    "cpu": ("operators", {}),
+}
+"""View, and what of it, that shows what stands behind a category; the timeline for the others."""
 
 DEVICE_PARTS = (
     ("compute", "compute_ns"),
@@ -221,13 +227,14 @@ def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
 
 def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     count = max(len(breakdown.total), 1)
-    views = EVIDENCE if breakdown.parts["runtime"].any() else {**EVIDENCE, "runtime": "timeline"}
+    # A view of launches that there is none of would have nothing to show.
+    views = {c: view for c, view in EVIDENCE.items() if c != "runtime" or breakdown.parts[c].any()}
     parts = [
         Slice(
             metric=METRICS.metric(f"{c}_ns", window="mean of the steps"),
             category=c,
             value=int(breakdown.parts[c].sum()) / count,
-            link=Link(views.get(c, "timeline"), {}, "Show evidence"),
+            link=Link(*views.get(c, ("timeline", {})), "Show evidence"),
         )
         for c in _categories(breakdown, has_device)
     ]

@@ -44,7 +44,15 @@ _HOST_ONLY = {
 }
 WORTH = 0.1
 """Share of the steps below which a part is not spoken of, unless it is the largest of all."""
-_VIEWS = {"kernel": "kernels", "communication": "kernels", "cpu": "operators"}
+_TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
+    EventKind.KERNEL: ("kernels", {}),
+    EventKind.MEMCPY: ("kernels", {"group": "copies"}),
+    EventKind.MEMSET: ("kernels", {"group": "copies"}),
+    EventKind.OPERATOR: ("operators", {}),
+}
+"""View, and what of it, that has rows of a kind in a table."""
+_WAITS = ("runtime", "dataloader", "other")
+"""Categories of which one event on the timeline says more than a table: what the device waits for."""
 
 
 @dataclass(frozen=True)
@@ -178,15 +186,16 @@ def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShar
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
     """Where the rows of the name stand: a range that somebody named is a phase, no operator, nor work of a device."""
-    view, text = _VIEWS.get(cost.category, "timeline"), "Show evidence"
+    text = "Show evidence"
     if cost.row == MISSING:
-        return Link(view, {}, text)
-    search = {"search": trace.strings[cost.name]}
-    if view == "timeline":
-        return Link(view, {**search, **at_event(trace, cost.row)}, text)
-    if named_ranges(trace)[cost.row]:
-        phases = phases_of(trace)
-        # What the page was limited to, or how its names were made, is not what this speaks of.
-        search = {"form": "table", "search": phases.labels[phases.of[cost.name]], "phase": "", "pattern": ""}
-        return Link("phases", search, text)
-    return Link("operators" if trace.kind[cost.row] == EventKind.OPERATOR else view, search, text)
+        return Link("timeline", {}, text)
+    name, kind = trace.strings[cost.name], EventKind(int(trace.kind[cost.row]))
+    if cost.category in _WAITS or not (kind in _TABLES or named_ranges(trace)[cost.row]):
+        return Link("timeline", {"search": name, **at_event(trace, cost.row)}, text)
+    if kind in _TABLES:
+        view, params = _TABLES[kind]
+        return Link(view, {**params, "search": name}, text)
+    phases = phases_of(trace)
+    # What the page was limited to, or how its names were made, is not what this speaks of.
+    label = phases.labels[phases.of[cost.name]]
+    return Link("phases", {"form": "table", "search": label, "phase": "", "pattern": ""}, text)
