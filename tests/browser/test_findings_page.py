@@ -40,7 +40,7 @@ def test_the_first_screen_says_what_to_change_first(open_tab: Open) -> None:
     assert shown(frame) == found(tab)
     first = ask(tab.address, "view/findings", run=RUN)["payloads"]["findings"]["notices"][0]
     answer = frame.get_by_test_id("answer").inner_text()
-    assert answer.startswith(f"Change first: {first['title']}, saves ") and first["todo"] in answer
+    assert answer.startswith(f"Mend first: {first['title']}. That saves ") and first["todo"] in answer
     for width, height in SIZES:
         tab.page.set_viewport_size({"width": width, "height": height})
         tab.settle()
@@ -173,4 +173,6 @@ def test_nothing_found_says_what_was_looked_for(open_tab: Open) -> None:
         for figure in ask(tab.address, "view/findings", run=RUN, without=every)["payloads"]["together"]["figures"]
     }
     answer = frame.get_by_test_id("answer").inner_text()
-    assert answer.startswith(f"{looked['rules_looked']} rules looked, none applies.") and "60.8 %" in answer
+    assert answer.startswith(f"None of {looked['rules_looked']} rules applies.") and "60.8 %" in answer
+    said = f"{looked['rules_looked']} of {looked['rules']} rules looked at the steps ({len(found(tab))} left out)."
+    assert frame.get_by_text(said).is_visible()

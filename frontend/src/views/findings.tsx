@@ -52,8 +52,8 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
         {first ? (
           <Say severity={first.severity}>
             <b>
-              Change first: {first.title}
-              <Gain notice={first} whole={whole} />.
+              Mend first: {first.title}.
+              <Gain notice={first} whole={whole} />
             </b>{' '}
             <Sentence notice={first} text={first.todo || first.text} />
           </Say>
@@ -83,6 +83,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
       )}
       <Left notices={dismissed} words="dismissed" onRestore={restore} />
       <Left notices={ignored} words="left out by torch_trace_ignore" />
+      {isRead && <Looked figures={together} whole={whole} />}
       {about.length > 0 && (
         <Card className={layoutCss.span12} title="About torch_trace_ignore">
           <NoticeList notices={about} onLink={() => undefined} none="" />
@@ -116,8 +117,9 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
   const { low_ns: low, high_ns: high, step_ns: step } = notice.saving
   return (
     <>
-      , saves {formatRange(low, high, 'ns')} of the mean {whole}
-      {step > 0 && ` (at most ${format(high / step, 'ratio')})`}
+      {' '}
+      That saves {formatRange(low, high, 'ns')} of the mean {whole}
+      {step > 0 && ` (at most ${format(high / step, 'ratio')})`}.
     </>
   )
 }
@@ -125,8 +127,21 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
 /** What was looked for in vain. */
 function nothing(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
-  const rules = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
-  return `${rules} looked, none applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}`
+  const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
+  return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}`
+}
+
+/** How much was looked for, and of what nothing can be said: few findings may mean little data. */
+function Looked({ figures, whole }: { figures: readonly Figure[]; whole: string }) {
+  const [looked, rules] = ['rules_looked', 'rules'].map((key) => numberOf(figures, key) ?? 0)
+  const lacks = String(figures.find((figure) => figure.metric.key === 'not_recorded')?.value ?? '')
+  const left = rules > looked ? ` (${rules - looked} left out)` : ''
+  return (
+    <p className={`${layoutCss.span12} ${css.left} ${textCss.mute}`}>
+      {looked} of {rules} rules looked at the {whole === 'step' ? 'steps' : whole}
+      {left}.{lacks && ` Not recorded, so that rules about it are silent: ${lacks}.`}
+    </p>
+  )
 }
 
 function List(props: {

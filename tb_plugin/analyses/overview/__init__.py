@@ -248,8 +248,8 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     parts = [Slice(METRICS.metric(key), category, values[key]) for category, key in DEVICE_PARTS]
     return Breakdown(
         name=f"device_time_{device}",
-        title="Device time",
-        subtitle=f"device {device}, whole {what}, all streams; the parts sum exactly",
+        title=f"Device time of the whole {what}",
+        subtitle=f"device {device}, all streams; the parts sum exactly",
         unit="ns",
         total=time.window_ns,
         parts=parts,
@@ -262,8 +262,8 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     causes = idle_causes(trace, device)
     return Breakdown(
         name=f"device_idle_{name}",
-        title="Idle time by cause",
-        subtitle=f"device {name}, whole {what}; the parts sum to the idle time above",
+        title=f"Idle time of the whole {what} by cause",
+        subtitle=f"device {name}; the parts sum to the idle time above",
         unit="ns",
         total=time.idle_ns,
         parts=idle_slices(causes, METRICS["idle_ns"].window, "idle"),
@@ -299,8 +299,8 @@ def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     name, what = trace.devices[device].id, "trace" if trace.coverage.whole is None else "window"
     return Breakdown(
         name=f"device_classes_{name}",
-        title="Compute by class of kernel",
-        subtitle=f"device {name}, whole {what}; the parts sum to the compute time above",
+        title=f"Compute of the whole {what} by class of kernel",
+        subtitle=f"device {name}; the parts sum to the compute time above",
         unit="ns",
         total=time.compute_ns,
         parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns"), "kernels"),

@@ -80,7 +80,7 @@ export function FindingCard(props: {
 
 function SharedWords({ saving, scale }: { saving: Saving; scale: Scale }) {
   if (saving.shared_ns < SHARED * saving.high_ns) return null
-  return <small>of these {format(saving.shared_ns, 'ns', scale)} others would save as well</small>
+  return <small>{format(saving.shared_ns, 'ns', scale)} of it others would save as well</small>
 }
 
 function More({ notice, base, onDismiss }: { notice: Notice; base: Query; onDismiss: () => void }) {

@@ -42,7 +42,7 @@ export function FindingsCard(props: { payload: Notices; left: Figures | null; no
               <button type="button" className={css.row} onClick={() => openView('findings', { rule: notice.rule })}>
                 <b>{notice.title || notice.rule}</b>
                 <span className={css.words}>
-                  <Sentence notice={notice} text={notice.text} />
+                  <Sentence notice={notice} text={notice.todo || notice.text} />
                 </span>
                 <Worth notice={notice} scale={scale} />
               </button>
@@ -75,9 +75,12 @@ const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1
 function Worth({ notice, scale }: { notice: Notice; scale: ReturnType<typeof columnScale> }) {
   if (!notice.saving)
     return (
-      <span className={css.badge}>
-        <span className={BADGES[notice.severity]}>{notice.severity}</span>
-      </span>
+      <>
+        <span>
+          <span className={BADGES[notice.severity]}>{notice.severity}</span>
+        </span>
+        <span className={css.unknown}>saving not known</span>
+      </>
     )
   return (
     <>
