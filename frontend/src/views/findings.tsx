@@ -66,7 +66,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
       {saving.length > 0 && (
         <List
           title="By what they save"
-          subtitle={`of the mean ${whole}, the most first; where one no longer holds it up another may: together is no sum`}
+          subtitle={`of the mean ${whole}, most first; they do not add up, for mending one changes what the others save`}
           notices={saving}
           base={base}
           onDismiss={dismiss}
@@ -137,9 +137,9 @@ function Looked({ figures, whole }: { figures: readonly Figure[]; whole: string 
   const lacks = String(figures.find((figure) => figure.metric.key === 'not_recorded')?.value ?? '')
   const left = rules > looked ? ` (${rules - looked} left out)` : ''
   return (
-    <p className={`${layoutCss.span12} ${css.left} ${textCss.mute}`}>
+    <p className={`${layoutCss.span12} ${css.looked}`}>
       {looked} of {rules} rules looked at the {whole === 'step' ? 'steps' : whole}
-      {left}.{lacks && ` Not recorded, so that rules about it are silent: ${lacks}.`}
+      {left}.{lacks && ` Rules are silent about what was not recorded: ${lacks}.`}
     </p>
   )
 }
