@@ -9,11 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.filters import EVENT
+from tb_plugin.analyses.metrics import WHOLE, define
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
-from tb_plugin.analyses.rules.metrics import METRICS
+from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Figures, Notices, Payload, Table, View
@@ -21,6 +23,15 @@ from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define("", "count", {"rules": ("All rules", "Rules that there are, those that are left out among them.")}),
+    define(
+        WHOLE,
+        "text",
+        {"not_recorded": ("Not recorded", "What rules look at and the trace does not hold: of it they cannot speak.")},
+    ),
+)
 
 
 class FindingsAnalysis:
@@ -53,7 +64,7 @@ class FindingsAnalysis:
         frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings))}
         payloads: dict[str, Payload] = {
             "summary": _summary(trace, findings),
-            "together": _together(findings),
+            "together": _together(trace, findings),
             "findings": Notices("findings", "Findings", "training", findings.notices),
             **_left_out(findings, out),
         }
@@ -73,16 +84,29 @@ def _summary(trace: TraceTable, findings: Findings) -> Figures:
     return Figures("summary", "Findings", "", figures, "headline")
 
 
-def _together(findings: Findings) -> Figures:
+def _together(trace: TraceTable, findings: Findings) -> Figures:
     whole, busy = findings.together, findings.utilization
     figures = [
         METRICS.figure("saving_low_ns", whole.low_ns),
         METRICS.figure("saving_high_ns", whole.high_ns),
         METRICS.figure("saving_ratio", whole.high_ns / whole.step_ns if whole.step_ns else None),
         METRICS.figure("rules_looked", findings.looked),
+        METRICS.figure("rules", len(RULES)),
+        METRICS.figure("not_recorded", ", ".join(_not_recorded(trace))),
         *([] if busy is None else [METRICS.figure("utilization", busy)]),
     ]
     return Figures("together", "All findings together", "", figures)
+
+
+def _not_recorded(trace: TraceTable) -> list[str]:
+    """What several rules look at and the trace does not hold."""
+    held = {
+        "work of a device": bool(device_busy(trace)),
+        "input shapes": bool((trace.operators.shapes != MISSING).any()),
+        "lines of Python": bool((code_lines(trace).of != MISSING).any()),
+        "memory events": len(trace.memory.time_ns) > 0,
+    }
+    return [what for what, is_held in held.items() if not is_held]
 
 
 def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
@@ -130,7 +154,7 @@ def _table(findings: Findings) -> Frame:
         "saving_ratio": pa.array(
             [saving.high_ns / step if saving and step else None for saving in savings], pa.float64()
         ),
-        "evidence": pa.array([len(each.events) for each in findings.found], pa.int64()),
+        "evidence": pa.array([each.shown_by for each in findings.found], pa.int64()),
     }
     return Frame("savings", "Savings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
 

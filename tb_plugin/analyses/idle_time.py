@@ -72,7 +72,7 @@ class IdleTime:
         idle = _chosen(trace, params.steps)
         frames = {frame.name: frame for frame in (_causes(idle), _steps(trace, idle), _pieces(trace, idle))}
         payloads: dict[str, Payload] = {
-            "summary": _summary(idle),
+            "summary": _summary(idle, "the steps" if trace.steps.recorded else "the recording"),
             **({"answer": Notices("answer", "Idle time", "answer", [_answer(idle)])} if idle.causes else {}),
             **({"steps": _series(idle)} if trace.steps.recorded else {}),
             **({"average_idle": _average(idle)} if idle.causes else {}),
@@ -130,13 +130,13 @@ def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
     return _Chosen(label, start, end, devices, by_step, tuple(causes))
 
 
-def _summary(idle: _Chosen) -> Figures:
+def _summary(idle: _Chosen, window: str) -> Figures:
     total = idle.idle_ns
     figures = [
         METRICS.figure(
-            "idle_ns", total, "Idle in the steps", "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices"
+            "idle_ns", total, f"Idle in {window}", "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices"
         ),
-        METRICS.figure("idle_ratio", idle.ratio),
+        METRICS.figure("idle_ratio", idle.ratio, f"Of {window}"),
         *(METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause)) for cause in idle.causes[:2]),
         METRICS.figure("idle_unexplained_ratio", idle.total(Cause.UNEXPLAINED) / total if total else None),
     ]

@@ -57,6 +57,8 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
     """None where nobody can tell what mending it would save."""
     events: list[int] = []
     """Numbers of events that show it, what matters most first; not all of them."""
+    shown_by: int = 0
+    """How many events show it."""
 
 
 class Notices(Struct, frozen=True, tag_field="kind", tag="notices"):

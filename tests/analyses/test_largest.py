@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.overview.largest import WORTH, largest_costs
 from tb_plugin.analyses.step_shares import CATEGORIES, active_rows, break_down, shares
-from tb_plugin.payloads import Figures
+from tb_plugin.payloads import Figures, Link
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, model, part, trace
@@ -61,6 +61,49 @@ def test_the_loader_stands_before_the_kernels() -> None:
 def test_without_a_device_operators_stand_for_the_kernels() -> None:
     builder = trace().step(1, 0, 1000).annotation(LOADER, 0, 300).op("aten::mm", 300, 700)
     assert [each["largest_name"] for each in said(builder)] == [LOADER, "aten::mm"]
+
+
+def evidence(table: TraceTable) -> list[Link]:
+    payload: Any = part(table, "overview").payloads.get("largest_costs")
+    return [notice.evidence for notice in payload.notices] if payload else []
+
+
+def test_a_named_range_is_looked_for_among_the_phases() -> None:
+    builder = trace().step(1, 0, 1000).annotation("pack 1", 0, 900).annotation("pack 2", 900, 50)
+    (link,) = evidence(builder.op("aten::mm", 100, 20).table())
+    assert (link.view, link.params["form"], link.params["search"]) == ("phases", "table", "pack *")
+
+
+def test_copies_that_nothing_hides_are_no_kernels() -> None:
+    table = step().op("aten::to", 0, 10).launches(memcpy(800, 20), at=2, dur=5, name="cudaMemcpyAsync").table()
+    (link,) = evidence(table)
+    assert (link.view, link.params["group"]) == ("kernels", "copies")
+    names = {name: part(table, "kernels").frames[name].data["name"].to_pylist() for name in ("kernels", "copies")}
+    assert names == {"kernels": [], "copies": [link.params["search"]]}
+
+
+def test_what_holds_the_device_up_opens_at_its_longest_event() -> None:
+    builder = step().annotation(LOADER, 0, 100).annotation(LOADER, 200, 300)
+    link, _ = evidence(builder.op("aten::mm", 600, 10).launches(kernel("k", 300, 620)).table())
+    assert link.view == "timeline" and link.params["search"] == LOADER and link.params["gaps"] == "1"
+    # 300 us from 200 us on, and half as much before and after it.
+    assert (link.params["start_ns"], link.params["end_ns"]) == ("50000", "650000")
+
+
+@pytest.mark.parametrize("name", SAMPLE_FILES)
+def test_evidence_of_a_sample_is_where_it_leads(name: str) -> None:
+    table = sample(name)
+    for link in evidence(table):
+        if link.view == "timeline" and link.params:
+            assert table.strings[table.name[int(link.params["event"])]] == link.params["search"]
+        elif link.params:
+            found = part(table, link.view)
+            names = (
+                found.frames[link.params.get("group", link.view)]
+                .data[{"phases": "phase"}.get(link.view, "name")]
+                .to_pylist()
+            )
+            assert link.params["search"] in names
 
 
 def test_each_moment_counts_for_the_innermost_row() -> None:

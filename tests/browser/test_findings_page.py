@@ -23,6 +23,10 @@ def shown(frame: Frame) -> list[str | None]:
     return [each.get_attribute("data-rule") for each in frame.get_by_test_id("finding").all()]
 
 
+def focused(frame: Frame) -> str:
+    return str(frame.evaluate("document.activeElement.id"))
+
+
 def found(tab: Tab, **more: str) -> list[str]:
     notices = ask(tab.address, "view/findings", run=RUN, **more)["payloads"]["findings"]["notices"]
     saving = [notice["rule"] for notice in notices if notice["saving"]]
@@ -36,7 +40,7 @@ def test_the_first_screen_says_what_to_change_first(open_tab: Open) -> None:
     assert shown(frame) == found(tab)
     first = ask(tab.address, "view/findings", run=RUN)["payloads"]["findings"]["notices"][0]
     answer = frame.get_by_test_id("answer").inner_text()
-    assert answer.startswith(f"Change first: {first['title']}, saves ") and first["todo"] in answer
+    assert answer.startswith(f"Mend first: {first['title']}. That saves ") and first["todo"] in answer
     for width, height in SIZES:
         tab.page.set_viewport_size({"width": width, "height": height})
         tab.settle()
@@ -61,9 +65,12 @@ def test_an_open_finding_is_in_the_address_and_leads_to_its_events(open_tab: Ope
     events = ask(tab.address, f"table/findings/finding_events?where=rule:{rule}&", run=RUN)["rows"]
     rows = card(frame, rule).locator("tbody tr")
     assert rows.count() == len(events)
+    assert card(frame, rule).get_by_role("heading", name=f"{len(events)} events").is_visible()
     rows.first.get_by_role("button", name="Show in timeline").click()
     frame = tab.settle()
-    assert (tab.state()["view"], tab.state()["event"]) == ("timeline", str(events[0]["event"]))
+    state, event = tab.state(), events[0]
+    assert (state["view"], state["event"], state["gaps"]) == ("timeline", str(event["event"]), "1")
+    assert int(state["end_ns"]) - int(state["start_ns"]) <= 2 * event["dur_ns"] + 1
     tab.page.go_back()
     frame = tab.settle()
     assert card(frame, rule).locator("tbody tr").count() == len(events), "as it was left"
@@ -72,14 +79,36 @@ def test_an_open_finding_is_in_the_address_and_leads_to_its_events(open_tab: Ope
     assert card(frame, rule).locator("tbody").count() == 0
 
 
+def test_the_events_of_a_finding_sort(open_tab: Open) -> None:
+    tab = open_tab()
+    (rule, *_) = found(tab)
+    frame = tab.open(run=RUN, view="findings", rule=rule)
+    head = card(frame, rule).get_by_role("columnheader", name="Start")
+    for descending in (True, False):
+        head.get_by_role("button").click()
+        frame = tab.settle()
+        assert head.get_attribute("aria-sort") == ("descending" if descending else "ascending")
+        assert (tab.state()["sort"], tab.state()["desc"]) == ("start_ns", str(int(descending)))
+        heads = card(frame, rule).locator("thead th").all_inner_texts()
+        at = next(i for i, text in enumerate(heads) if text.startswith("Start"))
+        cells = [
+            float(row.locator("td").nth(at).inner_text().replace(",", ""))
+            for row in card(frame, rule).locator("tbody tr").all()
+        ]
+        assert cells == sorted(cells, reverse=descending) and len(cells) > 1
+    assert tab.axe() == []
+
+
 def test_a_dismissed_finding_stays_away_until_it_is_restored(open_tab: Open) -> None:
     tab = open_tab()
     rule, *others = found(tab)
     frame = tab.open(run=RUN, view="findings", rule=rule)
     before = frame.get_by_test_id("headline").inner_text()
-    card(frame, rule).get_by_role("button", name="Dismiss").click()
+    card(frame, rule).get_by_role("button", name="Dismiss").focus()
+    tab.page.keyboard.press("Enter")
     frame = tab.settle()
     assert tab.state()["dismissed"] == rule
+    assert focused(frame) == f"finding-{others[0]}-title", "the focus goes to the next one"
     assert shown(frame) == others == found(tab, without=rule)
     assert frame.get_by_test_id("headline").inner_text() != before, "what all save is computed without it"
     frame.get_by_role("navigation").get_by_role("button", name="Overview").click()
@@ -87,14 +116,20 @@ def test_a_dismissed_finding_stays_away_until_it_is_restored(open_tab: Open) -> 
     assert_healthy(frame)
     rows = frame.get_by_role("region", name="Findings").get_by_role("listitem")
     assert rows.count() == min(len(others), 4)
+    left = frame.get_by_role("region", name="Findings").get_by_text("1 dismissed.")
+    left.get_by_role("button", name="Show in Findings").click()
+    frame = tab.settle()
+    assert tab.state()["view"] == "findings"
     frame = tab.open(run=RUN, view="findings", dismissed=rule)
     left = frame.get_by_role("region", name="dismissed")
     assert left.inner_text().startswith("1 dismissed:")
     left.get_by_role("button", name="Show").click()
     assert tab.axe() == []
-    left.get_by_role("button", name="Restore").click()
+    left.get_by_role("button", name="Restore").focus()
+    tab.page.keyboard.press("Enter")
     frame = tab.settle()
     assert "dismissed" not in tab.state() and shown(frame) == [rule, *others]
+    assert focused(frame) == f"finding-{rule}-title"
     assert frame.get_by_test_id("headline").inner_text() == before
 
 
@@ -138,4 +173,6 @@ def test_nothing_found_says_what_was_looked_for(open_tab: Open) -> None:
         for figure in ask(tab.address, "view/findings", run=RUN, without=every)["payloads"]["together"]["figures"]
     }
     answer = frame.get_by_test_id("answer").inner_text()
-    assert answer.startswith(f"{looked['rules_looked']} rules looked, none applies.") and "60.8 %" in answer
+    assert answer.startswith(f"None of {looked['rules_looked']} rules applies.") and "60.8 %" in answer
+    said = f"{looked['rules_looked']} of {looked['rules']} rules looked at the steps ({len(found(tab))} left out)."
+    assert frame.get_by_text(said).is_visible()

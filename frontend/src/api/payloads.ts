@@ -363,6 +363,7 @@ export interface Notice {
   rule: string
   saving: Saving | null
   severity: 'high' | 'info' | 'low' | 'medium'
+  shown_by: number
   text: string
   threshold: number | null
   title: string

@@ -1,5 +1,6 @@
 // Following a link that the server sent: a view and the URL state to open it with.
 import type { Link } from '../api/payloads'
+import { around } from '../lib/around'
 import { joinList, splitList, type Values } from './hash'
 import { decodeHit, encodeHit, rowState } from './hit'
 import { defaultView, leftAs, openView, readRoute, setRoute } from './route'
@@ -20,20 +21,23 @@ export function followLink(link: Link): void {
   setRoute({ ...rest, ...change }, true)
 }
 
-/** What the timeline has in the URL around an event, with some room on both sides. */
+/** What the timeline has in the URL to show an event. */
 export function timelineAt(event: number | null, start: number, dur: number): Values {
-  const room = Math.max(dur * 4, 1000)
+  const shown = around(start, dur)
   return {
     ...(event === null ? {} : { event: String(event) }),
-    start_ns: String(Math.max(0, Math.round(start - room))),
-    end_ns: String(Math.round(start + dur + room)),
+    start_ns: String(shown.start),
+    end_ns: String(shown.end),
   }
 }
 
-/** Opens the timeline around an event. */
-export function showInTimeline(event: number | null, start: number, dur: number): void {
-  openView('timeline', timelineAt(event, start, dur))
+/** Opens the timeline at an event. `more`: what else it shows. */
+export function showInTimeline(event: number | null, start: number, dur: number, more: Values = {}): void {
+  openView('timeline', { ...timelineAt(event, start, dur), ...more })
 }
+
+/** Gaps of streams by cause: where somebody comes to see why a device waits. */
+export const GAPS: Values = { gaps: '1' }
 
 const NO_HITS = { hit: '', from_view: '', from_group: '', from_form: '', row: '' }
 

@@ -8,7 +8,7 @@ import { setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
-import { setDismissed, useWithout } from './parts/dismissed'
+import { DISMISSED, restorerOf, useDismissing, useWithout } from './parts/dismissed'
 import { FindingCard } from './parts/finding'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
@@ -43,6 +43,8 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
     .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
   const isRead = view.coverage.complete || view.coverage.window !== null
   const first = saving[0] ?? others[0]
+  const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)
+  const { dismiss, restore } = useDismissing(rulesOf([...saving, ...others]), rulesOf(dismissed), view)
   return (
     <div className={layoutCss.grid}>
       <HeadlineCard below>
@@ -50,8 +52,8 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
         {first ? (
           <Say severity={first.severity}>
             <b>
-              Change first: {first.title}
-              <Gain notice={first} whole={whole} />.
+              Mend first: {first.title}.
+              <Gain notice={first} whole={whole} />
             </b>{' '}
             <Sentence notice={first} text={first.todo || first.text} />
           </Say>
@@ -64,9 +66,10 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
       {saving.length > 0 && (
         <List
           title="By what they save"
-          subtitle={`of the mean ${whole}, the most first; where one no longer holds it up another may: together is no sum`}
+          subtitle={`of the mean ${whole}, most first; they do not add up, for mending one changes what the others save`}
           notices={saving}
           base={base}
+          onDismiss={dismiss}
         />
       )}
       {others.length > 0 && (
@@ -75,10 +78,12 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
           subtitle="nobody can tell from this trace what they would save"
           notices={others}
           base={base}
+          onDismiss={dismiss}
         />
       )}
-      <Left notices={dismissed} words="dismissed" canRestore />
+      <Left notices={dismissed} words="dismissed" onRestore={restore} />
       <Left notices={ignored} words="left out by torch_trace_ignore" />
+      {isRead && <Looked figures={together} whole={whole} />}
       {about.length > 0 && (
         <Card className={layoutCss.span12} title="About torch_trace_ignore">
           <NoticeList notices={about} onLink={() => undefined} none="" />
@@ -112,8 +117,9 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
   const { low_ns: low, high_ns: high, step_ns: step } = notice.saving
   return (
     <>
-      , saves {formatRange(low, high, 'ns')} of the mean {whole}
-      {step > 0 && ` (at most ${format(high / step, 'ratio')})`}
+      {' '}
+      That saves {formatRange(low, high, 'ns')} of the mean {whole}
+      {step > 0 && ` (at most ${format(high / step, 'ratio')})`}.
     </>
   )
 }
@@ -121,12 +127,31 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
 /** What was looked for in vain. */
 function nothing(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
-  const rules = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
-  return `${rules} looked, none applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}`
+  const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
+  return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}`
 }
 
-function List(props: { title: string; subtitle: string; notices: Notice[]; base: Query }) {
-  const { title, subtitle, notices, base } = props
+/** How much was looked for, and of what nothing can be said: few findings may mean little data. */
+function Looked({ figures, whole }: { figures: readonly Figure[]; whole: string }) {
+  const [looked, rules] = ['rules_looked', 'rules'].map((key) => numberOf(figures, key) ?? 0)
+  const lacks = String(figures.find((figure) => figure.metric.key === 'not_recorded')?.value ?? '')
+  const left = rules > looked ? ` (${rules - looked} left out)` : ''
+  return (
+    <p className={`${layoutCss.span12} ${css.looked}`}>
+      {looked} of {rules} rules looked at the {whole === 'step' ? 'steps' : whole}
+      {left}.{lacks && ` Rules are silent about what was not recorded: ${lacks}.`}
+    </p>
+  )
+}
+
+function List(props: {
+  title: string
+  subtitle: string
+  notices: Notice[]
+  base: Query
+  onDismiss: (rule: string) => void
+}) {
+  const { title, subtitle, notices, base, onDismiss } = props
   const { rule } = useRoute()
   const scale = useMemo(
     () =>
@@ -147,7 +172,8 @@ function List(props: { title: string; subtitle: string; notices: Notice[]; base:
             scale={scale}
             base={base}
             isOpen={notice.rule === rule}
-            onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule }, true)}
+            onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule, sort: '', desc: '' }, true)}
+            onDismiss={() => onDismiss(notice.rule)}
           />
         ))}
       </ol>
@@ -156,7 +182,8 @@ function List(props: { title: string; subtitle: string; notices: Notice[]; base:
 }
 
 /** Findings that somebody does not want to hear of: how many, and on demand which. */
-function Left({ notices, words, canRestore }: { notices: Notice[]; words: string; canRestore?: boolean }) {
+function Left(props: { notices: Notice[]; words: string; onRestore?: (rule: string) => void }) {
+  const { notices, words, onRestore } = props
   const [isOpen, setOpen] = useState(false)
   if (notices.length === 0) return null
   return (
@@ -164,7 +191,13 @@ function Left({ notices, words, canRestore }: { notices: Notice[]; words: string
       <span className={textCss.mute}>
         {notices.length} {words}:
       </span>{' '}
-      <button type="button" className={textCss.link} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+      <button
+        type="button"
+        id={onRestore && DISMISSED}
+        className={textCss.link}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
         {isOpen ? 'Hide' : 'Show'}
       </button>
       {isOpen && (
@@ -172,8 +205,13 @@ function Left({ notices, words, canRestore }: { notices: Notice[]; words: string
           {notices.map((notice) => (
             <li key={notice.rule}>
               <b>{notice.title}</b> <Sentence notice={notice} text={notice.text} />{' '}
-              {canRestore && (
-                <button type="button" className={textCss.link} onClick={() => setDismissed(notice.rule, false)}>
+              {onRestore && (
+                <button
+                  type="button"
+                  id={restorerOf(notice.rule)}
+                  className={textCss.link}
+                  onClick={() => onRestore(notice.rule)}
+                >
                   Restore
                 </button>
               )}

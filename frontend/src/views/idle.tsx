@@ -3,7 +3,7 @@ import { Button } from '@mantine/core'
 import type { Table, View } from '../api/payloads'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
-import { followLink, showInTimeline } from '../state/links'
+import { followLink, GAPS, showInTimeline } from '../state/links'
 import { Bones, Card } from '../widgets/basics'
 import { BreakdownTable } from '../widgets/breakdown'
 import { Chart } from '../widgets/chart'
@@ -90,7 +90,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
           <Button
             size="compact-xs"
             variant="default"
-            onClick={() => showInTimeline(typeof event === 'number' ? event : null, start, dur)}
+            onClick={() => showInTimeline(typeof event === 'number' ? event : null, start, dur, GAPS)}
           >
             Show in timeline
           </Button>

@@ -29,6 +29,7 @@ const KNOWN = new Set([
   'average_step',
   'outside_steps',
   'findings',
+  'left_out',
   'trace_health',
   'configuration',
   'data_quality',
@@ -71,6 +72,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   const steps = every && every.x.length > 1 ? every : null
   const average = pick(view, 'average_step', 'breakdown')
   const advice = pick(view, 'findings', 'notices')
+  const left = pick(view, 'left_out', 'figures')
   const outside = pick(view, 'outside_steps', 'figures')
   const about = [pick(view, 'trace_health', 'figures'), pick(view, 'configuration', 'figures')].flatMap(
     (card) => card ?? [],
@@ -90,9 +92,10 @@ function Page({ view, whole }: { view: View; whole: View }) {
       {advice && (
         <FindingsCard
           payload={advice}
+          left={left}
           none={
             view.coverage.complete || view.coverage.window
-              ? 'No rule applies to this trace.'
+              ? `No${left ? ' other' : ''} rule applies to this trace.`
               : 'The file ends early: no rule speaks about what may be missing.'
           }
         />

@@ -94,7 +94,7 @@ function Page(props: {
 }) {
   const { all, catalog, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
-  const { view, told, onView, undo } = useWindow(first)
+  const { view, told, onView, undo } = useWindow(first, model)
   const steps = useMemo(
     () =>
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
@@ -113,7 +113,8 @@ function Page(props: {
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
   // Where no lane is shown there are no events to wait for.
   const ready = drawn || arrange(model.lanes, tracks.arrangement).order.length === 0
-  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, ready, steps)
+  const hasDevices = model.head.busy_is_device
+  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, ready, hasDevices, steps)
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const prefs = usePrefs()
   const theme = useTheme()
@@ -126,11 +127,15 @@ function Page(props: {
     () => setLegend((hasLegend && handle.current?.legend(KEY)) || NO_LEGEND),
     [view, colors, classes, busy, tracks, text, theme],
   )
-  // A link may name an event and no window.
+  // A link may name an event and no window; where it names both the event's row has to come into sight.
   const anywhere = route.start_ns === undefined
+  const arrived = useRef(false)
   useEffect(() => {
-    if (selected && anywhere) handle.current?.reveal(selected, 'pan')
-  }, [selected, anywhere, handle])
+    if (!selected) return
+    const isShown = selected.end >= view.start && selected.start <= view.end
+    if (anywhere || (!arrived.current && isShown)) handle.current?.reveal(selected, 'pan')
+    arrived.current = true
+  }, [selected, anywhere, view, handle])
   const bookmark = (time: number) => {
     addBookmark(extras.bookmarks, time)
     setNote(time)
@@ -174,7 +179,7 @@ function Page(props: {
           error={found?.problem}
           found={{ width: found ? FOUND_WIDTH : 0, content: found && <Hits found={found} go={go} /> }}
         />
-        <ShowMenu hasModules={model.head.has_modules} hasDevices={model.head.busy_is_device} />
+        <ShowMenu hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <TracksMenu all={named} tracks={tracks} />
         <BookmarksMenu
           bookmarks={extras.bookmarks}

@@ -58,18 +58,22 @@ export function FigureList({ figures, whole }: { figures: readonly Figure[]; who
 
 /** The windows of figures, in order, those without one first; several windows are said, one or none is not. */
 export function WindowedList({ figures }: { figures: readonly Figure[] }) {
-  const windows = [...new Set(['', ...figures.map((figure) => figure.metric.window)])]
-  if (windows.length < 3) return <FigureList figures={figures} />
-  return windows.map((window) => (
-    <div key={window}>
-      {window && (
-        <h3 className={css.window} title={window}>
-          of {window.split(',')[0]}
-        </h3>
-      )}
-      <FigureList figures={figures.filter((figure) => figure.metric.window === window)} />
-    </div>
-  ))
+  const nameOf = ({ metric }: Figure) => metric.window.split(',')[0]
+  const names = [...new Set(['', ...figures.map(nameOf)])]
+  if (names.length < 3) return <FigureList figures={figures} />
+  return names.map((name) => {
+    const mine = figures.filter((figure) => nameOf(figure) === name)
+    return (
+      <div key={name}>
+        {name && (
+          <h3 className={css.window} title={[...new Set(mine.map(({ metric }) => metric.window))].join('; ')}>
+            of {name}
+          </h3>
+        )}
+        <FigureList figures={mine} />
+      </div>
+    )
+  })
 }
 
 /** Any Figures payload. */

@@ -1,6 +1,6 @@
-// Findings: severity, a sentence with its figures, what to do, where to read on, and the evidence.
+// Findings: severity, the same few words for all, a sentence with its figures, what to do, where to read on, and the evidence.
 import type { Link, Notice } from '../api/payloads'
-import { format, isChange, type Scale, scaleOf, signed } from '../lib/format'
+import { format, isChange, type Scale, scaleOf } from '../lib/format'
 import { parseFrame, shortFrame } from '../lib/frames'
 import { shortenMiddle, shortKernel } from '../lib/names'
 import { pieces } from '../lib/template'
@@ -81,21 +81,16 @@ export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void
   const { evidence } = notice
   return (
     <li className={isFolded ? `${css.notice} ${css.folded}` : css.notice}>
-      <span className={BADGES[notice.severity]}>
-        {measure ? (
-          <MetricName metric={measure.metric}>
-            <span className={textCss.sr}>{notice.severity}: </span>
-            {isChange(measure.metric.key)
-              ? signed(format(measure.value, measure.metric.unit), measure.value)
-              : format(measure.value, measure.metric.unit)}
-          </MetricName>
-        ) : (
-          notice.severity
-        )}
-      </span>
+      <span className={BADGES[notice.severity]}>{notice.severity}</span>
       <div>
         <div>
           <Sentence notice={notice} text={notice.text} />
+          {measure && !notice.text.includes(`{${measure.metric.key}}`) && (
+            <span className={textCss.mute}>
+              {' '}
+              <MetricName metric={measure.metric} />: {format(measure.value, measure.metric.unit)}.
+            </span>
+          )}
         </div>
         {!isFolded && (
           <p>

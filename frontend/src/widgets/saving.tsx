@@ -24,7 +24,6 @@ export function SavingText({ saving, scale, short }: { saving: Saving; scale: Sc
       <span title={`${exact(low, 'ns')} to ${exact(high, 'ns')}`}>
         {!short && 'saves '}
         <b>{formatRange(low, high, 'ns', scale)}</b>
-        {!short && <span className={css.of}> of {format(step, 'ns')}</span>}
       </span>
       <span className={css.share}>{step > 0 && `${short ? '' : '≤ '}${format(high / step, 'ratio')}`}</span>
     </span>

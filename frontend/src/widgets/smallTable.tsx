@@ -1,4 +1,5 @@
 // A short table as it came, without paging: each text as long as there is room for it, numbers in one unit for each family.
+import { Tooltip } from '@mantine/core'
 import { useMemo, useRef } from 'react'
 import type { Column, Table } from '../api/payloads'
 import { familyScales, format, formatNumber, isChange, isNumeric, type Scale, scaleFor } from '../lib/format'
@@ -6,7 +7,7 @@ import { shortFrame } from '../lib/frames'
 import { type Label, labelsOf } from '../lib/names'
 import type { Row } from '../lib/pages'
 import { shareRoom } from '../lib/room'
-import { MetricName, Value } from './basics'
+import { MetricHelp, MetricName, Value } from './basics'
 import { TimelineIcon } from './icons'
 import { isFrame, type NameStyle, readableName, shortOf } from './tableCells'
 import { useWidth } from './useWidth'
@@ -22,6 +23,7 @@ const DIGIT_PX = 8
 const HEAD_PX = 7
 const AROUND_PX = 14
 const SHOW_PX = 34
+const ARROWS = { none: '', ascending: ' ▴', descending: ' ▾' }
 /** Characters that a text keeps where it is narrow. */
 const LEAST = 10
 
@@ -35,9 +37,11 @@ export function SmallTable(props: {
   show?: { label: string; of: (row: Row) => (() => void) | null }
   /** How many rows there are is said elsewhere. */
   counted?: boolean
+  /** Its heads sort: whoever fetches the rows is told by what, and brings them in that order. */
+  onSort?: (key: string, desc: boolean) => void
   className?: string
 }) {
-  const { table, limit = 100, without, nameStyle = 'plain', show, counted, className } = props
+  const { table, limit = 100, without, nameStyle = 'plain', show, counted, onSort, className } = props
   const frame = useRef<HTMLDivElement>(null)
   const width = useWidth(frame)
   const rows = useMemo(() => table.rows.slice(0, limit), [table, limit])
@@ -59,11 +63,14 @@ export function SmallTable(props: {
       <table className={`${plainTableCss.table} ${css.table}`}>
         <thead>
           <tr>
-            {columns.map(({ metric }) => (
-              <th key={metric.key} scope="col" className={isNumeric(metric.unit) ? textCss.right : textCss.left}>
-                <MetricName metric={metric} />
-                {scales.get(metric.key)?.symbol && ` (${scales.get(metric.key)?.symbol})`}
-              </th>
+            {columns.map((column) => (
+              <Head
+                key={column.metric.key}
+                column={column}
+                symbol={scales.get(column.metric.key)?.symbol}
+                sort={table.sort}
+                onSort={onSort}
+              />
             ))}
             {show && (
               <th scope="col">
@@ -101,6 +108,44 @@ export function SmallTable(props: {
         </p>
       )}
     </div>
+  )
+}
+
+function Head(props: {
+  column: Column
+  symbol?: string
+  sort: Table['sort']
+  onSort?: (key: string, desc: boolean) => void
+}) {
+  const { column, symbol, sort, onSort } = props
+  const { metric } = column
+  const align = isNumeric(metric.unit) ? textCss.right : textCss.left
+  const unit = symbol ? ` (${symbol})` : ''
+  if (!onSort)
+    return (
+      <th scope="col" className={align}>
+        <MetricName metric={metric} />
+        {unit}
+      </th>
+    )
+  const isSorted = sort?.key === metric.key
+  const direction = !isSorted ? 'none' : sort.descending ? 'descending' : 'ascending'
+  return (
+    <th scope="col" className={align} aria-sort={direction}>
+      <Tooltip label={<MetricHelp metric={metric} />}>
+        <button
+          type="button"
+          className={css.sort}
+          onClick={() => onSort(metric.key, isSorted ? !sort.descending : isNumeric(metric.unit))}
+        >
+          {metric.title}
+          {unit}
+          <span className={css.arrow} aria-hidden="true">
+            {ARROWS[direction]}
+          </span>
+        </button>
+      </Tooltip>
+    </th>
   )
 }
 

@@ -97,7 +97,8 @@ def _leading(base: StepTime, exp: StepTime, summed: tuple[int, int] | None, row:
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     most = ""
     if row is not None:
-        most = ", the largest change in {leading_row} ({leading_row_delta_ns})"
+        all_of_it = " of all its time, hidden or not" if key == "dataloader_ns" else ""
+        most = f", the largest change in {{leading_row}} ({{leading_row_delta_ns}}{all_of_it})"
         leading += [METRICS.figure("leading_row", row[0]), METRICS.figure("leading_row_delta_ns", row[1])]
     severity: Severity = "info" if total < 0 or unlike else "high" if share > HIGH_FROM else "medium"
     rule = "unlike_sums" if unlike else "slower" if total > 0 else "faster"

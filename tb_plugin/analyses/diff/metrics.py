@@ -47,7 +47,8 @@ METRICS = SHARED.adding(
             "leading_delta_ns": ("Change", "Change of the part that leads the difference of the steps."),
             "leading_row_delta_ns": (
                 "Change",
-                "Change of that row: of kernels and runtime calls all their time, of operators host self.",
+                "Change of that row: of kernels, runtime calls and the data loader's range all their time, also where "
+                "something hides it; of operators host self.",
             ),
             "opposite_delta_ns": ("Change against it", "Change of the part that goes the other way."),
         },

@@ -27,8 +27,8 @@ from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
-from tb_plugin.analyses.rules.left_out import left_out, unknown_notices
-from tb_plugin.analyses.rules.savings import findings_of
+from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
+from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
@@ -50,8 +50,14 @@ from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
-EVIDENCE = {"kernel": "kernels", "memcpy": "kernels", "memset": "kernels", "runtime": "launches", "cpu": "operators"}
-"""View that shows what stands behind a category; the timeline for the others."""
+EVIDENCE = {
+    "kernel": ("kernels", {}),
+    "memcpy": ("kernels", {"group": "copies"}),
+    "memset": ("kernels", {"group": "copies"}),
+    "runtime": ("launches", {}),
+    "cpu": ("operators", {}),
+}
+"""View, and what of it, that shows what stands behind a category; the timeline for the others."""
 
 DEVICE_PARTS = (
     ("compute", "compute_ns"),
@@ -97,6 +103,7 @@ class Overview:
         whole = trace.report.complete
         outside = outside_steps(trace)
         out = left_out(params)
+        findings = findings_of(trace, params.steps, out)
         costs = cost_notices(trace, steps, breakdown, selection.chosen)
         payloads: dict[str, Payload] = {
             "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant),
@@ -104,7 +111,8 @@ class Overview:
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
             "average_step": _average(breakdown, bool(times), _step_title(steps)),
             **({"outside_steps": outside} if outside else {}),
-            "findings": Notices("findings", "Findings", "training", findings_of(trace, params.steps, out).notices),
+            "findings": Notices("findings", "Findings", "training", findings.notices),
+            **({"left_out": _left_out(findings, out)} if findings.left_out else {}),
             **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
             **{
                 f"device_idle_{d.id}": _idle(trace, i, times[d.id])
@@ -143,6 +151,16 @@ class Overview:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def _left_out(findings: Findings, out: LeftOut) -> Figures:
+    """How many findings are not told, by who left them out."""
+    ignored = sum(each.rule.id in out.ignored for each in findings.left_out)
+    figures = [
+        METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),
+        METRICS.figure("findings_ignored", ignored),
+    ]
+    return Figures("left_out", "Left out of the findings", "", figures)
 
 
 def _step_title(steps: Steps) -> str:
@@ -206,13 +224,14 @@ def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
 
 def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     count = max(len(breakdown.total), 1)
-    views = EVIDENCE if breakdown.parts["runtime"].any() else {**EVIDENCE, "runtime": "timeline"}
+    # A view of launches that there is none of would have nothing to show.
+    views = {c: view for c, view in EVIDENCE.items() if c != "runtime" or breakdown.parts[c].any()}
     parts = [
         Slice(
             metric=METRICS.metric(f"{c}_ns", window="mean of the steps"),
             category=c,
             value=int(breakdown.parts[c].sum()) / count,
-            link=Link(views.get(c, "timeline"), {}, "Show evidence"),
+            link=Link(*views.get(c, ("timeline", {})), "Show evidence"),
         )
         for c in _categories(breakdown, has_device)
     ]
@@ -226,8 +245,8 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     parts = [Slice(METRICS.metric(key), category, values[key]) for category, key in DEVICE_PARTS]
     return Breakdown(
         name=f"device_time_{device}",
-        title="Device time",
-        subtitle=f"device {device}, whole {what}, all streams; the parts sum exactly",
+        title=f"Device time of the whole {what}",
+        subtitle=f"device {device}, all streams; the parts sum exactly",
         unit="ns",
         total=time.window_ns,
         parts=parts,
@@ -240,8 +259,8 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     causes = idle_causes(trace, device)
     return Breakdown(
         name=f"device_idle_{name}",
-        title="Idle time by cause",
-        subtitle=f"device {name}, whole {what}; the parts sum to the idle time above",
+        title=f"Idle time of the whole {what} by cause",
+        subtitle=f"device {name}; the parts sum to the idle time above",
         unit="ns",
         total=time.idle_ns,
         parts=idle_slices(causes, METRICS["idle_ns"].window, "idle"),
@@ -277,8 +296,8 @@ def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     name, what = trace.devices[device].id, "trace" if trace.coverage.whole is None else "window"
     return Breakdown(
         name=f"device_classes_{name}",
-        title="Compute by class of kernel",
-        subtitle=f"device {name}, whole {what}; the parts sum to the compute time above",
+        title=f"Compute of the whole {what} by class of kernel",
+        subtitle=f"device {name}; the parts sum to the compute time above",
         unit="ns",
         total=time.compute_ns,
         parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns"), "kernels"),

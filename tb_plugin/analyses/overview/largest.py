@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.annotations import named_ranges, phases_of
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import EVERYTHING, Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
@@ -42,7 +44,15 @@ _HOST_ONLY = {
 }
 WORTH = 0.1
 """Share of the steps below which a part is not spoken of, unless it is the largest of all."""
-_VIEWS = {"kernel": "kernels", "memcpy": "kernels", "memset": "kernels", "communication": "kernels", "cpu": "operators"}
+_TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
+    EventKind.KERNEL: ("kernels", {}),
+    EventKind.MEMCPY: ("kernels", {"group": "copies"}),
+    EventKind.MEMSET: ("kernels", {"group": "copies"}),
+    EventKind.OPERATOR: ("operators", {}),
+}
+"""View, and what of it, that has rows of a kind in a table."""
+_WAITS = ("runtime", "dataloader", "other")
+"""Categories of which one event on the timeline says more than a table: what the device waits for."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,8 @@ class Cost:
     """String of the operator that launched or made most of what has that name; MISSING where none is known."""
     line: str | None
     """The line of Python that most of it was launched or made under; None where none is known."""
+    row: int
+    """The row of that name that covers most of the part; MISSING: none does."""
 
 
 def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen: Chosen = EVERYTHING) -> list[Cost]:
@@ -91,7 +103,8 @@ def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: 
     name, name_ns = _most(trace.name[rows], own)
     named = trace.name[rows] == name
     caller, _ = _most(_operators(trace, rows[named]), own[named])
-    return Cost(category, part_ns, name, name_ns, caller, _line(trace, rows[named], own[named]))
+    row = int(rows[named][own[named].argmax()]) if name != MISSING else MISSING
+    return Cost(category, part_ns, name, name_ns, caller, _line(trace, rows[named], own[named]), row)
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
@@ -154,13 +167,11 @@ def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShar
         METRICS.figure("step_time_mean_ns", total / count),
         METRICS.figure("largest_share", cost.part_ns / total),
     ]
-    link = Link(_VIEWS.get(cost.category, "timeline"), {}, "Show evidence")
     if cost.name != MISSING:
         name = trace.strings[cost.name]
         text += ", the largest share in {largest_name} ({largest_name_ns})"
         figures.append(METRICS.figure("largest_name", name))
         figures.append(METRICS.figure("largest_name_ns", cost.name_ns / count))
-        link = Link(link.view, {"search": name}, link.text)
     if cost.caller != MISSING:
         on_device = cost.category in ("kernel", "memcpy", "memset", "communication")
         text += f", {'launched' if on_device else 'called'} by {{largest_caller}}"
@@ -168,4 +179,23 @@ def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShar
     if cost.line is not None:
         text += " at {largest_line}" if cost.caller != MISSING else ", called at {largest_line}"
         figures.append(METRICS.figure("largest_line", cost.line))
-    return Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=link)
+    return Notice(
+        "largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=_evidence(trace, cost)
+    )
+
+
+def _evidence(trace: TraceTable, cost: Cost) -> Link:
+    """Where the rows of the name stand: a range that somebody named is a phase, no operator, nor work of a device."""
+    text = "Show evidence"
+    if cost.row == MISSING:
+        return Link("timeline", {}, text)
+    name, kind = trace.strings[cost.name], EventKind(int(trace.kind[cost.row]))
+    if cost.category in _WAITS or not (kind in _TABLES or named_ranges(trace)[cost.row]):
+        return Link("timeline", {"search": name, **at_event(trace, cost.row)}, text)
+    if kind in _TABLES:
+        view, params = _TABLES[kind]
+        return Link(view, {**params, "search": name}, text)
+    phases = phases_of(trace)
+    # What the page was limited to, or how its names were made, is not what this speaks of.
+    label = phases.labels[phases.of[cost.name]]
+    return Link("phases", {"form": "table", "search": label, "phase": "", "pattern": ""}, text)

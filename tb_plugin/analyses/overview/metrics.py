@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analyses.metrics import STEP, STEPS, WHOLE, define
+from tb_plugin.analyses.metrics import CHOSEN_STEPS, STEP, STEPS, WHOLE, define
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
@@ -14,7 +14,7 @@ METRICS = OF_RULES.adding(
             "memcpy_ns": ("Memcpy", "Copies on a device while no kernel runs."),
             "memset_ns": ("Memset", "Memory sets on a device while none of the above runs."),
             "runtime_ns": ("Runtime", "Runtime and driver calls on the host while none of the above runs."),
-            "dataloader_ns": ("Data loader", "Waiting for the DataLoader while none of the above runs."),
+            "dataloader_ns": ("Waiting for input", "Waiting for the data loader while none of the above runs."),
             "cpu_ns": ("CPU", "Operators and annotations on the host while none of the above runs."),
             "other_ns": ("Other", "The rest of the step."),
         },
@@ -112,6 +112,17 @@ METRICS = OF_RULES.adding(
             "window_events": ("Events opened", "Events of the window that was opened."),
             "trace_events": ("Events of the trace", "Events of the window and outside it."),
             "trace_steps": ("Steps of the trace", "Recorded steps, also outside the window that was opened."),
+        },
+    ),
+    define(
+        CHOSEN_STEPS,
+        "count",
+        {
+            "findings_dismissed": ("Dismissed", "Rules that apply and that the question leaves out."),
+            "findings_ignored": (
+                "Left out by torch_trace_ignore",
+                "Rules that apply and that a file of the log directory leaves out.",
+            ),
         },
     ),
     define(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
@@ -33,11 +34,13 @@ _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One finding: the rule, what is told, and the events that show it (rows, what matters most first)."""
+    """One finding: the rule, what is told, and the first of the events that show it (rows, what matters most first)."""
 
     rule: Rule
     notice: Notice
     events: Int64
+    shown_by: int
+    """How many events show it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,7 @@ class Findings:
     @property
     def notices(self) -> list[Notice]:
         """Returns what is told, in order."""
-        return [replace(each.notice, events=each.events.tolist()) for each in self.found]
+        return [replace(each.notice, events=each.events.tolist(), shown_by=each.shown_by) for each in self.found]
 
 
 @remembered
@@ -133,14 +136,12 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
         share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
         notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
     events = seen.events[:EVENTS].copy()
-    return Finding(rule, replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events)), events)
+    notice = replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events))
+    return Finding(rule, notice, events, len(seen.events))
 
 
 def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:
-    """The link to the evidence; a timeline opens at the first event that shows it, which takes half of the picture."""
+    """The link to the evidence; a timeline opens at the first event that shows it."""
     if link is None or link.view != "timeline" or link.params or not len(events):
         return link
-    first = int(events[0])
-    start, dur = int(scene.trace.start_ns[first]), max(int(scene.trace.dur_ns[first]), 1)
-    around = {"start_ns": str(max(0, start - dur // 2)), "end_ns": str(start + dur + dur // 2)}
-    return Link(link.view, {"event": str(first), **around}, link.text)
+    return Link(link.view, at_event(scene.trace, int(events[0])), link.text)

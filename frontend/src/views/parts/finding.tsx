@@ -3,16 +3,17 @@ import { Button } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
 import type { Notice, Saving } from '../../api/payloads'
-import { format, type Scale } from '../../lib/format'
+import { counted, format, type Scale } from '../../lib/format'
 import type { Row, TableQuery } from '../../lib/pages'
-import { followLink, showInTimeline } from '../../state/links'
+import { followLink, GAPS, showInTimeline } from '../../state/links'
 import { usePages } from '../../state/pages'
+import { setRoute, useRoute } from '../../state/route'
 import { MetricName } from '../../widgets/basics'
 import { BADGES, References, Sentence } from '../../widgets/notices'
 import { ProblemPanel } from '../../widgets/problem'
 import { SavingBar, SavingText } from '../../widgets/saving'
 import { SmallTable } from '../../widgets/smallTable'
-import { setDismissed } from './dismissed'
+import { openerOf } from './dismissed'
 import textCss from '../../widgets/text.module.css'
 import css from './finding.module.css'
 
@@ -26,8 +27,9 @@ export function FindingCard(props: {
   base: Query
   isOpen: boolean
   onToggle: () => void
+  onDismiss: () => void
 }) {
-  const { notice, rank, scale, base, isOpen, onToggle } = props
+  const { notice, rank, scale, base, isOpen, onToggle, onDismiss } = props
   const item = useRef<HTMLLIElement>(null)
   useEffect(() => {
     if (isOpen) item.current?.scrollIntoView({ block: 'nearest' })
@@ -38,7 +40,14 @@ export function FindingCard(props: {
       <span className={css.rank}>{rank}</span>
       <div className={css.words}>
         <h3>
-          <button type="button" className={css.title} aria-expanded={isOpen} aria-controls={id} onClick={onToggle}>
+          <button
+            type="button"
+            id={openerOf(notice.rule)}
+            className={css.title}
+            aria-expanded={isOpen}
+            aria-controls={id}
+            onClick={onToggle}
+          >
             {notice.title || notice.rule}
           </button>
         </h3>
@@ -63,7 +72,7 @@ export function FindingCard(props: {
         )}
       </div>
       <div id={id} className={css.more} hidden={!isOpen}>
-        {isOpen && <More notice={notice} base={base} />}
+        {isOpen && <More notice={notice} base={base} onDismiss={onDismiss} />}
       </div>
     </li>
   )
@@ -71,10 +80,10 @@ export function FindingCard(props: {
 
 function SharedWords({ saving, scale }: { saving: Saving; scale: Scale }) {
   if (saving.shared_ns < SHARED * saving.high_ns) return null
-  return <small>of these {format(saving.shared_ns, 'ns', scale)} others would save as well</small>
+  return <small>{format(saving.shared_ns, 'ns', scale)} of it others would save as well</small>
 }
 
-function More({ notice, base }: { notice: Notice; base: Query }) {
+function More({ notice, base, onDismiss }: { notice: Notice; base: Query; onDismiss: () => void }) {
   const { evidence } = notice
   return (
     <>
@@ -96,7 +105,7 @@ function More({ notice, base }: { notice: Notice; base: Query }) {
             {evidence.text || 'Show evidence'}
           </Button>
         )}
-        <Button size="compact-sm" variant="default" onClick={() => setDismissed(notice.rule, true)}>
+        <Button size="compact-sm" variant="default" onClick={onDismiss}>
           Dismiss
         </Button>
       </span>
@@ -115,27 +124,35 @@ function Threshold({ notice }: { notice: Notice }) {
   )
 }
 
+/** The first of the events that show it, in the order of the address, else what matters most first. */
 function Events({ notice, base }: { notice: Notice; base: Query }) {
+  const { sort = '', desc } = useRoute()
   const query = useMemo<TableQuery>(
-    () => ({ sort: '', desc: true, search: '', where: [`rule:${notice.rule}`] }),
-    [notice.rule],
+    () => ({ sort, desc: desc !== '0', search: '', where: [`rule:${notice.rule}`] }),
+    [notice.rule, sort, desc],
   )
   const pages = usePages('findings', 'finding_events', base, query, notice.events.length > 0)
   if (notice.events.length === 0) return null
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
   if (!pages.table) return <p className={textCss.none}>Looking for its events</p>
+  const [listed, all] = [notice.events.length, counted(notice.shown_by, 'event')]
   return (
-    <SmallTable
-      table={pages.table}
-      without={['rule']}
-      nameStyle="kernel"
-      className={css.events}
-      show={{ label: 'Show in timeline', of: goTo }}
-    />
+    <>
+      <h4 className={css.count}>{listed < notice.shown_by ? `The first ${listed} of ${all}` : all}</h4>
+      <SmallTable
+        table={pages.table}
+        without={['rule']}
+        nameStyle="kernel"
+        className={css.events}
+        show={{ label: 'Show in timeline', of: goTo }}
+        onSort={(key, descending) => setRoute({ sort: key, desc: descending ? '1' : '0' })}
+        counted
+      />
+    </>
   )
 }
 
 function goTo({ event, start_ns: start, dur_ns: dur }: Row): (() => void) | null {
   if (typeof event !== 'number' || typeof start !== 'number' || typeof dur !== 'number') return null
-  return () => showInTimeline(event, start, dur)
+  return () => showInTimeline(event, start, dur, GAPS)
 }

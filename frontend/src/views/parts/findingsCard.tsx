@@ -1,5 +1,5 @@
 // The short form of Findings: the first of them in a line each, and the way to each of their cards.
-import type { Notice, Notices } from '../../api/payloads'
+import type { Figure, Figures, Notice, Notices } from '../../api/payloads'
 import { columnScale } from '../../lib/format'
 import { openView } from '../../state/route'
 import { Card } from '../../widgets/basics'
@@ -12,7 +12,9 @@ import css from './findingsCard.module.css'
 /** So many are shown: with them the answer stays on the first screen. */
 const SHOWN = 4
 
-export function FindingsCard({ payload, none }: { payload: Notices; none: string }) {
+/** `left`: how many findings somebody does not want to hear of. */
+export function FindingsCard(props: { payload: Notices; left: Figures | null; none: string }) {
+  const { payload, left, none } = props
   const { notices, title } = payload
   const shown = notices.slice(0, SHOWN)
   const scale = columnScale(
@@ -40,7 +42,7 @@ export function FindingsCard({ payload, none }: { payload: Notices; none: string
               <button type="button" className={css.row} onClick={() => openView('findings', { rule: notice.rule })}>
                 <b>{notice.title || notice.rule}</b>
                 <span className={css.words}>
-                  <Sentence notice={notice} text={notice.text} />
+                  <Sentence notice={notice} text={notice.todo || notice.text} />
                 </span>
                 <Worth notice={notice} scale={scale} />
               </button>
@@ -48,16 +50,37 @@ export function FindingsCard({ payload, none }: { payload: Notices; none: string
           ))}
         </ol>
       )}
+      {left && <LeftOut figures={left.figures} />}
     </Card>
   )
 }
 
+/** What is not told is said: else nobody would know that there is more. */
+function LeftOut({ figures }: { figures: readonly Figure[] }) {
+  const counts = figures.flatMap(({ metric, value }) =>
+    typeof value === 'number' && value > 0 ? `${value} ${lowerFirst(metric.title)}` : [],
+  )
+  return (
+    <p className={css.left}>
+      {counts.join(', ')}.{' '}
+      <button type="button" className={textCss.link} onClick={() => openView('findings', {})}>
+        Show in Findings
+      </button>
+    </p>
+  )
+}
+
+const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
+
 function Worth({ notice, scale }: { notice: Notice; scale: ReturnType<typeof columnScale> }) {
   if (!notice.saving)
     return (
-      <span className={css.badge}>
-        <span className={BADGES[notice.severity]}>{notice.severity}</span>
-      </span>
+      <>
+        <span>
+          <span className={BADGES[notice.severity]}>{notice.severity}</span>
+        </span>
+        <span className={css.unknown}>saving not known</span>
+      </>
     )
   return (
     <>

@@ -55,13 +55,14 @@ export function useExtras(
   event: number | null,
   reveal: (spot: Spot) => void,
   drawn: boolean,
+  hasDevices: boolean,
   steps: Extras['steps'],
 ): TimelineExtras {
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
   const chain = flowsOf(useView('flows', { ...profile, event: event ?? '' }, event !== null).data, event !== null)
   const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
-  const gaps = useGaps(window, view, route.gaps === '1')
+  const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
   // What is worked out from all events the first time waits until the events themselves are there.
   const counters = useCounters(profile, view, route.charts ?? '', drawn)
   const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)

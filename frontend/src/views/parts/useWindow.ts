@@ -25,13 +25,19 @@ export function rangeOf(start: string | undefined, end: string | undefined): Ran
   return start !== undefined && end !== undefined && exact && range.end > range.start ? range : null
 }
 
+/** Room around an event may go beyond the ends, where nothing was recorded. */
+function within(range: Range | null, { start, end }: Range): Range | null {
+  const found = range && { start: Math.max(range.start, start), end: Math.min(range.end, end) }
+  return found && found.end > found.start ? found : null
+}
+
 const putTimes = (next: Range, push: boolean) =>
   setRoute({ start_ns: String(next.start), end_ns: String(next.end) }, push)
 
-/** The window of the URL, else the first one. */
-export function useWindow(first: Range): TimelineWindow {
+/** The window of the URL, as far as it lies in the whole, else the first one. */
+export function useWindow(first: Range, whole: Range): TimelineWindow {
   const { start_ns, end_ns } = useRoute()
-  const view = useMemo(() => rangeOf(start_ns, end_ns) ?? first, [start_ns, end_ns, first])
+  const view = useMemo(() => within(rangeOf(start_ns, end_ns), whole) ?? first, [start_ns, end_ns, first, whole])
   useEffect(() => {
     setCurrent({ window: view })
     return () => setCurrent({ window: null })
