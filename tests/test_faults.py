@@ -163,8 +163,7 @@ def test_a_fault_costs_time_that_its_absence_gives_back(name: str) -> None:
             assert saved == 0 and faulty.machine.peak != faulty.mended.machine.peak
         else:
             assert 0.015 < saved < 0.9, seed
-        again = faults.run(faults.Config(seed, steps=2, fault=name, mended=True))
-        assert faulty.planted and not again.planted and again.step_time_ns == faulty.mended.step_time_ns
+        assert faulty.planted and not faulty.mended.planted
 
 
 def test_what_a_fault_brings_along_is_a_fault_or_a_rule() -> None:

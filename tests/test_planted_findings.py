@@ -5,7 +5,6 @@ The simulator (samples/faults) shares no code with the product: the truth is the
 
 from __future__ import annotations
 
-import functools
 import statistics
 from dataclasses import dataclass
 
@@ -22,8 +21,8 @@ from tests.builders import model
 from tests.depth import DEEP
 from tests.faults import ALSO, COSTLESS, FAULTS, Config, Training, run
 
-SEEDS = 200 if DEEP else 2
-CLEAN_SEEDS = 200 if DEEP else 6
+SEEDS = 200 if DEEP else 1
+CLEAN_SEEDS = 200 if DEEP else 3
 SAVE = {rule.id for rule in RULES if rule.saves}
 BATCHES = {"small_batch": 2}
 """So many steps' worth of samples a step of the mended program holds."""
@@ -49,7 +48,6 @@ class Tried:
         return {figure.metric.key: figure.value for figure in notice.figures}
 
 
-@functools.lru_cache(maxsize=4)
 def tried(fault: str, seed: int, ddp: bool = False) -> Tried:
     training = run(Config(seed=seed, fault=fault, ddp=ddp))
     table = model(training.text().encode())
@@ -128,6 +126,8 @@ def test_a_planted_fault_is_found_and_nothing_else_sized_and_worth_what_it_costs
         one = tried(fault, seed)
         assert fault in one.rules and set(one.rules) <= {fault, *ALSO[fault], *ALWAYS}, (seed, one.rules)
         check_size(fault, one)
+        if fault in CAUSES:
+            check_cause(fault, one)
         if fault not in SAVE - COSTLESS:
             continue
         (saving,) = [each.notice.saving for each in one.findings.found if each.rule.id == fault]
@@ -156,12 +156,10 @@ def idle_of(table: TraceTable) -> dict[Cause, int]:
     return {cause: int(time[0]) for cause, time in idle_account(table, 0).by_cause(start, end).items()}
 
 
-@pytest.mark.parametrize("fault", CAUSES)
-def test_a_planted_fault_is_the_cause_of_the_idle_time_it_makes(fault: str) -> None:
-    for seed in range(SEEDS):
-        training, table = tried(fault, seed).training, tried(fault, seed).table
-        with_it, without = idle_of(table), idle_of(model(training.mended.text().encode()))
-        grown = {cause: with_it[cause] - without[cause] for cause in Cause}
-        assert max(grown, key=lambda cause: grown[cause]) == CAUSES[fault], (seed, grown)
-        partition = device_time(table, 0)
-        assert partition is not None and sum(with_it.values()) == partition.idle_ns
+def check_cause(fault: str, one: Tried) -> None:
+    """Most of the idle time that a fault makes has its cause."""
+    with_it, without = idle_of(one.table), idle_of(model(one.training.mended.text().encode()))
+    grown = {cause: with_it[cause] - without[cause] for cause in Cause}
+    assert max(grown, key=lambda cause: grown[cause]) == CAUSES[fault], (one.training.config.seed, grown)
+    partition = device_time(one.table, 0)
+    assert partition is not None and sum(with_it.values()) == partition.idle_ns

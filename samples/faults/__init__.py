@@ -142,6 +142,7 @@ def _plan(
     return shape, Pace(host_ns, device_ns), slowness, max(0, round(0.58 * DEVICE_BYTES) - peak)
 
 
+@lru_cache(maxsize=1_024)
 def _measured(seed: int, shape: Shape, ddp: bool, slowness: float) -> tuple[int, int, int]:
     """One step of the healthy program: the time of the host, of the device where it never waits, and the memory it takes."""
     machine = Machine(seed, slowness)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -61,9 +61,14 @@ def share(place: int) -> float:
     return (place >> 11) / (1 << 53)
 
 
+@cache
+def _number(name: str) -> int:
+    return crc32(name.encode())
+
+
 def named(place: int, name: str) -> int:
     """Returns the place of a name inside of a place."""
-    return mixed(place, crc32(name.encode()))
+    return mixed(place, _number(name))
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, named, part, trace
-from tests.conftest import UNLIKE, sample
+from tests.conftest import UNLIKE, WITH_MEMORY, sample
 
-WITH_MEMORY = [name for name in UNLIKE if sample(name).memory.time_ns.size]
+RECORDED = [name for name in UNLIKE if name in WITH_MEMORY]
 Found = tuple[str | None, int | None, list[str]]
 
 
@@ -115,7 +115,7 @@ def test_any_moment_recounted(operators: list[tuple[int, int, int]], at: int) ->
     assert by == "time" and {row["event"] for row in found} == set(whole.values())
 
 
-@pytest.mark.parametrize("name", WITH_MEMORY)
+@pytest.mark.parametrize("name", RECORDED)
 def test_each_allocation_of_a_sample_is_its_owner_s(name: str) -> None:
     """Told as a snapshot tells it, in whole microseconds, an allocation leads to whom the Memory view says it belongs to."""
     table = sample(name)

@@ -21,7 +21,7 @@ from tests.browser.harness import HOST
 
 
 @contextmanager
-def served(logdir: Path, cache: Path, workers: Workers) -> Iterator[str]:
+def served(logdir: Path | str, cache: Path, workers: Workers) -> Iterator[str]:
     """The plugin on a free port of the loopback interface; gives its address, with a slash at the end."""
     workspace = Workspace(open_catalog([("", str(logdir))]), workers, FileStore(cache))
     routes = Routes(lambda: workspace)

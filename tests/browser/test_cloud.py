@@ -1,9 +1,12 @@
-"""TensorBoard on a bucket, as a person sees it: the same page as on the local copy, also while the store is away."""
+"""The page on a bucket, as a person sees it: the same as on the local copy, also while the store is away.
+
+The plugin's routes serve it; tests/web asks a real TensorBoard on each store.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,11 +31,9 @@ Stores = Callable[[str], stores.Store]
 
 
 @contextmanager
-def opened(browser: Browser, logdir: Path | str, cache: Path, flag: str = "--logdir") -> Iterator[Tab]:
-    """A tab of a TensorBoard of its own; it may have had no fault at the end."""
-    with ExitStack() as stack:
-        address = stack.enter_context(harness.tensorboard(logdir, cache, flag=flag))
-        tab = stack.enter_context(harness.tab(browser, address, bare=True))
+def opened(browser: Browser, server: AbstractContextManager[str]) -> Iterator[Tab]:
+    """A tab of a server of its own; it may have had no fault at the end."""
+    with server as address, harness.tab(browser, address, bare=True) as tab:
         yield tab
         assert tab.faults == []
 
@@ -63,10 +64,7 @@ def shown(tab: Tab) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def local(browser: Browser, workers: LastingPool, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The views on the local copy."""
-    with (
-        served(SAMPLES, tmp_path_factory.mktemp("local"), workers) as address,
-        harness.tab(browser, address, bare=True) as tab,
-    ):
+    with opened(browser, served(SAMPLES, tmp_path_factory.mktemp("local"), workers)) as tab:
         return shown(tab)
 
 
@@ -76,12 +74,13 @@ def test_a_bucket_shows_what_the_local_copy_shows(
     browser: Browser,
     local: dict[str, str],
     object_stores: Stores,
+    workers: LastingPool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The page asks for the same whatever the store; tests/web compares the answers of all three."""
     url = fill(object_stores(scheme), monkeypatch, RUN)
-    with opened(browser, url, tmp_path) as tab:
+    with opened(browser, served(url, tmp_path, workers)) as tab:
         texts = shown(tab)
     assert "Step time" in texts["overview"] and any(sign.isdigit() for sign in texts["overview"])
     assert texts == local
@@ -92,12 +91,12 @@ def trouble(frame: Frame) -> list[str]:
 
 
 def test_a_store_that_goes_away_and_comes_back(
-    browser: Browser, object_stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, object_stores: Stores, workers: LastingPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = object_stores("s3")
     assert store.door is not None
     url = fill(store, monkeypatch, RUN, OTHER)
-    with opened(browser, url, tmp_path) as tab:
+    with opened(browser, served(url, tmp_path, workers)) as tab:
         frame = tab.open(run=RUN, view="overview")
         assert trouble(frame) == []
         with store.door.away():
@@ -120,7 +119,8 @@ def test_a_store_that_goes_away_and_comes_back(
 
 def test_one_of_several_directories_that_fails_is_said_beside_the_others(browser: Browser, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    with opened(browser, f"good:{SAMPLES / RUN},bad:{gone}", tmp_path / "cache", flag="--logdir_spec") as tab:
+    spec = f"good:{SAMPLES / RUN},bad:{gone}"
+    with opened(browser, harness.tensorboard(spec, tmp_path / "cache", flag="--logdir_spec")) as tab:
         frame = tab.open(run="good", view="overview")
         assert_healthy(frame)
         assert [str(gone) in text and "does not exist" in text for text in trouble(frame)] == [True]

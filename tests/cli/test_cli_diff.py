@@ -27,13 +27,31 @@ def steps(loading: int, dur: int) -> TraceBuilder:
     return builder
 
 
-@pytest.fixture
-def pair(tmp_path):
+def write_pair(folder):
     files = {"base": steps(100, 20), "exp": steps(40, 50)}
     for name, builder in files.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "w.1.pt.trace.json").write_bytes(builder.bytes())
-    return tmp_path / "base", tmp_path / "exp"
+        (folder / name).mkdir()
+        (folder / name / "w.1.pt.trace.json").write_bytes(builder.bytes())
+    return folder / "base", folder / "exp"
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return write_pair(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """The same two for tests about gates alone, with a cache that remembers their numbers."""
+    folder = tmp_path_factory.mktemp("known")
+    return folder / "cache", write_pair(folder)
+
+
+@pytest.fixture
+def known_pair(known, monkeypatch):
+    cache, pair = known
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(cache))
+    return pair
 
 
 def run(*arguments):
@@ -108,12 +126,12 @@ def test_steps_and_totals(capsys, pair):
         ("operators.calls>0%", 0),
     ],
 )
-def test_gates(pair, gate, code):
-    assert run(*pair, "--fail-on", gate) == code
+def test_gates(known_pair, gate, code):
+    assert run(*known_pair, "--fail-on", gate) == code
 
 
-def test_one_failed_gate_is_enough(capsys, pair):
-    code, found = document(capsys, *pair, "--fail-on", "step_time>5%", "--fail-on", "device.0.busy_ns>1us")
+def test_one_failed_gate_is_enough(capsys, known_pair):
+    code, found = document(capsys, *known_pair, "--fail-on", "step_time>5%", "--fail-on", "device.0.busy_ns>1us")
     assert code == 1
     assert [(gate["fact"], gate["passed"]) for gate in found["gates"]] == [
         ("overview.step_time_mean_ns", True),
@@ -134,8 +152,8 @@ def test_one_failed_gate_is_enough(capsys, pair):
     ["step_time", "step_time>5", "step_time>5s", "step_time>1MiB", ">5%", "no.such.fact>5%", "step_time>=5%",
      "operators.calls>5ns", "memory.cpu.peak_allocated_bytes>1KiB", "step_time>5%%", "step_time>1e3ns", "step_time>٥%"],
 )  # fmt: skip
-def test_gates_that_make_no_sense(capsys, pair, gate):
-    assert run(*pair, "--fail-on", gate) == 2
+def test_gates_that_make_no_sense(capsys, known_pair, gate):
+    assert run(*known_pair, "--fail-on", gate) == 2
     assert capsys.readouterr().out == ""
 
 
@@ -181,8 +199,8 @@ def test_a_file_against_itself(capsys, pair):
 
 
 @pytest.mark.parametrize("form", ["text", "markdown"])
-def test_for_people(capsys, pair, form):
-    assert run(*pair, "--format", form, "--top", "3", "--fail-on", "step_time>5%") == 0
+def test_for_people(capsys, known_pair, form):
+    assert run(*known_pair, "--format", form, "--top", "3", "--fail-on", "step_time>5%") == 0
     text = capsys.readouterr().out.replace("\\", "")
     for part in (
         "Waiting for input leads: -60.0 µs a step, the largest change in ",

@@ -10,6 +10,7 @@ import gzip
 import json
 import math
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,10 @@ class Event:
 
 
 def nanoseconds(number: Any) -> int:
+    """Microseconds as the file writes them."""
+    whole, _, part = str(number).partition(".")
+    if len(part) <= 3 and (part.isdecimal() or not part) and whole.lstrip("-").isdecimal():
+        return int(whole + part.ljust(3, "0"))
     value = Decimal(str(number)) * 1000
     return int(value.to_integral_value())
 
@@ -88,7 +93,7 @@ def recount(path: Path) -> Recount:
     content = path.read_bytes()
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
-    root = json.loads(content, parse_float=Decimal)
+    root = json.loads(content, parse_float=str)
     listed = root["traceEvents"] if isinstance(root, dict) else root
     known = [e for e in map(_event, listed) if e is not None]
     if not any(e.kind == "module" for e in known):
@@ -256,7 +261,7 @@ def _by_device(work: list[Event]) -> dict[str, list[Event]]:
     return found
 
 
-def sweep(classes: dict[str, list[tuple[int, int]]]) -> list[tuple[int, int, set[str]]]:
+def sweep(classes: dict[str, list[tuple[int, int]]]) -> list[tuple[int, int, frozenset[str]]]:
     """Time cut where anything changes: start, end and the classes that are active in between."""
     changes: list[tuple[int, int, str]] = []
     for name, pairs in classes.items():
@@ -264,12 +269,14 @@ def sweep(classes: dict[str, list[tuple[int, int]]]) -> list[tuple[int, int, set
             if end > start:
                 changes += [(start, 1, name), (end, -1, name)]
     active: dict[str, int] = defaultdict(int)
+    present: frozenset[str] = frozenset()
     pieces, last = [], 0
     for time, change, name in sorted(changes):
-        present = {n for n, count in active.items() if count}
         if time > last and present:
             pieces.append((last, time, present))
         active[name] += change
+        if active[name] == max(change, 0):
+            present = present | {name} if change > 0 else present - {name}
         last = time
     return pieces
 
@@ -374,14 +381,15 @@ def _steps(events: list[Event], work: list[Event], collective: set[int]) -> dict
     if not classes["kernel"]:
         classes["host computes"] = _host_computation([e for e in events if e.kind == "operator"], calls)
     pieces = sweep(classes)
+    ends = [high for _, high, _ in pieces]
     found: dict[str, Counts] = {}
     for label, start, end in step_windows(events, work):
         parts = dict.fromkeys(CATEGORIES, 0)
-        for low, high, present in pieces:
-            inside = min(high, end) - max(low, start)
-            if inside > 0:
-                present = present - {"communication"} if "host computes" in present else present
-                parts[next(c for c in CATEGORIES if c in present)] += inside
+        for low, high, present in pieces[bisect_right(ends, start) :]:
+            if low >= end:
+                break
+            present = present - {"communication"} if "host computes" in present else present
+            parts[next(c for c in CATEGORIES if c in present)] += min(high, end) - max(low, start)
         total = end - start
         row = {f"{c}_ns": v for c, v in parts.items()}
         found[label] = {**row, "other_ns": total - sum(parts.values()), "total_ns": total}
@@ -400,12 +408,15 @@ def _host_computation(operators: list[Event], calls: list[Event]) -> list[tuple[
                 joined[-1][1] = end
             else:
                 joined.append([start, end])
+
+        def talks(e: Event, joined: list[list[int]] = joined) -> bool:
+            at = bisect_right(joined, e.start, key=lambda pair: pair[0]) - 1
+            return at >= 0 and e.end <= joined[at][1]
+
         own = [
             (e.start, e.end)
             for e in operators
-            if e.thread == thread
-            and not COLLECTIVE_OP.match(e.name)
-            and not any(low <= e.start and e.end <= high for low, high in joined)
+            if e.thread == thread and not COLLECTIVE_OP.match(e.name) and not talks(e)
         ]
         held_up = [(e.start, e.end) for e in talking if not e.name.startswith("gloo:")]
         pieces = sweep({"computes": own, "held up": held_up})

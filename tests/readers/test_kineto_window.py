@@ -94,7 +94,7 @@ def test_the_survey_finds_what_the_full_read_finds(name):
 
 
 @needs_time
-@pytest.mark.parametrize("chunk_bytes", [700, 10_000])
+@pytest.mark.parametrize("chunk_bytes", [2_000, 10_000])
 def test_the_survey_does_not_depend_on_the_chunk_but_for_its_estimate(chunk_bytes):
     one, other = known(STEPPED), survey_of(content(STEPPED), chunk_bytes)
     assert one.lag_ns > 0
@@ -105,7 +105,7 @@ def test_the_survey_does_not_depend_on_the_chunk_but_for_its_estimate(chunk_byte
 
 @needs_time
 @examples(suite=12, deep=100)
-@given(st.sampled_from(SOME), st.floats(0, 1), st.floats(0, 1), st.sampled_from([700, 20_000, 1 << 20]))
+@given(st.sampled_from(SOME), st.floats(0, 1), st.floats(0, 1), st.sampled_from([2_000, 20_000, 1 << 20]))
 def test_a_window_is_the_rows_of_the_full_read_that_touch_it(name, one, other, chunk_bytes):
     table, length = full(name), known(name).end_ns
     begin, end = sorted((int(one * length), int(other * length)))
