@@ -140,6 +140,27 @@ def test_a_planted_fault_is_found_and_nothing_else_sized_and_worth_what_it_costs
     assert not ratios or statistics.median(ratios) <= 1.5
 
 
+ALONE = 0.05
+"""So far bounds may lie from each other: rules judge by what is usual in the chosen steps."""
+
+
+@pytest.mark.parametrize("fault", ["launch_bound", "synchronising_calls", "pageable_copies", "redundant_casts"])
+def test_steps_alone_save_what_they_save_together(fault: str) -> None:
+    """In the mean over the steps, each chosen alone: what a device lags behind is in none of them."""
+    for seed in range(20 if DEEP else 1):
+        one = tried(fault, seed)
+        (together,) = [each.notice.saving for each in one.findings.found if each.rule.id == fault]
+        alone = [
+            each.notice.saving
+            for label in one.table.steps.label
+            for each in findings_of(one.table, (label,)).found
+            if each.rule.id == fault
+        ]
+        assert together is not None and len(alone) == len(one.training.steps), seed
+        low, high = (statistics.mean(getattr(each, bound) for each in alone if each) for bound in ("low_ns", "high_ns"))
+        assert (1 - ALONE) * together.low_ns <= low <= high <= (1 + ALONE) * together.high_ns, seed
+
+
 CAUSES = {
     "data_loading": Cause.INPUT,
     "driver_memory_calls": Cause.DRIVER_MEMORY,

@@ -34,8 +34,8 @@ class Host:
         self._known: dict[int, tuple[Int64, Int32]] = {}
         self.waits = waits_for_device(trace)
 
-    def _doing(self, track: int) -> tuple[Int64, Int32]:
-        """Times at which the innermost event of a thread changes, and its rows from each on, -1 = none."""
+    def doing(self, track: int) -> tuple[Int64, Int32]:
+        """Returns times at which the innermost event of a thread changes, and its rows from each on, -1 = none."""
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
             time, which = latest_open(trace.start_ns[rows], trace.ends(rows))
@@ -66,7 +66,7 @@ class Host:
 
         Each name must be innermost in its stretch, or be -1.
         """
-        times, rows = self._doing(track)
+        times, rows = self.doing(track)
         found = np.full(len(begin), MISSING, np.int64)
         asked = np.flatnonzero(name != MISSING)
         if not len(asked):
@@ -91,7 +91,7 @@ class Host:
         The time of each name before each bound is a table; a stretch is the difference of two of its columns.
         """
         edges = distinct(begin, end)
-        times, rows_doing = self._doing(track)
+        times, rows_doing = self.doing(track)
         names = self._names(rows_doing)
         near = slice(*np.searchsorted(times, edges[[0, -1]]))
         points = distinct(times[near], edges)

@@ -67,21 +67,19 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 
 def _repeats(s: Scene, found: Starving) -> Bool:
-    """Which launches are of work that most steps have equally often, this one among them: a graph may hold them."""
-    steps = len(s.steps.label)
+    """Which launches are of work that most recorded steps have equally often, this one among them: a graph may hold them."""
+    every = Scene(s.trace)
+    trace, steps = s.trace, len(every.steps.label)
     if steps < 2:
         return np.zeros(len(found.call), np.bool_)
-    trace = s.trace
-    work = np.flatnonzero(s.rows & (trace.launch >= 0))
+    work = np.flatnonzero(every.rows & (trace.launch >= 0))
     names, of = np.unique(trace.name[work], return_inverse=True)
-    place = np.searchsorted(found.call, trace.launch[work])
-    step = found.step[place]
+    step = np.searchsorted(every.steps.host_start_ns, trace.start_ns[trace.launch[work]], side="right") - 1
     count = np.bincount(of.ravel() * steps + step, minlength=len(names) * steps).reshape(len(names), steps)
     usual = np.sort(count, axis=1)[:, (steps - 1) // 2]
     alike = (count == usual[:, None]) & (2 * (count == usual[:, None]).sum(axis=1) > steps)[:, None]
-    repeats = np.ones(len(found.call), np.bool_)
-    repeats[place[~alike[of.ravel(), step]]] = False
-    return repeats
+    unlike = trace.launch[work[~alike[of.ravel(), step]]]
+    return ~np.isin(found.call, unlike)
 
 
 RULE = Rule("launch_bound", "Launches slower than kernels", _look)

@@ -26,6 +26,8 @@ MEDIUM_SHARE = 0.05
 MARGIN = 0.03
 """By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
 MOSTLY = 0.8
+"""Where others would save so much of what a slow step costs as well, they say why it is slow: between the bounds of both lies
+more than the rest."""
 EVENTS = 100
 """So many events of a finding are listed."""
 NOTHING = LeftOut()

@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.unusual import FAR, OTHERS, WORTH, changes, figures, lengths, step_rows, usual_of
-from tb_plugin.analyses.wording import references_of
-from tb_plugin.payloads import Link, Notice
+from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
+from tb_plugin.analyses.rules.unusual import FAR, OTHERS, Words, lengths, seen, usual_of
 
 Int64 = npt.NDArray[np.int64]
 
 FIRST = 1.5
 """So many times as long as the others: less is told from noise in longer recordings only."""
+_WORDS = Words(
+    rule="slow_first_step",
+    text="The first recorded step takes {unusual_ns}, the others {usual_step_ns}: {excess_ratio} of the time of these steps.",
+    why="It is paid once, not in each step: the saving is that of the recorded steps, and means of steps are too high by "
+    "it. The bounds let the first step take as long as the others, or be up to twice their range beyond them.",
+    advice={},
+)
 ALONE = 0.5
 """Share of its excess by which it is longer than any of the others: else something makes steps slow every now and then."""
 
@@ -33,26 +38,7 @@ def _look(s: Scene) -> Seen | None:
     dur = lengths(s)
     if not is_slow(dur):
         return None
-    usual = usual_of(dur[1:])
-    first, others = np.array([0]), np.arange(1, len(dur))
-    told = figures(s, dur, first, others, usual)
-    notice = Notice(
-        rule="slow_first_step",
-        severity="medium",
-        text="The first recorded step takes {unusual_ns}, the others {usual_step_ns}: {excess_ratio} of the time of these "
-        "steps. Most of the difference is {differs} ({differs_ns}).",
-        todo=s.trace.recorder.todo("slow_first_step"),
-        figures=list(told.values()),
-        measure="excess_ratio",
-        threshold=WORTH,
-        evidence=Link("idle", {}, "Show idle time of the steps"),
-        references=references_of(s.trace.recorder, "slow_first_step"),
-        why="It is paid once, not in each step: the saving is that of the recorded steps, and means of steps are too high by "
-        "it. The bounds let the first step take as long as the others, or be up to twice their range beyond them.",
-        confidence="high",
-    )
-    least, most = changes(dur, first, usual)
-    return Seen(notice, least, most, step_rows(s, first))
+    return seen(s, _WORDS, dur, np.array([0]), np.arange(1, len(dur)))
 
 
 RULE = Rule("slow_first_step", "Slow first step", _look, is_symptom=True)

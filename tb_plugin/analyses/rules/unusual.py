@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.host import host_of
 from tb_plugin.analyses.idle.account import idle_account
+from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEP, STEPS, define
-from tb_plugin.analyses.rules.base import Scene
+from tb_plugin.analyses.rules.base import WORTH, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.step_shares import active_rows
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.payloads import Figure
-from tb_plugin.trace.schema import ON_DEVICE, of_kind
+from tb_plugin.analyses.wording import references_of
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.numbering import distinct
+from tb_plugin.trace.schema import MISSING, ON_DEVICE, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 
 Int64 = npt.NDArray[np.int64]
@@ -28,6 +36,10 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "unusual_ns": ("Slow step", "Duration of the slow step, of several the longest."),
+            "differs_row_ns": (
+                "More there",
+                "How much longer the slow step (of several the longest) is in it than the median of the others.",
+            ),
             "differs_ns": (
                 "Larger by",
                 "By how much this part of the slow step (of several the longest) is larger than in the median of the others.",
@@ -44,6 +56,17 @@ METRICS = OF_RULES.adding(
     ),
     define(STEPS, "ratio", {"excess_ratio": ("Excess", "Share of the time of all steps that the excess takes.")}),
     define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps that take far longer than the others.")}),
+    define(
+        STEP,
+        "code",
+        {
+            "differs_row": (
+                "Where",
+                "What the slow step is in for longer than the others by most: of the host a line of Python, else an operator "
+                "or call, of device work its name.",
+            )
+        },
+    ),
     define("", "text", {"differs": ("What differs", "The part of a step that is larger than in the others by most.")}),
 )
 
@@ -51,8 +74,8 @@ OTHERS = 3
 """From so many other steps on their median says what is usual."""
 FAR = 8
 """So many median absolute deviations beyond the median a step is unlike the others, whatever they differ by."""
-WORTH = 0.01
-"""Share of the time of all steps that the excess has to take."""
+TOLD = 0.1
+"""Share of what differs most that one line, call or kernel has to take: of less it says nothing."""
 HOST_BOUND = 0.9
 """Share of a step that a host takes which has no time to spare."""
 _BUSY = {
@@ -61,11 +84,11 @@ _BUSY = {
     "memset": "Memory sets",
     "communication": "Communication",
 }
-_HOST = {
-    "runtime": "Runtime calls",
-    "dataloader": "Waiting for input",
-    "cpu": "Operators",
-    "other": "Neither operators nor calls",
+_HOST: Mapping[str, tuple[str, Cause | None]] = {
+    "runtime": ("Runtime calls", None),
+    "dataloader": (TITLES[Cause.INPUT][0], Cause.INPUT),
+    "cpu": ("Operators", None),
+    "other": ("Neither operators nor calls", None),
 }
 
 
@@ -111,8 +134,33 @@ def changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
     return Change(step=slow, step_ns=least), Change(step=np.append(slow, after), step_ns=np.append(most, late))
 
 
-def figures(s: Scene, dur: Int64, slow: Int64, others: Int64, usual: Usual) -> dict[str, Figure]:
-    """Returns the figures of slow steps; of what differs those of the longest."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the steps, without a gap: how long each step is in it."""
+
+    title: str
+    ns: Int64
+    cause: Cause | None = None
+    """Why a device idles then."""
+    category: str = ""
+    """What works then on a device, as the step breakdown calls it."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a rule of slow steps says."""
+
+    rule: str
+    text: str
+    """Begins the sentences; what differs follows."""
+    why: str
+    advice: Mapping[Cause, str]
+    """Of other rules: it fits where the steps differ most by a cause of idle time."""
+
+
+def seen(s: Scene, words: Words, dur: Int64, slow: Int64, others: Int64) -> Seen:
+    """Returns the finding that some steps take longer than others: by how much, what differs, and what is gained without."""
+    usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
     excess = int((dur[slow] - usual.median).sum())
     values: dict[str, int | float | str] = {
@@ -123,20 +171,91 @@ def figures(s: Scene, dur: Int64, slow: Int64, others: Int64, usual: Usual) -> d
         "unusual_steps": len(slow),
         "step": s.steps.label[worst],
     }
-    parts = {name: int(time[worst]) - int(np.median(time[others])) for name, time in _parts(s).items()}
-    name = max(sorted(parts), key=lambda each: parts[each])
-    values |= {"differs": name, "differs_ns": parts[name]}
-    return {key: METRICS.figure(key, value) for key, value in values.items()}
+    more = {part: int(part.ns[worst]) - int(np.median(part.ns[others])) for part in _parts(s)}
+    part = min(more, key=lambda each: (-more[each], each.title))
+    values |= {"differs": part.title, "differs_ns": more[part]}
+    text = f"{words.text} Most of the difference is {{differs}} ({{differs_ns}})"
+    if (row := _largest_row(s, part.category, worst, others)) and row[1] >= TOLD * more[part]:
+        values |= {"differs_row": row[0], "differs_row_ns": row[1]}
+        text += ", most of all in {differs_row} ({differs_row_ns} more than in the others)"
+    recorder = s.trace.recorder
+    advice = words.advice.get(part.cause) if part.cause is not None else None
+    notice = Notice(
+        rule=words.rule,
+        severity="medium",
+        text=f"{text}.",
+        todo=recorder.todo(advice or words.rule) or recorder.todo(words.rule),
+        figures=[METRICS.figure(key, value) for key, value in values.items()],
+        measure="excess_ratio",
+        threshold=WORTH,
+        evidence=Link("idle", {"steps": s.steps.label[worst]}, "Show idle time of this step"),
+        references=references_of(recorder, words.rule),
+        why=words.why,
+        confidence="high",
+    )
+    return Seen(notice, *changes(dur, slow, usual), step_rows(s, slow))
 
 
-def _parts(s: Scene) -> Mapping[str, Int64]:
-    """What steps consist of, without a gap: of one device its idle time by cause, else what goes on anywhere."""
+def _parts(s: Scene) -> list[Part]:
+    """What steps consist of: of one device its idle time by cause, else what goes on anywhere."""
     shares, devices = s.breakdown.parts, list(device_busy(s.trace))
-    busy = {title: shares[name] for name, title in _BUSY.items()}
+    busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:
-        return busy | {title: shares[name] for name, title in _HOST.items()}
+        return busy + [Part(title, shares[name], cause) for name, (title, cause) in _HOST.items()]
     idle = idle_account(s.trace, devices[0]).by_cause(s.steps.start_ns, s.steps.end_ns)
-    return busy | {TITLES[cause][0]: time for cause, time in idle.items()}
+    return busy + [Part(TITLES[cause][0], time, cause) for cause, time in idle.items()]
+
+
+def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[str, int] | None:
+    """What a step is in for longer than the others in the median, most of all, and by how much.
+
+    On the host that is a line of Python, where none is known an operator or call; of device work its name.
+    """
+    texts, of, step, time = _work_by_name(s, category) if category else _host_by_line(s)
+    count = len(s.steps.label)
+    if not len(of):
+        return None
+    table = sum_by(of * count + step, time, len(texts) * count).reshape(len(texts), count)
+    more = table[:, worst] - np.median(table[:, others], axis=1).astype(np.int64)
+    largest = int(more.max())
+    return min(str(texts[i]) for i in np.flatnonzero(more == largest).tolist()), largest
+
+
+Times = tuple[Sequence[str], Int64, Int64, Int64]
+"""Texts, and of pieces of time the text of each, its step, and how long it is."""
+
+
+def _work_by_name(s: Scene, category: str) -> Times:
+    """Work of a category by the step in which it begins."""
+    trace, steps = s.trace, s.steps
+    rows = np.flatnonzero(active_rows(trace, category))
+    step = np.searchsorted(steps.start_ns, trace.start_ns[rows], side="right") - 1
+    inside = (step >= 0) & (trace.start_ns[rows] < np.append(steps.end_ns, 0)[step])
+    names, of = np.unique(trace.name[rows[inside]], return_inverse=True)
+    texts = [str(each) for each in trace.strings.take(names).to_pylist()]
+    return texts, of.ravel().astype(np.int64), step[inside], trace.dur_ns[rows[inside]]
+
+
+def _host_by_line(s: Scene) -> Times:
+    """What the threads that steps wait for are innermost in, by line of Python or else by name."""
+    trace, steps, lines = s.trace, s.steps, code_lines(s.trace)
+    bounds = np.concatenate((steps.host_start_ns, steps.host_end_ns))
+    rows, pieces, when = [], [], []
+    for thread in s.threads:
+        times, doing = host_of(trace).doing(thread)
+        begin = distinct(times, bounds)[:-1]
+        rows.append(np.append(doing, MISSING)[np.searchsorted(times, begin, side="right") - 1].astype(np.int64))
+        pieces.append(np.diff(distinct(times, bounds)))
+        when.append(begin)
+    row, time, begin = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in (rows, pieces, when))
+    step = np.searchsorted(steps.host_start_ns, begin, side="right") - 1
+    inside = (row != MISSING) & (step >= 0) & (begin < np.append(steps.host_end_ns, 0)[step])
+    row, time, step = row[inside], time[inside], step[inside]
+    line = lines.of[row].astype(np.int64)
+    key, of = np.unique(np.where(line == MISSING, -1 - trace.name[row].astype(np.int64), line), return_inverse=True)
+    named = trace.strings.take(np.where(key < 0, -1 - key, 0)).to_pylist()
+    told = lines.texts.take(pa.array(np.maximum(key, 0), mask=key < 0)).to_pylist()
+    return [str(line or name) for line, name in zip(told, named, strict=True)], of.ravel().astype(np.int64), step, time
 
 
 def step_rows(s: Scene, slow: Int64) -> Int64:

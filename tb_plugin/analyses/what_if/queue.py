@@ -51,6 +51,8 @@ class Queue:
     usual_ns: tuple[int, int]
     """The usual latency between two kernels, and of a launch."""
     device: int
+    first_ns: int
+    """Until when the device worked before, if it still did when the steps begin on the host; else when they begin."""
     last_ns: int
     """When the last work of the steps ends."""
     last_place: int
@@ -115,7 +117,8 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     last = np.flatnonzero(inside)[np.argmax(stop[inside])] if inside.any() else 0
     return Queue(
         row[kept], start[kept], launched[kept], gap[kept], most[kept], slack[kept], is_known[kept], turn,
-        replace(calls, place=place), typical, device, int(stop[last]) if inside.any() else begin,
+        replace(calls, place=place), typical, device,
+        int(min(reach[kept[0]], start[kept[0]])) if len(kept) else begin, int(stop[last]) if inside.any() else begin,
         int(place_of(start[kept], start[last : last + 1])[0]) if inside.any() else MISSING, busiest,
     )  # fmt: skip
 

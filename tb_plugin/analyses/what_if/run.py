@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,24 @@ _STRETCH = 4096
 """So much work is run together."""
 
 
-def ends_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """Returns when the last of the steps ends with each change."""
+@dataclass(frozen=True, eq=False)
+class Leads:
+    """How much earlier than recorded host and device are done with the steps, by change.
+
+    Rows are those of BEGINS: the host begins on time and the device is early enough, or the other way around. Both on time are
+    done by the later of the two.
+    """
+
+    host: Int64
+    device: Int64
+
+
+BEGINS = ((0, int(FREE)), (int(FREE), 0))
+"""Leads of host and device with which steps are run again."""
+
+
+def leads_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Leads:
+    """Returns how much earlier host and device are done with each change."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have been waiting for the host, or have been queued long ago.
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
@@ -37,29 +54,35 @@ def ends_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: S
         for change, bound in zip(changes, limit, strict=True):
             gone_row = change.row[change.less_ns >= trace.dur_ns[change.row]]
             bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
-    lead = np.zeros((len(changes), len(queue.row) + 1), np.int64)  # the last column: before all work
-    device_lead, host_lead = np.zeros(len(changes), np.int64), np.zeros(len(changes), np.int64)
+    after = _after(queue, [each.until for each in gone], queue.waits.place, queue.waits.done_ns)
+    last = _after(queue, [each.alone for each in gone], np.array([queue.last_place]), np.array([queue.last_ns]))[:, 0]
+    host_lead, lead = _run(queue, host, growth, limit, after)
+    return Leads(host_lead + host.at_end, lead + last)
+
+
+def _run(queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64) -> tuple[Int64, Int64]:
+    """How far the host's lead is at last beyond what went on the host itself, and that of the device, by begin and change."""
     waits = queue.waits
-    after = _after(queue, [each.until for each in gone], waits.place, waits.done_ns)
+    host_lead, device_lead = (
+        np.repeat(np.array(side)[:, None], len(growth), axis=1) for side in zip(*BEGINS, strict=True)
+    )
+    lead = np.empty((*host_lead.shape, len(queue.row) + 1), np.int64)
+    lead[:, :, -1] = device_lead  # before all work
     waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
     early = np.maximum(waits.start_ns - waits.done_ns, 0)
     for i in range(len(queue.turn) - 1):
         for begin in range(queue.turn[i], queue.turn[i + 1], _STRETCH):
             some = slice(begin, min(begin + _STRETCH, queue.turn[i + 1]))
             total = growth[:, some].cumsum(axis=1)
-            lowest = np.minimum.accumulate(limit[:, some] + host_lead[:, None] - total, axis=1)
-            lead[:, some] = total + np.minimum(lowest, device_lead[:, None])
-            device_lead = lead[:, some.stop - 1]
+            lowest = np.minimum.accumulate(limit[:, some] - total, axis=1)
+            lead[:, :, some] = total + np.minimum(lowest + host_lead[:, :, None], device_lead[:, :, None])
+            device_lead = lead[:, :, some.stop - 1]
         if i < len(waits.end_ns):
-            there = lead[:, waits.place[i]] + after[:, i]
+            there = lead[:, :, waits.place[i]] + after[:, i]
             now = host_lead + host.at_wait[:, i]
             bound = np.where(host.is_gone[:, i], now, np.minimum(now + waited[i], there + early[i]))
             host_lead = host_lead + bound - now
-    ended = int(steps.host_end_ns[-1]) - (host_lead + host.at_end)
-    last, place = np.array([queue.last_ns]), np.array([queue.last_place])
-    there = lead[:, queue.last_place] + _after(queue, [each.alone for each in gone], place, last)[:, 0]
-    found: Int64 = np.maximum(ended, queue.last_ns - there)
-    return found
+    return host_lead, lead[:, :, queue.last_place]
 
 
 def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:

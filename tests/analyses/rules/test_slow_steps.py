@@ -132,6 +132,48 @@ def test_one_cause_of_idle_time_is_what_differs_on_a_device() -> None:
     assert (told["step"], told["differs"], told["differs_ns"]) == ("3", "Python", 100_000)
 
 
+def saving_now_and_then(collects: bool = False) -> TraceBuilder:
+    """Five steps of 100 on host and device, the fourth with 100 more: a line saves, or the interpreter collects garbage."""
+    builder = trace()
+    for number, (at, dur) in enumerate(((0, 100), (100, 100), (200, 100), (300, 200), (500, 100))):
+        builder.step(number, at, dur).python("train.py(9): step", at + 1, dur - 2)
+        builder.op("aten::mm", at + 2, 5).launches(kernel("k", 70, at + 7), at=at + 3, dur=1)
+        if dur > 100:
+            builder.python("Python GC" if collects else "train.py(30): save", at + 90, 105)
+            builder.python("torch/serialization.py(5): save", at + 91, 90)
+    return builder
+
+
+def test_a_slow_step_is_told_with_the_line_in_which_it_takes_longer() -> None:
+    found = look(OUTLIERS, saving_now_and_then())
+    told = figures(found)
+    # In the others line 9 has all of the step but the operator's 5: in the slow one 105 of them are in line 30.
+    assert (told["differs"], told["differs_row"], told["differs_row_ns"]) == ("Python", "train.py(30): save", 105_000)
+    assert found is not None and found.notice.evidence is not None
+    assert (found.notice.evidence.view, found.notice.evidence.params) == ("idle", {"steps": "3"})
+    text = str(finding(found.notice).text)
+    assert text.endswith(
+        "Most of the difference is Python (100 µs), most of all in train.py(30): save (105 µs more than in the others)."
+    )
+
+
+def test_a_slow_step_without_stacks_names_the_operator_and_on_the_device_the_kernel() -> None:
+    told = figures(look(OUTLIERS, on_host(100, 100, 100, 300, 100)))
+    assert (told["differs_row"], told["differs_row_ns"]) == ("aten::add", 200_000)
+    builder = trace()
+    for number, (at, dur) in enumerate(((0, 100), (100, 100), (200, 100), (300, 200), (500, 100))):
+        builder.step(number, at, dur).op("aten::mm", at, 2).launches(kernel("k", dur - 10, at + 2), dur=1)
+    told = figures(look(OUTLIERS, builder))
+    assert (told["differs"], told["differs_row"], told["differs_row_ns"]) == ("Kernels", "k", 100_000)
+
+
+def test_the_advice_is_that_of_the_cause() -> None:
+    todo = saving_now_and_then().table().recorder.todo
+    slow, collecting = (look(OUTLIERS, saving_now_and_then(collects)) for collects in (False, True))
+    assert slow is not None and slow.notice.todo == todo("step_outliers")
+    assert collecting is not None and collecting.notice.todo == todo("garbage_collection")
+
+
 def test_the_order_of_events_changes_nothing() -> None:
     for rule, durs in ((FIRST, (400, 100, 100, 100)), (OUTLIERS, (100, 200, 100, 200, 100, 100))):
         shuffled = on_host(*durs)
