@@ -25,21 +25,21 @@ _STRETCH = 4096
 
 @dataclass(frozen=True, eq=False)
 class Leads:
-    """How much earlier than recorded host and device are done with the steps, by change; each row begins at other leads.
-
-    Rows are those of BEGINS: both begin on time, only the host does (the device is early enough), only the device does.
-    """
+    """How much earlier than recorded host and device are done with the steps: a row for each begin, a column for each change."""
 
     host: Int64
     device: Int64
 
 
-BEGINS = np.array([(0, 0), (0, FREE), (FREE, 0)], np.int64)
-"""Leads of host and device with which steps are run again."""
+ON_TIME = (0, 0)
+EARLY_DEVICE, EARLY_HOST = (0, FREE), (FREE, 0)
+"""Leads of host and device with which steps begin: where one is early it holds nothing up, and what comes of the other shows."""
 
 
-def leads_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Leads:
-    """Returns how much earlier host and device are done with each change."""
+def leads_of(
+    trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool, *begins: tuple[int, int]
+) -> Leads:
+    """Returns how much earlier host and device are done with each change, from each of these begins on."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have been waiting for the host, or have been queued long ago.
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
@@ -55,7 +55,7 @@ def leads_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: 
             bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
     after = _after(queue, [each.until for each in gone], queue.waits.place, queue.waits.done_ns)
     last = _after(queue, [each.alone for each in gone], np.array([queue.last_place]), np.array([queue.last_ns]))[:, 0]
-    found = [_run(queue, host, growth, limit, after, *begin) for begin in BEGINS.tolist()]
+    found = [_run(queue, host, growth, limit, after, *begin) for begin in begins]
     return Leads(
         np.stack([host_lead + host.at_end for host_lead, _ in found]), np.stack([lead + last for _, lead in found])
     )

@@ -86,6 +86,20 @@ def test_what_waits_for_launches_is_told() -> None:
     )
 
 
+def test_the_advice_fits_a_model_that_is_only_run() -> None:
+    running, training = starving(), starving(name=BACKWARD)
+    todo = running.table().recorder.todo
+    assert seen(launch_bound.RULE, running).notice.todo == todo("launch_bound.inference")
+    assert seen(launch_bound.RULE, training).notice.todo == todo("launch_bound")
+    assert seen(launch_bound.RULE, starving().annotation("Optimizer.step#SGD.step", 1000, 5)).notice.todo == todo(
+        "launch_bound"
+    )
+    # Of a device alone, or of collectives, nobody knows; a kernel may tell.
+    assert not Scene(trace().on_device(kernel("k", 5, 0), corr=1).table()).is_inference
+    wgrad = trace().op("aten::add", 0, 5).launches(kernel("cudnn_wgrad", 5, 10))
+    assert Scene(trace().op("aten::add", 0, 5).table()).is_inference and not Scene(wgrad.table()).is_inference
+
+
 def test_launches_that_repeat_go_at_least_and_all_of_the_step_at_most() -> None:
     """At most all of 0..990 in each step: kernels run without a gap, 40 times 10. At least all operators but the
     first of each step: kernels gain 35 each (5 of latency stay)."""
