@@ -140,8 +140,8 @@ def test_a_planted_fault_is_found_and_nothing_else_sized_and_worth_what_it_costs
     assert not ratios or statistics.median(ratios) <= 1.5
 
 
-ALONE = 0.05
-"""So far bounds may lie from each other: rules judge by what is usual in the chosen steps."""
+ALONE = 0.1
+"""So far bounds may lie apart, of the upper one: the first step alone begins with nothing queued."""
 
 
 @pytest.mark.parametrize("fault", ["launch_bound", "synchronising_calls", "pageable_copies", "redundant_casts"])
@@ -158,7 +158,8 @@ def test_steps_alone_save_what_they_save_together(fault: str) -> None:
         ]
         assert together is not None and len(alone) == len(one.training.steps), seed
         low, high = (statistics.mean(getattr(each, bound) for each in alone if each) for bound in ("low_ns", "high_ns"))
-        assert (1 - ALONE) * together.low_ns <= low <= high <= (1 + ALONE) * together.high_ns, seed
+        off = ALONE * together.high_ns
+        assert together.low_ns - off <= low <= high <= together.high_ns + off, seed
 
 
 CAUSES = {

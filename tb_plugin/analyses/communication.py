@@ -24,6 +24,8 @@ SEND_LESS = (
     "communication. Check convergence after each change."
 )
 """What helps against transfer, and not against waiting."""
+SHARE_LESS = "spread the model over fewer ranks or faster links, or send numbers of fewer bits."
+"""The same where a model is only run: it has no gradients."""
 
 BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
 """``gloo:all_reduce``, ``nccl:_all_gather_base``: what a process group calls its own work."""

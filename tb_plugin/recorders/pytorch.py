@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.recorders.pytorch_inference import INFERENCE
 from tb_plugin.recorders.pytorch_training import TRAINING
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
 
@@ -115,9 +116,17 @@ OPERATORS = OperatorNames(
     softmax=r"^aten::_softmax(?:_backward_data)?$",
     updating=r"^Optimizer\.step#",
     casting=r"^aten::_to_copy$",
+    learning=r"(?i)backward|[dw]grad|bprop|AccumulateGrad|zero_grad|^Optimizer\.",
     laying_out=r"^aten::(?:contiguous|reshape)$",
 )
 
 PYTORCH = Recorder(
-    "pytorch", "PyTorch's profiler", {**TRAINING, **RECORDING}, THREADS, ("torch",), STAGES, HOST, OPERATORS
+    "pytorch",
+    "PyTorch's profiler",
+    {**TRAINING, **INFERENCE, **RECORDING},
+    THREADS,
+    ("torch",),
+    STAGES,
+    HOST,
+    OPERATORS,
 )

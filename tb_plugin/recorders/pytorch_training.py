@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from tb_plugin.trace.recorder import Advice
 
-_DOCS = "https://docs.pytorch.org/docs/stable"
+DOCS = "https://docs.pytorch.org/docs/stable"
 _TUTORIALS = "https://docs.pytorch.org/tutorials"
 _TUNING = ("PyTorch: tuning guide", f"{_TUTORIALS}/recipes/recipes/tuning_guide.html")
-_AMP = ("PyTorch: AMP", f"{_DOCS}/amp.html")
-_CUDA_MEMORY = ("PyTorch: CUDA memory management", f"{_DOCS}/notes/cuda.html#cuda-memory-management")
+AMP = ("PyTorch: AMP", f"{DOCS}/amp.html")
+_CUDA_MEMORY = ("PyTorch: CUDA memory management", f"{DOCS}/notes/cuda.html#cuda-memory-management")
+
+GRAPHS = (
+    ("PyTorch: CUDA graphs", f"{DOCS}/notes/cuda.html#cuda-graphs"),
+    ("PyTorch: torch.compile", f"{DOCS}/generated/torch.compile.html"),
+)
 
 TRAINING = {
     "data_loading": Advice(
         "Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready when the "
         "step ends.",
-        (("PyTorch: data loading", f"{_DOCS}/data.html"), _TUNING),
+        (("PyTorch: data loading", f"{DOCS}/data.html"), _TUNING),
     ),
     "data_loading.workers": Advice(
         "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep them (persistent_workers=True), and "
@@ -23,7 +28,7 @@ TRAINING = {
     "synchronising_calls": Advice(
         "Take values from the device once in many steps (.item(), .cpu(), printing a loss): add them up on the device with "
         "detach(). Keep conditions there: torch.where() in place of nonzero() and boolean masks.",
-        (_TUNING, ("PyTorch: asynchronous execution", f"{_DOCS}/notes/cuda.html#asynchronous-execution")),
+        (_TUNING, ("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution")),
     ),
     "synchronising_calls.explicit": Advice(
         "Leave torch.cuda.synchronize() out of the loop: to measure, record torch.cuda.Event(enable_timing=True) and read "
@@ -36,7 +41,7 @@ TRAINING = {
         (
             (
                 "PyTorch: deterministic algorithms",
-                f"{_DOCS}/generated/torch.use_deterministic_algorithms.html",
+                f"{DOCS}/generated/torch.use_deterministic_algorithms.html",
             ),
         ),
     ),
@@ -58,10 +63,7 @@ TRAINING = {
     "launch_bound": Advice(
         'Launch many kernels at once: torch.compile(mode="reduce-overhead") or torch.cuda.make_graphed_callables() capture '
         "them in CUDA graphs; torch.compile() and fused=True of the optimizers make fewer and larger ones.",
-        (
-            ("PyTorch: CUDA graphs", f"{_DOCS}/notes/cuda.html#cuda-graphs"),
-            ("PyTorch: torch.compile", f"{_DOCS}/generated/torch.compile.html"),
-        ),
+        GRAPHS,
     ),
     "small_batch": Advice(
         "Try a larger batch_size of the DataLoader, and see whether the training still converges (a larger batch usually "
@@ -71,7 +73,7 @@ TRAINING = {
     "python_bound": Advice(
         "Take this work out of the loop, do it with tensors on the device, or in a worker of the DataLoader; "
         "torch.compile() leaves the Python between operators out.",
-        (_TUNING, ("PyTorch: torch.compile", f"{_DOCS}/generated/torch.compile.html")),
+        (_TUNING, ("PyTorch: torch.compile", f"{DOCS}/generated/torch.compile.html")),
     ),
     "garbage_collection": Advice(
         "Call gc.collect() and gc.freeze() after the model is made, then gc.disable(), and gc.collect() once in many steps, "
@@ -81,23 +83,23 @@ TRAINING = {
     "compilation": Advice(
         "Set TORCH_LOGS=recompiles to see why; mark sizes that change with torch._dynamo.mark_dynamic() or "
         "torch.compile(dynamic=True), and run one step of each shape before the training counts.",
-        (("PyTorch: recompilation", f"{_DOCS}/torch.compiler_troubleshooting.html"),),
+        (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "slow_first_step": Advice(
         "Let the profiler wait: torch.profiler.schedule(wait=1, warmup=3, active=...). In short runs keep what compilers "
         "have made (TORCHINDUCTOR_CACHE_DIR), and leave torch.backends.cudnn.benchmark off.",
-        (("PyTorch: profiler schedule", f"{_DOCS}/profiler.html#torch.profiler.schedule"),),
+        (("PyTorch: profiler schedule", f"{DOCS}/profiler.html#torch.profiler.schedule"),),
     ),
     "step_outliers": Advice(
         "Take what happens now and then out of the step: save checkpoints with "
         "torch.distributed.checkpoint.async_save(), evaluate and log less often, and give the DataLoader "
         "persistent_workers=True and a larger prefetch_factor.",
-        (("PyTorch: distributed checkpoint", f"{_DOCS}/distributed.checkpoint.html"),),
+        (("PyTorch: distributed checkpoint", f"{DOCS}/distributed.checkpoint.html"),),
     ),
     "profiler_overhead": Advice(
         "Record fewer steps and activities, and use torch.profiler.schedule(warmup=...): buffers are then there before the "
         "first recorded step.",
-        (("PyTorch: profiler", f"{_DOCS}/profiler.html"),),
+        (("PyTorch: profiler", f"{DOCS}/profiler.html"),),
     ),
     "profiler_overhead.stacks": Advice("Record once more with with_stack=False before you trust times of the host."),
     "data_parallel": Advice(
@@ -106,31 +108,31 @@ TRAINING = {
     ),
     "distributed_backend": Advice(
         "Initialise the process group with the backend {backend}, the fastest one for this hardware.",
-        (("PyTorch: backends", f"{_DOCS}/distributed.html"),),
+        (("PyTorch: backends", f"{DOCS}/distributed.html"),),
     ),
     "communication": Advice(
         "",
         (
-            ("PyTorch: DDP communication hooks", f"{_DOCS}/ddp_comm_hooks.html"),
+            ("PyTorch: DDP communication hooks", f"{DOCS}/ddp_comm_hooks.html"),
             ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
         ),
     ),
     "one_stream": Advice(
         "If they are independent, make them one batched call (torch.vmap, torch.bmm, one wider module), or run one of them "
         "under torch.cuda.stream(side), with side.wait_stream(...) before it and the other way round after it.",
-        (("PyTorch: CUDA streams", f"{_DOCS}/notes/cuda.html#cuda-streams"),),
+        (("PyTorch: CUDA streams", f"{DOCS}/notes/cuda.html#cuda-streams"),),
     ),
     "serial_collectives": Advice(
         "Reduce gradients on a stream of their own: DistributedDataParallel does, beneath the backward pass. By hand, call "
         "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait "
         "for all works before the optimizer's step.",
-        (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{_DOCS}/distributed.html")),
+        (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{DOCS}/distributed.html")),
     ),
     "small_collectives": Advice(
         "Put gradients together: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True) does. By hand, "
         "flatten them into one tensor (torch._utils._flatten_dense_tensors), or start them together with "
         "torch.distributed.all_reduce_coalesced.",
-        (("PyTorch: DDP", f"{_DOCS}/notes/ddp.html"),),
+        (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"),),
     ),
     "memory_unused": Advice(
         "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate; with gradient accumulation, take "
@@ -147,7 +149,11 @@ TRAINING = {
         "more work per launch; check convergence.",
         (_TUNING,),
     ),
-    "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (_AMP,)),
+    "low_utilization.unexplained": Advice(
+        "What the device did until then is not in the file: begin to record earlier (schedule(wait=1, warmup=1, ...)), and "
+        "look whether another process works on this device. A host that waits meanwhile waits for that."
+    ),
+    "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
     "matrix_units.fp16": Advice("Automatic mixed precision runs them in 16 bit: float16, with a gradient scaler."),
     "matrix_units.tf32": Advice("TF32 needs one line (torch.set_float32_matmul_precision)."),
@@ -155,8 +161,8 @@ TRAINING = {
         'torch.set_float32_matmul_precision("high") lets products of float32 run as TF32, and '
         "torch.backends.cudnn.allow_tf32 = True convolutions. Where 10 bits are too few, leave it.",
         (
-            ("PyTorch: set_float32_matmul_precision", f"{_DOCS}/generated/torch.set_float32_matmul_precision.html"),
-            ("PyTorch: TF32", f"{_DOCS}/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"),
+            ("PyTorch: set_float32_matmul_precision", f"{DOCS}/generated/torch.set_float32_matmul_precision.html"),
+            ("PyTorch: TF32", f"{DOCS}/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"),
         ),
     ),
     "matrix_alignment": Advice(
@@ -177,15 +183,15 @@ TRAINING = {
         (
             (
                 "PyTorch: scaled_dot_product_attention",
-                f"{_DOCS}/generated/torch.nn.functional.scaled_dot_product_attention.html",
+                f"{DOCS}/generated/torch.nn.functional.scaled_dot_product_attention.html",
             ),
-            ("PyTorch: FlexAttention", f"{_DOCS}/nn.attention.flex_attention.html"),
+            ("PyTorch: FlexAttention", f"{DOCS}/nn.attention.flex_attention.html"),
         ),
     ),
     "unfused_optimizer": Advice(
         "Give the optimizer fused=True (torch.optim.AdamW(..., fused=True)), or foreach=True where it has no fused form; an "
         "optimizer of your own can use torch._foreach_* functions, or be compiled (torch.compile(optimizer.step)).",
-        (("PyTorch: optimizers", f"{_DOCS}/optim.html#default-implementations"), _TUNING),
+        (("PyTorch: optimizers", f"{DOCS}/optim.html#default-implementations"), _TUNING),
     ),
     "tiny_elementwise": Advice(
         "torch.compile the module, or only the function around this line: it fuses such chains. Activations and norms that "
@@ -195,12 +201,12 @@ TRAINING = {
     "redundant_casts": Advice(
         "Cast once and keep the result: weights by one torch.autocast around all passes of a step (it remembers them until "
         "it ends), or model.to(torch.bfloat16); leave out .float() and .half() in a row.",
-        (_AMP, _TUNING),
+        (AMP, _TUNING),
     ),
     "redundant_copies": Advice(
         "Make tensors in the layout in which they are used: leave out .contiguous(), use .view() and .transpose() late, and "
         "reshape before a product instead of after it.",
-        (("PyTorch: tensor views", f"{_DOCS}/tensor_view.html"), _TUNING),
+        (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
     "redundant_copies.convolutions": Advice(
         "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last) and the same for the input, with "
@@ -209,7 +215,7 @@ TRAINING = {
     ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
-        (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _AMP),
+        (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), AMP),
     ),
     "driver_memory_calls": Advice(
         "The reserved curve should be flat. Keep shapes constant, and warm up with the largest input.",
@@ -221,7 +227,7 @@ TRAINING = {
     "memory_growth": Advice(
         "Look for what keeps tensors from step to step: lists of losses or outputs that hold their graph (use .item() or "
         ".detach()), hooks, retain_graph=True.",
-        (("PyTorch: what keeps memory", f"{_DOCS}/notes/faq.html"),),
+        (("PyTorch: what keeps memory", f"{DOCS}/notes/faq.html"),),
     ),
     "memory_cache": Advice(
         "See whether it stops growing: keep it to a fixed number of entries, or of shapes (pad inputs to a few lengths)."
@@ -259,7 +265,7 @@ TRAINING = {
     "snapshot_leak": Advice(
         "Look for what holds the tensors: losses kept with their graph (append loss.item() or loss.detach()), lists and "
         "caches without a bound, hooks, tensors in exceptions. gc.collect() that frees them tells of reference cycles.",
-        (("PyTorch: memory FAQ", f"{_DOCS}/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory"),),
+        (("PyTorch: memory FAQ", f"{DOCS}/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory"),),
     ),
     "snapshot_fragmentation": Advice(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones; where it is not "
@@ -280,7 +286,7 @@ TRAINING = {
     "snapshot_out_of_memory.full": Advice(
         "Hold less: a smaller batch or shorter inputs, 16 bit (autocast), activation checkpointing, a sharded optimizer "
         "state.",
-        (("PyTorch: checkpoint", f"{_DOCS}/checkpoint.html"), _CUDA_MEMORY),
+        (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),
     ),
     "snapshot_out_of_memory.one": Advice(
         "Look at the line that asked: a request of this size often is a shape that nobody meant (a broadcast, an index, a "

@@ -91,6 +91,8 @@ class OperatorNames:
     """The range of one step of an optimizer."""
     casting: str = ""
     """Numbers become those of another type."""
+    learning: str = ""
+    """What only a training does: names of operators, annotations and device work of a backward pass or an optimizer."""
     laying_out: str = ""
     """A tensor gets the layout in memory that is asked for, by a copy where it has another one."""
 
@@ -103,7 +105,7 @@ class Recorder:
     name: str = ""
     """What the tool is called, "" when nobody knows."""
     advice: Mapping[str, Advice] = field(default_factory=dict)
-    """By the id of a rule, of a view that is missing (``view.kernels``), or of a rule and what it depends on."""
+    """By the id of a rule, of a view that is missing (``view.kernels``), or of a rule and its case (``.inference``)."""
     threads: tuple[ThreadRole, ...] = ()
     """What the framework's threads do; the first that fits counts, and in this order they are shown."""
     packages: tuple[str, ...] = ()

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.communication import SEND_LESS, exposed
+from tb_plugin.analyses.communication import SEND_LESS, SHARE_LESS, exposed
 from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.collectives import Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.analyses.rules.collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.serial_collectives import serial
 from tb_plugin.analyses.rules.small_collectives import small
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -61,9 +60,10 @@ def _look(s: Scene) -> Seen | None:
         text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
         "could hide {could_hide_ns}. "
         + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
-        + "This trace alone does not tell how much of it is waiting for others.",
-        todo="See in Distributed, with the traces of all ranks, whether this one waits or moves data. If it waits, look at "
-        f"the rank that arrives last: sending less would not help. If data moves: {SEND_LESS}",
+        + ONE_RANK,
+        todo="Put the traces of the other ranks beside this one: Distributed then tells waiting from moving data. Where this "
+        "rank waits, look at the one that arrives last; sending less would not help. Where data moves: "
+        + (SHARE_LESS if s.is_inference else SEND_LESS),
         figures=[
             METRICS.figure("communication_exposed", share),
             METRICS.figure("communication_ns", part),
@@ -77,8 +77,8 @@ def _look(s: Scene) -> Seen | None:
         ],
         measure="communication_exposed",
         threshold=EXPOSED_SHARE,
-        evidence=Link("distributed", {}, "Show waiting and transfer"),
-        references=references_of(s.trace.recorder, "communication"),
+        evidence=Link("distributed", {}, "Show communication"),
+        references=s.references("communication"),
         why="While only communication runs, the device computes nothing. The bounds are for sending as much as now "
         "beside other work: at most as much is hidden as there is time without communication, at least what reducing "
         "gradients as soon as they are there hides beneath the backward pass. Sending less saves more.",

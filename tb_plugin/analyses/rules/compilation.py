@@ -10,7 +10,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import noun, references_of
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import measure, measure_within
 
@@ -50,10 +50,10 @@ def _look(s: Scene) -> Seen | None:
         severity="medium",
         text=f"Code was compiled or tuned for {{compiling_ns}} {at}"
         + (", most of it under {compiling_line}." if line else "."),
-        todo=s.trace.recorder.todo("compilation"),
+        todo=s.todo("compilation"),
         figures=figures,
         evidence=Link("idle", {"where": "cause:Compilation"}, "Show what waits"),
-        references=references_of(s.trace.recorder, "compilation"),
+        references=s.references("compilation"),
         why="The host waits for the compiler. In the first steps that is to be expected; later it means that something has "
         "changed (a shape, a flag, a function), and that it may happen again. The bounds are without any compilation.",
         confidence="high",

@@ -32,7 +32,7 @@ def _look(s: Scene) -> Seen | None:
     rows = s.longest(active_rows(trace, "dataloader"))
     own, workers = (_time(s, rows, pattern) for pattern in (trace.recorder.host.loading, trace.recorder.host.awaiting))
     kind = (
-        " The thread of the training loads it itself." if own > workers else " It has workers, and they are too slow."
+        " The thread that waits for it loads it itself." if own > workers else " It has workers, and they are too slow."
     )
     notice = Notice(
         rule="data_loading",
@@ -51,7 +51,7 @@ def _look(s: Scene) -> Seen | None:
         references=references_of(trace.recorder, "data_loading"),
         why="The next batch is asked for when the step needs it: until it is there, nothing is launched. The upper bound is "
         "of batches that are always ready, the lower one leaves a quarter of the time: to hand batches over, and because "
-        "who loads them works beside the training.",
+        "who loads them works beside the steps.",
         confidence="high" if own > workers else "medium",
     )
     bare = intersect(shares(trace)["dataloader"], s.host)

@@ -9,7 +9,6 @@ from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.starving import LAUNCHING, STARVED, Starving, starving
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import EMPTY, Ranges, join, subtract, union
 
@@ -28,12 +27,12 @@ def _look(s: Scene) -> Seen | None:
         text="Devices wait for launches {launching_ns} of each {step_time_mean_ns} "
         f"{'step' if s.trace.steps.recorded else 'recording'}: a launch takes the host {{launch_every_ns}}, and half of the "
         "kernels no more than {kernel_median_ns}.",
-        todo=s.trace.recorder.todo("launch_bound"),
+        todo=s.todo("launch_bound"),
         figures=list(found.figures),
         measure="launching_ratio",
         threshold=STARVED,
         evidence=Link("launches", {}, "Show launches"),
-        references=references_of(s.trace.recorder, "launch_bound"),
+        references=s.references("launch_bound"),
         why="Where kernels are shorter than their launches nothing is ever queued, and the device waits for the host before "
         "each of them. The bounds hold if the same kernels are launched at once, as by a graph: the lower one of those "
         "whose number is that of most steps, the upper one of all from the first launch of each step to its last.",

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.host import host_of
 from tb_plugin.analyses.idle.account import idle_account
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Figure, Link, Notice
+from tb_plugin.trace.intervals import measure_within, union
+from tb_plugin.trace.schema import MISSING
 
 METRICS = OF_RULES.adding(
     define(
@@ -26,6 +36,20 @@ EXPLAINED = 0.5
 """Share of the idle time from which on the findings that would save it say all that there is to say."""
 
 
+PIECES = 200
+"""So many of the longest pieces of a cause say what the host did meanwhile."""
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """The largest cause of a device's idle time: what is said of it."""
+
+    text: str
+    figures: tuple[Figure, ...]
+    link: Link
+    cause: Cause | None = None
+
+
 def is_explained(s: Scene, saving_ns: float) -> bool:
     """Returns whether findings that would save so much of each step explain most of the devices' idle time."""
     return saving_ns >= EXPLAINED * sum(float(time.mean()) for time in s.idle.values()) > 0
@@ -38,7 +62,8 @@ def _look(s: Scene) -> Seen | None:
     if not low:
         return None
     worst, window = min(low, key=lambda device: low[device] or 0.0), _window(s)
-    text, figures, link = _largest(s, worst)
+    largest = _largest(s, worst)
+    case = ".unexplained" if largest.cause == Cause.UNEXPLAINED else ""
     return Seen(
         Notice(
             rule="low_utilization",
@@ -49,18 +74,18 @@ def _look(s: Scene) -> Seen | None:
                 if len(low) > 1
                 else f"Device {{device}} runs kernels only {{utilization}} of {window}."
             )
-            + text,
-            todo=s.trace.recorder.todo("low_utilization"),
+            + largest.text,
+            todo=s.todo(f"low_utilization{case}"),
             figures=[
                 METRICS.figure("utilization", low[worst]),
                 METRICS.figure("device", worst),
                 METRICS.figure("affected", len(low), "Devices"),
-                *figures,
+                *largest.figures,
             ],
             measure="utilization",
             threshold=LOW_UTILIZATION,
-            evidence=link,
-            references=references_of(s.trace.recorder, "low_utilization"),
+            evidence=largest.link,
+            references=s.references("low_utilization"),
         )
     )
 
@@ -69,21 +94,56 @@ def _window(s: Scene) -> str:
     return "the steps" if s.trace.steps.recorded else "the recording"
 
 
-def _largest(s: Scene, device: str) -> tuple[str, list[Figure], Link]:
+def _largest(s: Scene, device: str) -> _Largest:
     """What most of a device's idle time is due to: in words, in figures, and where to look."""
     place = next(i for i, each in enumerate(s.trace.devices) if each.id == device)
     time = idle_account(s.trace, place).by_cause(s.steps.start_ns, s.steps.end_ns)
     totals = {cause: int(each.sum()) for cause, each in time.items()}
     cause = max(totals, key=lambda each: totals[each])
     if not totals[cause]:
-        return "", [], Link("idle", {}, "Show idle time")
+        return _Largest("", (), Link("idle", {}, "Show idle time"))
     title = TITLES[cause][0]
-    figures = [
+    host = _host_did(s, place, cause)
+    figures = (
         METRICS.figure("idle_cause", title),
         METRICS.figure("idle_cause_ratio", totals[cause] / sum(totals.values())),
-    ]
-    text = " The largest cause of its idle time is {idle_cause} ({idle_cause_ratio})."
-    return text, figures, Link("idle", {"where": f"cause:{title}"}, "Show what waits")
+        *(OF_IDLE.figure(key, value) for key, value in host.items()),
+    )
+    text = " The largest cause of its idle time is {idle_cause} ({idle_cause_ratio})"
+    if "idle_host" in host:
+        text += ": the host is in {idle_host} meanwhile"
+        text += ", called by {operator}" if "operator" in host else ""
+        text += ", at {idle_line}" if "idle_line" in host else ""
+    return _Largest(f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show what waits"), cause)
+
+
+def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
+    """What the threads that launched the next work were in longest during the longest pieces of a cause, and around it."""
+    trace, account = s.trace, idle_account(s.trace, device)
+    windows = union(s.steps.start_ns, s.steps.end_ns)
+    length = measure_within(windows, account.start_ns, account.end_ns)
+    mine = np.flatnonzero((account.cause == cause) & (length > 0))
+    mine = mine[np.lexsort((account.start_ns[mine], -length[mine]))[:PIECES]]
+    call = np.append(trace.launch, MISSING)[account.gaps.next[account.gap[mine]]]
+    thread = np.append(trace.track, MISSING)[call].astype(np.int64)
+    name, time, row = host_of(trace).did(thread, account.start_ns[mine], account.end_ns[mine])
+    if not (name != MISSING).any():
+        return {}
+    names, of = np.unique(name[name != MISSING], return_inverse=True)
+    total = sum_by(of, time[name != MISSING], len(names))
+    texts = trace.strings.take(names).to_pylist()
+    most = min(range(len(names)), key=lambda i: (-total[i], texts[i]))
+    found = {"idle_host": str(texts[most])}
+    # Of that name the longest piece tells whose it is.
+    event = int(row[np.flatnonzero(name == names[most])[0]])
+    around = int(trace.operator[event])
+    if around != MISSING and trace.name[around] != trace.name[event]:
+        found["operator"] = trace.strings[int(trace.name[around])]
+    lines = code_lines(trace)
+    line = int(lines.of[event])
+    if line != MISSING and (text := str(lines.texts[line].as_py())) != found["idle_host"]:
+        found["idle_line"] = text
+    return found
 
 
 def _idle_device(s: Scene) -> Seen | None:
@@ -92,18 +152,18 @@ def _idle_device(s: Scene) -> Seen | None:
     if not known:
         return None
     worst = min(known, key=lambda device: known[device])
-    text, figures, link = _largest(s, worst)
+    largest = _largest(s, worst)
     return Seen(
         Notice(
             rule="idle_device",
             severity="low",
             text=f"Device {{device}} runs kernels only {{utilization}} of {_window(s)}, and no rule knows what would save "
-            f"most of its idle time.{text}",
+            f"most of its idle time.{largest.text}",
             todo="Look at the longest pieces of that cause: they say what the host did meanwhile.",
-            figures=[METRICS.figure("utilization", known[worst]), METRICS.figure("device", worst), *figures],
+            figures=[METRICS.figure("utilization", known[worst]), METRICS.figure("device", worst), *largest.figures],
             measure="utilization",
             threshold=BUSY,
-            evidence=link,
+            evidence=largest.link,
         )
     )
 

@@ -12,7 +12,6 @@ from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.rules.products import faster, on_units, plain_products
 from tb_plugin.analyses.severity import severity_of
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
@@ -44,7 +43,7 @@ def _look(s: Scene) -> Seen | None:
         measure="matrix_eligible_ratio",
         threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        references=references_of(s.trace.recorder, "matrix_units"),
+        references=s.references("matrix_units"),
         why=f"Products of matrices and convolutions take several times as long without {units}. At best they reach the "
         "device's peak in 16 bit, at least a third of it, or are twice as fast where shapes are not recorded. What other "
         "kernels would gain, and what casts would cost, is left out.",
@@ -62,7 +61,7 @@ def _lower_precision(s: Scene) -> str:
     has = set.intersection(*used) if used else set()
     half = next((f".{name}" for name in ("bf16", "fp16") if name in has), "")
     cases = [f"matrix_units{half}", *(["matrix_units.tf32"] if "tf32" in has else [])]
-    return " ".join(filter(None, map(s.trace.recorder.todo, cases)))
+    return " ".join(filter(None, map(s.todo, cases)))
 
 
 @dataclass(frozen=True)

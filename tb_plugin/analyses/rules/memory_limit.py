@@ -5,7 +5,6 @@ from __future__ import annotations
 from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Figure, Notice
 
 MEMORY_SHARE = 0.9
@@ -41,11 +40,11 @@ def _look(s: Scene) -> Seen | None:
             rule="memory_limit",
             severity="high",
             text="Device {device} had {memory_peak_bytes} of its {memory_bytes} allocated.",
-            todo=s.trace.recorder.todo("memory_limit"),
+            todo=s.todo("memory_limit"),
             figures=figures,
             measure="memory_peak_ratio",
             threshold=MEMORY_SHARE,
-            references=references_of(s.trace.recorder, "memory_limit"),
+            references=s.references("memory_limit"),
         )
     )
 

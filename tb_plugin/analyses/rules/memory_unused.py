@@ -26,7 +26,7 @@ def _look(s: Scene) -> Seen | None:
         replace(
             least,
             rule="memory_unused",
-            todo=s.trace.recorder.todo("memory_unused"),
+            todo=s.todo("memory_unused"),
             why="A larger batch gives each launch more work and reads weights once for more samples. What that saves nobody "
             "can tell from one recording.",
             confidence="high",

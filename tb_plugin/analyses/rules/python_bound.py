@@ -17,7 +17,6 @@ from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.starving import FEW, launches_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
@@ -96,12 +95,12 @@ def _look(s: Scene) -> Seen | None:
             if lines
             else ". No Python stacks are recorded."
         ),
-        todo=" ".join(map(s.trace.recorder.todo, ["python_bound"] if lines else ["python_bound", "stacks_missing"])),
+        todo=" ".join(map(s.todo, ["python_bound"] if lines else ["python_bound", "stacks_missing"])),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="python_ratio",
         threshold=PYTHON_SHARE,
         evidence=Link("idle", {"where": "cause:Python"}, "Show what waits"),
-        references=references_of(s.trace.recorder, "python_bound"),
+        references=s.references("python_bound"),
         why="While the host runs Python between operators it launches nothing. The lower bound is without the lines that "
         "take most of it, the upper one without any Python between operators.",
         confidence="high" if lines else "medium",

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.collectives import Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.analyses.rules.collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
@@ -51,7 +51,7 @@ def _look(s: Scene) -> Seen | None:
         rule="serial_collectives",
         severity="medium",
         text="In each step {serial_collectives} collectives reduce gradients on the stream that computes, {serial_ns} "
-        "({serial_ratio}) in which it cannot compute.",
+        f"({{serial_ratio}}) in which it cannot compute. {ONE_RANK}",
         todo=s.trace.recorder.todo("serial_collectives"),
         figures=[
             METRICS.figure("serial_ns", taken),

@@ -108,7 +108,8 @@ def _look(s: Scene) -> Seen | None:
         rule="small_collectives",
         severity="medium",
         text="Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} in each step, where "
-        "{small_buckets} would do. Each takes {collective_latency_ns} whatever it moves.",
+        "{small_buckets} would do. The shortest of few bytes takes {collective_latency_ns}, whatever it moves: what others "
+        "take longer may be waiting for other ranks, which this trace alone does not tell.",
         todo=s.trace.recorder.todo("small_collectives"),
         figures=[
             METRICS.figure("small_collectives", s.per_step(len(found.row))),

@@ -10,7 +10,6 @@ from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import For, copies_of, host_waits, outermost, regular, times
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import measure
 from tb_plugin.trace.schema import MISSING
@@ -43,14 +42,13 @@ def _look(s: Scene) -> Seen | None:
         return None
     explicit = place[(trace.operator[calls] == MISSING) & ~np.isin(calls, trace.launch[copies])]
     line, lines = s.lines(calls)
-    todo = trace.recorder.todo
     kinds = [("", len(explicit) < times(place)), (".explicit", len(explicit) > 0)]
     notice = Notice(
         rule="synchronising_calls",
         severity="medium",
         text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(times(place), 'sync_calls')}"
         f"{_kind(s, len(explicit), times(place))}{_where(line, lines)}.",
-        todo=" ".join(todo(f"synchronising_calls{kind}") for kind, there in kinds if there),
+        todo=" ".join(s.todo(f"synchronising_calls{kind}") for kind, there in kinds if there),
         figures=[
             METRICS.figure("sync_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
             METRICS.figure("sync_calls", s.per_step(times(place))),
@@ -58,7 +56,7 @@ def _look(s: Scene) -> Seen | None:
             *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
         ],
         evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show what waits"),
-        references=references_of(trace.recorder, "synchronising_calls"),
+        references=s.references("synchronising_calls"),
         why="While the host waits it launches nothing: once the device is done it has nothing to do until the next launch. "
         "At least the waits go, at most also the operators and copies that they are made for.",
         confidence="high",

@@ -13,6 +13,7 @@ from tb_plugin.analyses.rules.streams import updates
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.intervals import measure
 from tb_plugin.trace.schema import MISSING, EventKind, KernelClass
 
 Int64 = npt.NDArray[np.int64]
@@ -31,7 +32,13 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"optimizer_kernels_ns": ("Updates", "Kernels of updates of parameters one by one, a mean over the steps.")},
+        {
+            "optimizer_kernels_ns": ("Updates", "Kernels of updates of parameters one by one, a mean over the steps."),
+            "optimizer_host_ns": (
+                "Launching updates",
+                "Time of the host in the optimizer's step, a mean over the steps.",
+            ),
+        },
     ),
     define(
         STEPS,
@@ -61,15 +68,17 @@ def _look(s: Scene) -> Seen | None:
     least = time * (np.maximum(whole - _PASSES * (longest - time.min()), 0) / whole)[of]
     most = time.copy()
     most[np.lexsort((time, of))[np.append(np.diff(of) > 0, True)]] = time.min()
+    called = s.covered(calls)
     notice = Notice(
         rule="unfused_optimizer",
         severity="medium",
         text="The optimizer updates parameters one by one: {optimizer_kernels} kernels in each step take "
-        "{optimizer_kernels_ns}.",
+        "{optimizer_kernels_ns}, and the host {optimizer_host_ns} to launch them.",
         todo=trace.recorder.todo("unfused_optimizer"),
         figures=[
             METRICS.figure("optimizer_kernels", s.per_step(len(row))),
             METRICS.figure("optimizer_kernels_ns", s.per_step(int(time.sum()))),
+            METRICS.figure("optimizer_host_ns", s.per_step(measure(called))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         references=references_of(trace.recorder, "unfused_optimizer"),
@@ -82,7 +91,7 @@ def _look(s: Scene) -> Seen | None:
     return Seen(
         notice,
         Change(s.covered(around[len(around) // _STAY :]), row, least.astype(np.int64)),
-        Change(s.covered(calls), row, most.astype(np.int64)),
+        Change(called, row, most.astype(np.int64)),
         s.by_length(row),
     )
 

@@ -21,7 +21,6 @@ from tb_plugin.analyses.rules.base import WORTH, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.step_shares import active_rows
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.numbering import distinct
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, of_kind
@@ -178,18 +177,17 @@ def seen(s: Scene, words: Words, dur: Int64, slow: Int64, others: Int64) -> Seen
     if (row := _largest_row(s, part.category, worst, others)) and row[1] >= TOLD * more[part]:
         values |= {"differs_row": row[0], "differs_row_ns": row[1]}
         text += ", most of all in {differs_row} ({differs_row_ns} more than in the others)"
-    recorder = s.trace.recorder
     advice = words.advice.get(part.cause) if part.cause is not None else None
     notice = Notice(
         rule=words.rule,
         severity="medium",
         text=f"{text}.",
-        todo=recorder.todo(advice or words.rule) or recorder.todo(words.rule),
+        todo=s.todo(advice or words.rule) or s.todo(words.rule),
         figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="excess_ratio",
         threshold=WORTH,
         evidence=Link("idle", {"steps": s.steps.label[worst]}, "Show idle time of this step"),
-        references=references_of(recorder, words.rule),
+        references=s.references(words.rule),
         why=words.why,
         confidence="high",
     )

@@ -81,7 +81,10 @@ def test_parameters_that_are_updated_one_by_one() -> None:
     """Kernels of 4, 6 and 10: of each series at best 4 + 6 and the least of all, 4, go; at least 20 - 2 x (10 - 4)."""
     seen = said("unfused_optimizer", updating(50, 4, 6, 10))
     assert seen is not None and (seen.least, seen.most) == (50 * 8, 50 * 14)
-    assert seen.text == "The optimizer updates parameters one by one: 150 kernels in each step take 1.00 ms."
+    assert seen.text == (
+        "The optimizer updates parameters one by one: 150 kernels in each step take 1.00 ms, "
+        "and the host 300 µs to launch them."
+    )
 
 
 @pytest.mark.parametrize(

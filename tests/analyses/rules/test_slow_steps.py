@@ -15,7 +15,7 @@ from tb_plugin.analyses.rules.low_utilization import is_explained
 from tb_plugin.analyses.rules.savings import findings_of
 from tb_plugin.analyses.what_if import saved
 from tb_plugin.findings import finding
-from tests.builders import TraceBuilder, kernel, trace
+from tests.builders import TraceBuilder, kernel, memcpy, trace
 
 
 def on_host(*durs: int) -> TraceBuilder:
@@ -170,7 +170,9 @@ def test_a_slow_step_without_stacks_names_the_operator_and_on_the_device_the_ker
 def test_the_advice_is_that_of_the_cause() -> None:
     todo = saving_now_and_then().table().recorder.todo
     slow, collecting = (look(OUTLIERS, saving_now_and_then(collects)) for collects in (False, True))
-    assert slow is not None and slow.notice.todo == todo("step_outliers")
+    assert slow is not None and slow.notice.todo == todo("step_outliers.inference"), "no backward pass"
+    training = look(OUTLIERS, saving_now_and_then().op("MmBackward0", 10, 2))
+    assert training is not None and training.notice.todo == todo("step_outliers")
     assert collecting is not None and collecting.notice.todo == todo("garbage_collection")
 
 
@@ -204,6 +206,22 @@ def test_a_device_that_idles_is_told_with_the_largest_cause() -> None:
     assert found.keys() == {"low_utilization"}
     assert found["low_utilization"]["idle_cause"] == "Python"
     assert found["low_utilization"]["idle_cause_ratio"] == 590 / 600
+
+
+def test_what_the_host_was_in_meanwhile_is_told() -> None:
+    """A kernel that was launched at 2 begins at 600 and nobody knows why; until 600 the host is in a copy that waits."""
+    builder = trace().step(1, 0, 1000).op("aten::mm", 0, 5).launches(kernel("k", 100, 600), at=1, dur=1)
+    builder.python("train.py(7): load", 5, 600).op("aten::copy_", 8, 595)
+    builder.launches(memcpy(2, 701), at=10, dur=590, name="cudaMemcpyAsync")
+    for at in (720, 730, 740):  # usually work begins 3 after its launch
+        builder.op("aten::add", at, 2).launches(kernel("k", 5, at + 4), dur=1)
+    (found,) = findings_of(builder.table(), None).found
+    said = finding(found.notice)
+    assert said.text == (
+        "Device 0 runs kernels only 11.5 % of the steps. The largest cause of its idle time is Unexplained (67.4 %): the "
+        "host is in cudaMemcpyAsync meanwhile, called by aten::copy_, at train.py(7): load."
+    )
+    assert said.todo == builder.table().recorder.todo("low_utilization.unexplained")
 
 
 def test_findings_that_explain_idle_time_say_it_all() -> None:
