@@ -106,7 +106,9 @@ class BackwardOperators:
     tie: npt.NDArray[np.uint8]
     """Tie of each."""
     adds: Bool
-    """Whether it adds a gradient to that of a parameter: hooks of data parallel training run in it."""
+    """Whether it adds a gradient to that of a parameter."""
+    function: Int64
+    """Row of the call of the function inside of the engine's call, where both are recorded; around it hooks run."""
     of: Int32
     """For each row that is an operator the position of the innermost one that it is or stands in; one more for -1."""
 
@@ -136,11 +138,13 @@ def backward_operators(trace: TraceTable) -> BackwardOperators:
     of[operators] = inside[:-1]
     row, within = operators[begins], inside[parent[begins]]
     forward, tie = _ties(trace, operators, row, of)
+    function, calls = row.copy(), np.flatnonzero(candidate & (inner[parent] == labels[:-1]))[::-1]
+    function[inside[calls]] = operators[calls]
     label = labels[begins]
     adds = label == names.index(pa.scalar(ADDS_GRADIENT, names.type)).as_py()
     _tie_to_before(trace.track[row], within, adds, forward, tie)
     _tie_to_parent(forward, tie, within)
-    return BackwardOperators(row, within, label, names, forward, tie, adds, of)
+    return BackwardOperators(row, within, label, names, forward, tie, adds, function, of)
 
 
 def _labels(trace: TraceTable, rows: Int64) -> tuple[pa.Array, Int32]:

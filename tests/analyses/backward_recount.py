@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from tb_plugin.analyses.names import BACKWARD, backward_label
@@ -9,13 +11,24 @@ from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 
 
-def backward_by_hand(table: TraceTable) -> tuple[dict[int, str], dict[int, int], dict[int, int]]:
-    """Returns the name of each backward operator, the innermost one of each operator in one, and what each is tied to."""
+@dataclass
+class ByHand:
+    """By row: the name of each backward operator, what it is tied to, and the call of its function inside of it."""
+
+    label: dict[int, str] = field(default_factory=dict)
+    tied: dict[int, int] = field(default_factory=dict)
+    function: dict[int, int] = field(default_factory=dict)
+    of: dict[int, int] = field(default_factory=dict)
+    """The innermost backward operator that each operator is or stands in."""
+
+
+def backward_by_hand(table: TraceTable) -> ByHand:
+    """Returns the backward operators of a trace."""
     name = [table.strings[int(i)] for i in table.name]
     operators = [int(i) for i in np.flatnonzero(table.kind == EventKind.OPERATOR)]
     around, forward = table.operator.tolist(), table.forward.tolist()
-    label: dict[int, str] = {}
-    of: dict[int, int] = {}
+    found = ByHand()
+    label, of, tied = found.label, found.of, found.tied
     under_named: dict[int, bool] = {}
     for event in operators:
         above = around[event]
@@ -26,7 +39,8 @@ def backward_by_hand(table: TraceTable) -> tuple[dict[int, str], dict[int, int],
             of[event], label[event] = event, mine
         elif above in of:
             of[event] = of[above]
-    tied: dict[int, int] = {}
+            if is_one:
+                found.function.setdefault(of[above], event)
     for event in operators:
         if forward[event] >= 0 and event in of:
             tied.setdefault(of[event], forward[event])
@@ -40,4 +54,4 @@ def backward_by_hand(table: TraceTable) -> tuple[dict[int, str], dict[int, int],
     for event in label:
         if event not in tied and of.get(around[event]) in tied:
             tied[event] = tied[of[around[event]]]
-    return label, of, tied
+    return found

@@ -130,7 +130,8 @@ def recount(table: TraceTable) -> tuple[Counter[tuple[str, str | None, str | Non
     """Calls by names and line, and sums, one event after the other, from the definitions in docs/metrics.md."""
     name = [table.strings[int(i)] for i in table.name]
     around = table.operator.tolist()
-    label, of, tied = backward_by_hand(table)
+    by_hand = backward_by_hand(table)
+    label, of, tied = by_hand.label, by_hand.of, by_hand.tied
     lines, texts = code_lines(table).of, code_lines(table).texts.to_pylist()
     calls: Counter[tuple[str, str | None, str | None]] = Counter()
     sums: dict[str, int] = defaultdict(int)

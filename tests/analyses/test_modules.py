@@ -14,7 +14,7 @@ from tb_plugin.analyses.names import module_label
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.analyses.backward_recount import backward_by_hand
-from tests.builders import TraceBuilder, kernel, part, row, rows, trace
+from tests.builders import TraceBuilder, kernel, memcpy, part, row, rows, trace
 from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 from tests.depth import examples
 from tests.samples import OF_TRACES
@@ -128,12 +128,13 @@ def test_backward_work_without_a_tie_belongs_to_no_module_and_is_counted() -> No
 
 
 def test_a_gradient_that_is_added_belongs_to_the_module_behind_it() -> None:
-    """But not what the hooks of data parallel training send around from there."""
+    """But not what hooks of data parallel training do there, after the function itself."""
     builder = backward(forward(), sequence=5, forward_thread=1)
     builder.op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 240, 20, tid=2)
     builder.op("torch::autograd::AccumulateGrad", 242, 15, tid=2).op("aten::add_", 244, 5, tid=2)
-    builder.launches(kernel("add", 2, 270), kernel("ncclDevKernel_AllReduce", 11, 280, stream=8))
-    assert times(builder.table(), "Linear_1") == (3, 9, 9, 60) and apart(builder.table()) == (0, 0, 0)
+    builder.launches(kernel("add", 2, 270)).op("aten::copy_", 258, 1, tid=2).launches(memcpy(5, 275))
+    builder.launches(kernel("ncclDevKernel_AllReduce", 11, 280, stream=8))
+    assert times(builder.table(), "Linear_1") == (3, 9, 9, 55) and apart(builder.table()) == (0, 0, 0)
 
 
 def test_a_backward_pass_inside_another_counts_once() -> None:
@@ -217,7 +218,8 @@ def same_backward(table: TraceTable) -> None:
     for call in modules:
         on.setdefault(int(table.track[call]), []).append(call)
     start, end = table.start_ns.tolist(), table.end_ns.tolist()
-    label, of, tied = backward_by_hand(table)
+    by_hand = backward_by_hand(table)
+    label, of, tied, function = by_hand.label, by_hand.of, by_hand.tied, by_hand.function
 
     def module(event: int) -> str:
         """The innermost module open where an event begins; nothing for none."""
@@ -239,15 +241,16 @@ def same_backward(table: TraceTable) -> None:
     device: dict[str, int] = {}
     for event in range(len(table)):
         inside = of.get(int(table.operator[event]), -1)
-        if (
-            table.kind[event] not in DEVICE_WORK
-            or inside < 0
-            or (label[inside] == "AccumulateGrad" and table.is_collective[event])
-        ):
+        if table.kind[event] not in DEVICE_WORK or inside < 0:
             continue
-        launch = int(table.launch[event])
-        if not module(launch if launch >= 0 else int(table.operator[event])):
+        source = int(table.launch[event]) if table.launch[event] >= 0 else int(table.operator[event])
+        call = function.get(inside, inside)
+        is_own = start[call] <= start[source] < end[call] and not table.is_collective[event]
+        if (is_own or label[inside] != "AccumulateGrad") and not module(source):
             device[placed[inside]] = device.get(placed[inside], 0) + int(table.dur_ns[event])
+    for event, call in function.items():
+        if label[event] == "AccumulateGrad":
+            own[event] = end[call] - start[call]
     host = sum(own[event] for event in label if placed[event] and not module(event))
     found = rows(table, "modules")
     assert {each["module"]: each.get("backward_device_self_ns", 0) for each in found} == {
@@ -265,11 +268,13 @@ def test_the_backward_pass_of_modules_recounted(name: str) -> None:
         same_backward(table)
 
 
-GRAD = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+FUNCTION = "torch::autograd::AccumulateGrad"
+GRAD = f"autograd::engine::evaluate_function: {FUNCTION}"
 CALLS = st.lists(
     st.tuples(
-        st.sampled_from(["module", "aten::a", "ABackward0", "BBackward0", GRAD]), st.integers(0, 40), st.integers(1, 25),
-        st.integers(1, 2), st.sampled_from([None, 1, 2]), st.sampled_from([None, 1]), st.sampled_from(["", "k", "nccl"]),
+        st.sampled_from(["module", "aten::a", "ABackward0", "BBackward0", GRAD, FUNCTION]),
+        st.integers(0, 40), st.integers(1, 25), st.integers(1, 2),
+        st.sampled_from([None, 1, 2]), st.sampled_from([None, 1]), st.sampled_from(["", "k", "nccl"]),
     ),
     max_size=14,
 )  # fmt: skip

@@ -31,6 +31,10 @@ def test_rows_stand_in_order_of_execution_of_names_or_of_time(open_tab: Open) ->
     by_time = [row["module"] for row in sorted(inside, key=lambda row: -row[value])]
     assert tab.state()["sort"] == "value"
     assert [name for name in first_words(frame) if name in by_time][: len(inside)] == by_time
+    note = frame.get_by_text("count for no module").inner_text()
+    assert note.startswith(
+        "9 backward operators count for no module (3.44 ms on the host): the forward operator ran outside"
+    )
     assert_healthy(frame)
     frame = tab.open(run="transformer_cpu", view="modules", sort="name")
     shown = [name for name in first_words(frame) if name in as_they_came]

@@ -1,7 +1,7 @@
 """A second, slow count of everything, from the file alone: plain Python, integers, loops; nothing of tb_plugin.
 
 Written from docs/metrics.md. Where tb_plugin nests with searches and sums with arrays, this walks lists of open events,
-and adds each device event to the set of names above it.
+and adds each device event to the set of names above it. One long file, so that nothing else has to be trusted.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def recount(path: Path) -> Recount:
     found.steps = _steps(events, work, collective)
     found.operators = _operators(operators, work)
     found.kernels = _kernels(by_kind["kernel"])
-    found.modules = _modules(modules, operators, work)
+    found.modules = _modules(modules, operators, work, collective)
     return found
 
 
@@ -471,7 +471,64 @@ def _kernels(kernels: list[Event]) -> dict[str, Counts]:
     }
 
 
-def _modules(modules: list[Event], operators: list[Event], work: list[Event]) -> dict[str, Counts]:
+@dataclass
+class Node:
+    """What the autograd engine runs for one node of its graph."""
+
+    call: Event
+    label: str
+    function: Event
+    outer: Node | None
+    forward: Event | None = None
+    inside: int = 0
+
+    @property
+    def adds(self) -> bool:
+        return self.label == "AccumulateGrad"
+
+    def is_own(self, source: Event, communicates: bool) -> bool:
+        return self.function.start <= source.start < self.function.end and not communicates
+
+
+def _nodes(operators: list[Event]) -> dict[int, Node]:
+    """The innermost backward operator that each operator is or stands in."""
+    found: dict[int, Node] = {}
+    named: set[int] = set()
+    before: dict[Any, Node] = {}
+    every = []
+    for operator in operators:
+        outer = found.get(id(operator.above))
+        label = operator.name.removeprefix("autograd::engine::evaluate_function: ").removeprefix("torch::autograd::")
+        is_named = label != operator.name or re.match(r"\w+Backward\d*$", label) is not None
+        node = outer
+        if is_named or (operator.forward and id(operator.above) not in named):
+            if outer is None or outer.label != label:
+                node = Node(operator, label, operator, outer)
+                every.append(node)
+                if outer is not None:
+                    outer.inside += operator.dur
+            elif outer.function is outer.call:
+                outer.function = operator
+        if is_named or id(operator.above) in named:
+            named.add(id(operator))
+        if node is not None:
+            found[id(operator)] = node
+            node.forward = node.forward or operator.forward
+    for node in every:
+        key = (node.call.thread, id(node.outer))
+        if not node.adds:
+            before[key] = node
+        elif node.forward is None and key in before:
+            node.forward = before[key].forward
+    for node in every:
+        if node.forward is None and node.outer is not None:
+            node.forward = node.outer.forward
+    return found
+
+
+def _modules(
+    modules: list[Event], operators: list[Event], work: list[Event], collective: set[int]
+) -> dict[str, Counts]:
     """By name and number of the module."""
 
     def key(module: Event) -> tuple[str, Any]:
@@ -499,6 +556,7 @@ def _modules(modules: list[Event], operators: list[Event], work: list[Event]) ->
         if operator.parent is not None and operator.parent.kind == "module":
             found[key(operator.parent)]["operators"] += 1
     at_start = dict(zip(map(id, operators), open_at(modules, operators), strict=True))
+    nodes = _nodes(operators)
     launches = [e.launch or e.operator for e in work]
     sources = [s for s in launches if s is not None]
     around = dict(zip(map(id, sources), open_at(modules, sources), strict=True))
@@ -509,15 +567,14 @@ def _modules(modules: list[Event], operators: list[Event], work: list[Event]) ->
         if owner is not None:
             add(owner, "device", event.dur)
             continue
-        tied = next((e for e in event.operator.chain() if e.forward), None) if event.operator else None
-        if tied is not None and tied.forward is not None:
-            forward_owner = at_start[id(tied.forward)]
-            if forward_owner is not None:
-                add(forward_owner, "backward_device", event.dur)
-    for operator in operators:
-        if not operator.forward or any(e is not operator and e.forward for e in operator.chain()):
+        node = nodes.get(id(event.operator))
+        if node is None or node.forward is None or (node.adds and not node.is_own(source, id(event) in collective)):
             continue
-        if at_start[id(operator)] is None and (owner := at_start[id(operator.forward)]) is not None:
-            add(owner, "backward_host", operator.dur)
+        if (forward_owner := at_start[id(node.forward)]) is not None:
+            add(forward_owner, "backward_device", event.dur)
+    for node in {id(node): node for node in nodes.values()}.values():
+        spent = node.function.dur if node.adds else node.call.dur - node.inside
+        if node.forward and at_start[id(node.call)] is None and (owner := at_start[id(node.forward)]) is not None:
+            add(owner, "backward_host", spent)
     # One row a module: names carry the number in modern traces; equal labels would be two rows.
     return {f"{name}|{number}": row for (name, number), row in found.items()}

@@ -13,7 +13,6 @@ import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import { TreePage } from './parts/treePage'
 import type { ViewProps } from './view'
-import textCss from '../widgets/text.module.css'
 import frameCss from './parts/frame.module.css'
 
 export function Modules({ base }: ViewProps) {
@@ -50,7 +49,7 @@ function Page({ view, base }: { view: View; base: Query }) {
         tree={tree}
         lead={lead}
         note={notes.map((notice) => (
-          <p key={notice.rule} className={textCss.mute}>
+          <p key={notice.rule} className={frameCss.note}>
             <Sentence notice={notice} text={notice.text} />
           </p>
         ))}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import launched_by
-from tb_plugin.analyses.backward import Tie, backward_operators
+from tb_plugin.analyses.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analyses.backward_times import host_times
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
 from tb_plugin.analyses.selection import Selection
@@ -28,7 +28,7 @@ class Apart:
 
     operators: int
     untied: int
-    """Of these those whose forward operator is not known."""
+    """Those of them whose forward operator is not known."""
     host_ns: int
 
 
@@ -81,12 +81,10 @@ def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64)
     of_forward = np.append(around(every.forward), np.int32(MISSING))
     inner = every.of[trace.operator[work]]
     backward_owner = of_forward[inner]
-    # What a call launched itself is forward, also inside a backward pass that recomputes it; and hooks of data parallel
-    # training communicate in whatever AccumulateGrad happens to run.
-    hook = np.append(every.adds, False)[inner] & trace.is_collective[work]
-    backward_owner[(owner != MISSING) | hook] = MISSING
+    # What a call launched itself is forward, also inside a backward pass that recomputes it.
+    backward_owner[(owner != MISSING) | _by_hook(trace, every, work, source[source != MISSING])] = MISSING
     at = np.flatnonzero(selection.rows[every.row])
-    host_ns = host_times(trace)[at]
+    host_ns = np.where(every.adds, trace.dur_ns[every.function], host_times(trace))[at]
     outside = around(every.row[at]) == MISSING
     host_owner = np.where(outside, of_forward[at], MISSING)
     apart = at[outside & (host_owner == MISSING)]
@@ -106,6 +104,19 @@ def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64)
         in_backward=every.of[trace.operator[rows]] != MISSING,
         apart=Apart(len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())),
     )
+
+
+def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: Int32) -> Bool:
+    """Which work hooks of a parameter launched, which belong to no module.
+
+    Data parallel training gathers and sends the gradients of many modules in the AccumulateGrad of one: after the function
+    itself, or in what no other call tells from it.
+    """
+    at = every.of[trace.operator[work]]
+    start, function = trace.start_ns[source], np.append(every.function, 0)[at]
+    own = (start >= trace.start_ns[function]) & (start < trace.ends(function)) & ~trace.is_collective[work]
+    found: Bool = np.append(every.adds, False)[at] & ~own
+    return found
 
 
 def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
