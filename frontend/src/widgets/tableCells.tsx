@@ -67,17 +67,27 @@ export function fittingWidths(
     const left = room - least - narrow.reduce((sum, width) => sum + width, 0)
     // Short names stay whole, if that can be.
     const given = [Math.min(name, NAME_PX - SPARE_PX), name - SPARE_PX].find((each) => each <= left)
-    if (given !== undefined) {
-      name = given
-      numbers.forEach(({ metric }, i) => {
-        widths.set(metric.key, narrow[i])
-      })
-      shareRoom(texts.map(startOf), left + least - name, LEAST_PX).forEach((width, i) => {
-        widths.set(texts[i].metric.key, width)
-      })
-    }
+    if (given === undefined)
+      return widths.set(nameKey, wholeColumns(Math.min(name, NAME_PX - SPARE_PX), others.map(startOf), room))
+    name = given
+    numbers.forEach(({ metric }, i) => {
+      widths.set(metric.key, narrow[i])
+    })
+    shareRoom(texts.map(startOf), left + least - name, LEAST_PX).forEach((width, i) => {
+      widths.set(texts[i].metric.key, width)
+    })
   }
   return widths.set(nameKey, Math.max(name, room - taken()))
+}
+
+/** The width of the name with which a column ends where the room does: none is cut, the others are a scroll away. */
+function wholeColumns(name: number, others: readonly number[], room: number): number {
+  let left = room - name
+  for (const width of others) {
+    if (width > left) break
+    left -= width
+  }
+  return name + Math.max(0, left)
 }
 
 /** Characters that a name column of this width holds. */
