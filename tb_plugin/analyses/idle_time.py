@@ -137,7 +137,11 @@ def _summary(idle: _Chosen, window: str) -> Figures:
             "idle_ns", total, f"Idle in {window}", "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices"
         ),
         METRICS.figure("idle_ratio", idle.ratio, f"Of {window}"),
-        *(METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause)) for cause in idle.causes[:2]),
+        *(
+            METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause))
+            for cause in idle.causes[:2]
+            if cause != Cause.UNEXPLAINED  # stands last, as a share
+        ),
         METRICS.figure("idle_unexplained_ratio", idle.total(Cause.UNEXPLAINED) / total if total else None),
     ]
     return Figures("summary", "Idle time", "", figures, "headline")

@@ -151,6 +151,22 @@ def test_the_overview_leads_to_each_card(open_tab: Open) -> None:
     assert tab.state()["view"] == "findings" and "rule" not in tab.state()
 
 
+def test_evidence_of_the_largest_costs_leads_to_their_rows(open_tab: Open) -> None:
+    tab = open_tab()
+    costs = ask(tab.address, "view/overview", run=RUN)["payloads"]["largest_costs"]["notices"]
+    for i, link in enumerate(notice["evidence"] for notice in costs):
+        frame = tab.open(run=RUN, view="overview")
+        frame.get_by_role("button", name="Show evidence").nth(i).click()
+        frame = tab.settle()
+        assert_healthy(frame)
+        assert tab.state()["view"] == link["view"]
+        if link["view"] == "timeline":
+            assert tab.state()["event"] == link["params"]["event"]
+            assert frame.get_by_test_id("hits").inner_text().split()[0] != "0"
+        else:
+            assert frame.get_by_test_id("grid").get_by_role("row").count() > 1, "more than its head"
+
+
 def test_the_log_directory_leaves_a_finding_out_for_all(open_tab: Open, tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / RUN, tmp_path / RUN)
     (tmp_path / "torch_trace_ignore").write_text("data_loading\n<b>bold</b>\n")

@@ -62,7 +62,7 @@ export function Launches({ base }: ViewProps) {
           view="launches"
           base={base}
           groups={GROUPS}
-          placeholder="Search calls, callers and kernels, text or /regex/"
+          placeholder="Search, text or /regex/"
           detail={(row, table) => <Detail row={row} table={table} base={base} />}
         />
       )}

@@ -77,48 +77,52 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
   const scale = columnScale(payload.unit, [payload.total])
   const largest = Math.max(...payload.parts.map((part) => share(part, payload.total)), 1e-9)
   return (
-    <table className={plainTableCss.table}>
-      <thead>
-        <tr>
-          <th scope="col">Category</th>
-          <th scope="col">{scale.symbol || 'Value'}</th>
-          <th scope="col">{of}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {payload.parts.map((part) => (
-          <tr key={part.metric.key}>
-            <th scope="row">
-              <Swatch color={categoryColor(part.category)} idle={isIdle(part)} />
-              <PartName part={part} onLink={onLink} />
-            </th>
-            <td>
-              <Value value={part.value} unit={payload.unit} scale={scale} bare />
-            </td>
-            <td className={css.share}>
-              <span className={css.shareBar}>
-                <i
-                  style={{
-                    width: `${(share(part, payload.total) / largest) * 100}%`,
-                    background: categoryColor(part.category),
-                  }}
-                />
-              </span>
-              <span className={textCss.num}>{formatNumber(share(part, payload.total), columnScale('ratio', [1]))}</span>
-            </td>
+    <div className={css.frame}>
+      <table className={plainTableCss.table}>
+        <thead>
+          <tr>
+            <th scope="col">Category</th>
+            <th scope="col">{scale.symbol || 'Value'}</th>
+            <th scope="col">{of}</th>
           </tr>
-        ))}
-      </tbody>
-      <tfoot>
-        <tr>
-          <th scope="row">Total</th>
-          <td>
-            <Value value={payload.total} unit={payload.unit} scale={scale} bare />
-          </td>
-          <td className={textCss.num}>{payload.total > 0 ? '100.0' : '–'}</td>
-        </tr>
-      </tfoot>
-    </table>
+        </thead>
+        <tbody>
+          {payload.parts.map((part) => (
+            <tr key={part.metric.key}>
+              <th scope="row">
+                <Swatch color={categoryColor(part.category)} idle={isIdle(part)} />
+                <PartName part={part} onLink={onLink} />
+              </th>
+              <td>
+                <Value value={part.value} unit={payload.unit} scale={scale} bare />
+              </td>
+              <td className={css.share}>
+                <span className={css.shareBar}>
+                  <i
+                    style={{
+                      width: `${(share(part, payload.total) / largest) * 100}%`,
+                      background: categoryColor(part.category),
+                    }}
+                  />
+                </span>
+                <span className={textCss.num}>
+                  {formatNumber(share(part, payload.total), columnScale('ratio', [1]))}
+                </span>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row">Total</th>
+            <td>
+              <Value value={payload.total} unit={payload.unit} scale={scale} bare />
+            </td>
+            <td className={textCss.num}>{payload.total > 0 ? '100.0' : '–'}</td>
+          </tr>
+        </tfoot>
+      </table>
+    </div>
   )
 }
 

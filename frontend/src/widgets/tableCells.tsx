@@ -18,6 +18,8 @@ const ARROW = ' → '
 const MONO_PX = 7.3
 /** Of words, in the widest of the fonts that a system may have. */
 const TEXT_PX = 8.4
+/** A column of texts of a few characters. */
+const SHORT_PX = 64
 /** A bar beside a number. */
 const BAR_PX = 52
 
@@ -29,14 +31,14 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
     const longest = rows
       .slice(0, 100)
       .reduce((most, row) => Math.max(most, String(row[key] ?? '').length), title.length)
-    return Math.max(100, Math.min(widest, longest * (unit === 'code' ? MONO_PX : TEXT_PX) + 26))
+    return Math.max(SHORT_PX, Math.min(widest, longest * (unit === 'code' ? MONO_PX : TEXT_PX) + 26))
   }
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
   return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? BAR_PX : 0)
 }
 
-/** What the name column has at least, where its names are long, and what it has beyond its names where there is room. */
+/** What the name column has at least, where its names are long, and what its buttons take, which goes where room is short. */
 const NAME_PX = 340
 const SPARE_PX = 50
 /** The narrowest that another column of texts gets where not all columns fit. */
@@ -61,18 +63,31 @@ export function fittingWidths(
     const texts = others.filter(({ metric }) => metric.unit === 'code' || metric.unit === 'text')
     const numbers = others.filter((column) => !texts.includes(column))
     const narrow = numbers.map((column) => startOf(column) - (column.share ? BAR_PX : 0))
-    const left = room - name + SPARE_PX - narrow.reduce((sum, width) => sum + width, 0)
-    if (left >= texts.length * LEAST_PX) {
-      name -= SPARE_PX
-      numbers.forEach(({ metric }, i) => {
-        widths.set(metric.key, narrow[i])
-      })
-      shareRoom(texts.map(startOf), left, LEAST_PX).forEach((width, i) => {
-        widths.set(texts[i].metric.key, width)
-      })
-    }
+    const least = texts.reduce((sum, column) => sum + Math.min(startOf(column), LEAST_PX), 0)
+    const left = room - least - narrow.reduce((sum, width) => sum + width, 0)
+    // Short names stay whole, if that can be.
+    const given = [Math.min(name, NAME_PX - SPARE_PX), name - SPARE_PX].find((each) => each <= left)
+    if (given === undefined)
+      return widths.set(nameKey, wholeColumns(Math.min(name, NAME_PX - SPARE_PX), others.map(startOf), room))
+    name = given
+    numbers.forEach(({ metric }, i) => {
+      widths.set(metric.key, narrow[i])
+    })
+    shareRoom(texts.map(startOf), left + least - name, LEAST_PX).forEach((width, i) => {
+      widths.set(texts[i].metric.key, width)
+    })
   }
   return widths.set(nameKey, Math.max(name, room - taken()))
+}
+
+/** The width of the name with which a column ends where the room does: none is cut, the others are a scroll away. */
+function wholeColumns(name: number, others: readonly number[], room: number): number {
+  let left = room - name
+  for (const width of others) {
+    if (width > left) break
+    left -= width
+  }
+  return name + Math.max(0, left)
 }
 
 /** Characters that a name column of this width holds. */

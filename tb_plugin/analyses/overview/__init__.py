@@ -67,6 +67,8 @@ DEVICE_PARTS = (
     ("idle", "idle_ns"),
 )
 
+AT_WORK = "from the device's first work to the end of its last, inside steps and outside"
+"""Steps may begin before it: a device may idle longer in the steps than in all of this."""
 
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
@@ -241,11 +243,10 @@ def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
 
 def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     values = asdict(time)
-    what = "trace" if trace.coverage.whole is None else "window"
-    parts = [Slice(METRICS.metric(key), category, values[key]) for category, key in DEVICE_PARTS]
+    parts = [Slice(METRICS.metric(key, window=AT_WORK), category, values[key]) for category, key in DEVICE_PARTS]
     return Breakdown(
         name=f"device_time_{device}",
-        title=f"Device time of the whole {what}",
+        title="Device time from first to last work",
         subtitle=f"device {device}, all streams; the parts sum exactly",
         unit="ns",
         total=time.window_ns,
@@ -255,15 +256,15 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
 
 
 def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
-    name, what = trace.devices[device].id, "trace" if trace.coverage.whole is None else "window"
+    name = trace.devices[device].id
     causes = idle_causes(trace, device)
     return Breakdown(
         name=f"device_idle_{name}",
-        title=f"Idle time of the whole {what} by cause",
+        title="Idle time from first to last work, by cause",
         subtitle=f"device {name}; the parts sum to the idle time above",
         unit="ns",
         total=time.idle_ns,
-        parts=idle_slices(causes, METRICS["idle_ns"].window, "idle"),
+        parts=idle_slices(causes, AT_WORK, "idle"),
         style="bar",
     )
 
@@ -293,14 +294,14 @@ def _idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime])
 
 
 def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
-    name, what = trace.devices[device].id, "trace" if trace.coverage.whole is None else "window"
+    name = trace.devices[device].id
     return Breakdown(
         name=f"device_classes_{name}",
-        title=f"Compute of the whole {what} by class of kernel",
+        title="Compute by class of kernel",
         subtitle=f"device {name}; the parts sum to the compute time above",
         unit="ns",
         total=time.compute_ns,
-        parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns"), "kernels"),
+        parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns", window=AT_WORK), "kernels"),
         style="bar",
     )
 
