@@ -193,11 +193,7 @@ def test_modules_of_a_sample_are_those_that_the_module_view_names(name: str) -> 
         around = (
             []
             if source < 0
-            else [
-                m
-                for m in modules
-                if m < source and track[m] == track[source] and end[m] > start[source]
-            ]
+            else [m for m in modules if m < source and track[m] == track[source] and end[m] > start[source]]
         )
         if around:
             expected = ";".join(str(name_of(table, m)).removeprefix("nn.Module: ") for m in around)

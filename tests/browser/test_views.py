@@ -228,8 +228,8 @@ def test_a_first_answer_without_a_click(open_in_tensorboard: Open) -> None:
     assert_shows(frame, tab.address, "overview", {"run": place[1], "span": "1"})
 
 
-def test_behind_a_path_prefix(open_in_tensorboard: Open) -> None:
-    tab = open_in_tensorboard(SAMPLES, "--path_prefix", "/deep/er")
+def test_behind_a_path_prefix(open_tab: Open) -> None:
+    tab = open_tab(SAMPLES, "--path_prefix", "/deep/er")
     assert tab.address.endswith("/deep/er/")
     frame = tab.open(run="synthetic_gpu", view="kernels")
     assert_shows(frame, tab.address, "kernels", {"run": "synthetic_gpu"})
