@@ -52,9 +52,11 @@ GROUPS = {
     ),
     "views": ("tests/browser/test_answers.py", "tests/browser/test_boxes.py", "tests/browser/test_views.py"),
     "browser": ("tests/browser/",),
+    "simulated": ("tests/test_planted_findings.py", "tests/test_faults.py"),
     "counted": ("tests/test_counted_work.py", "tests/service/test_window_memory.py"),
 }
-"""Tests that one process runs after each other, by path: they share a browser or servers, or watch what a process costs.
+"""Tests that one process runs after each other, by path: they share a browser or servers, what a simulator has measured, or
+watch what a process costs.
 
 The longest stand first, so that no process waits for another at the end."""
 

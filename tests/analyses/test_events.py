@@ -183,6 +183,7 @@ def test_the_modules_around_an_event() -> None:
 def test_modules_of_a_sample_are_those_that_the_module_view_names(name: str) -> None:
     table = sample(name)
     modules = [i for i in range(len(table)) if table.kind[i] == EventKind.MODULE]
+    start, end, track = table.start_ns.tolist(), table.end_ns.tolist(), table.track.tolist()
     chosen = [
         *range(0, len(table), len(table) // 40 + 1),
         *np.flatnonzero(table.kind == EventKind.KERNEL)[:40].tolist(),
@@ -192,11 +193,7 @@ def test_modules_of_a_sample_are_those_that_the_module_view_names(name: str) -> 
         around = (
             []
             if source < 0
-            else [
-                m
-                for m in modules
-                if m < source and table.track[m] == table.track[source] and table.end_ns[m] > table.start_ns[source]
-            ]
+            else [m for m in modules if m < source and track[m] == track[source] and end[m] > start[source]]
         )
         if around:
             expected = ";".join(str(name_of(table, m)).removeprefix("nn.Module: ") for m in around)

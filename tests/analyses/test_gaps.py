@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -220,41 +221,45 @@ def test_what_is_asked_wrongly_is_said(bounds: tuple[Any, ...]) -> None:
 def recount(table: TraceTable, start: int, end: int, shortest: int) -> list[dict[str, Any]]:
     """Event by event; host time by walking over all changes inside a gap."""
     found = []
-    work = [i for i in range(len(table)) if table.kind[i] in DEVICE_WORK]
-    names = [table.strings[int(name)] for name in table.name]
-    host = [i for i in range(len(table)) if table.kind[i] in HOST and not STEP_NAME.match(names[i])]
-    ends = table.end_ns
-    for column in (table.device, table.track):
-        for one in {int(column[i]) for i in work}:
+    kinds, strings = table.kind.tolist(), table.strings
+    names = [strings[name] for name in table.name.tolist()]
+    work = [i for i, kind in enumerate(kinds) if kind in DEVICE_WORK]
+    host = [i for i, kind in enumerate(kinds) if kind in HOST and not STEP_NAME.match(names[i])]
+    starts, ends = table.start_ns.tolist(), table.end_ns.tolist()
+    for column in (table.device.tolist(), table.track.tolist()):
+        for one in {column[i] for i in work}:
             reach = None
             for i in (i for i in work if column[i] == one):
-                begin = int(table.start_ns[i])
+                begin = starts[i]
                 if reach is not None and begin - reach >= max(shortest, 1) and reach < end and begin > start:
-                    found.append(explained(table, names, host, work, ends, reach, begin, i))
-                reach = max(reach or 0, int(ends[i]))
+                    found.append(explained(table, names, host, work, starts, ends, reach, begin, i))
+                reach = max(reach or 0, ends[i])
     return found
 
 
 def explained(
-    table: TraceTable, names: list[str], host: list[int], work: list[int], ends: Any, low: int, high: int, next: int
-) -> dict[str, Any]:
-    others = [i for i in work if table.device[i] == table.device[next] and table.start_ns[i] < high and ends[i] > low]
+    table: TraceTable, names: list[str], host: list[int], work: list[int], starts: list[int], ends: list[int],
+    low: int, high: int, next: int,
+) -> dict[str, Any]:  # fmt: skip
+    inside = (i for i in work if starts[i] < high and ends[i] > low)
+    others = [i for i in inside if table.device[i] == table.device[next]]
     busy, reach = 0, low
     for i in others:
-        busy += max(0, min(int(ends[i]), high) - max(int(table.start_ns[i]), reach))
-        reach = max(reach, min(int(ends[i]), high))
+        busy += max(0, min(ends[i], high) - max(starts[i], reach))
+        reach = max(reach, min(ends[i], high))
     gap: dict[str, Any] = {"start_ns": low, "dur_ns": high - low, "event": next, "other": busy}
     launch = int(table.launch[next])
     if launch < 0:
         return gap | {"why": UNKNOWN, "spent": None}
-    begun = min(max(int(table.start_ns[launch]), low), high)
+    begun = min(max(starts[launch], low), high)
     late = 2 * (begun - low) >= high - low
     until = begun if late else high
-    mine = [i for i in host if table.track[i] == table.track[launch] and table.start_ns[i] < until and ends[i] > low]
-    moments = {low, until, *(int(t) for i in mine for t in (table.start_ns[i], ends[i]) if low < t < until)}
+    around = (i for i in host if starts[i] < until and ends[i] > low)
+    mine = [i for i in around if table.track[i] == table.track[launch]]
+    moments = {low, until, *(t for i in mine for t in (starts[i], ends[i]) if low < t < until)}
     points, spent, calls = sorted(moments), Counter[str | None](), {}
     for a, b in pairwise(points):
-        open_now = [i for i in mine if table.start_ns[i] <= a and ends[i] > a]
+        open_now = [i for i in mine if starts[i] <= a and ends[i] > a]
         name = names[open_now[-1]] if open_now else None
         spent[name] += b - a
         calls.setdefault(name, set()).update(open_now[-1:])
@@ -263,7 +268,7 @@ def explained(
 
 def waits(table: TraceTable, call: int) -> bool:
     """By its name, or because a copy of it had ended when it returned, or goes to pageable memory."""
-    copies = [i for i in range(len(table)) if table.kind[i] == EventKind.MEMCPY and table.launch[i] == call]
+    copies = [i for i in np.flatnonzero(table.launch == call).tolist() if table.kind[i] == EventKind.MEMCPY]
     return WAITS.search(table.strings[int(table.name[call])]) is not None or any(
         table.end_ns[i] <= table.end_ns[call] or "DtoH (Device -> Pageable)" in table.strings[int(table.name[i])]
         for i in copies

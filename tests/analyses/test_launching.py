@@ -275,7 +275,8 @@ def candidates_of(table: TraceTable, left: Any) -> list[tuple[int, list[tuple[in
 
 
 def gaps(table: TraceTable, places: list[tuple[int, ...]]) -> int:
-    return sum(max(0, int(table.start_ns[b] - table.end_ns[a])) for place in places for a, b in pairwise(place))
+    starts, ends = table.start_ns.tolist(), table.end_ns.tolist()
+    return sum(max(0, starts[b] - ends[a]) for place in places for a, b in pairwise(place))
 
 
 def busy(table: TraceTable, places: list[tuple[int, ...]]) -> int:

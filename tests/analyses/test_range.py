@@ -95,12 +95,13 @@ def recount(table: TraceTable, start: int, end: int) -> pd.DataFrame:
     data["dur"] = data["end"] - data["start"]
     data["inside"] = data["end"].clip(upper=end) - data["start"].clip(lower=start)
     own = data["inside"].to_numpy(copy=True)
+    starts, ends = table.start_ns.tolist(), table.end_ns.tolist()
     for kinds, parents, owners in ((TREE, table.parent, TREE), (PYTHON, table.python_parent, (EventKind.PYTHON,))):
         children: dict[int, list[tuple[int, int]]] = {}
         for row in np.flatnonzero(np.isin(table.kind, kinds) & (parents >= 0)).tolist():
-            children.setdefault(int(parents[row]), []).append((int(table.start_ns[row]), int(table.end_ns[row])))
+            children.setdefault(int(parents[row]), []).append((starts[row], ends[row]))
         for row in np.flatnonzero(np.isin(table.kind, owners)).tolist():
-            low, high = max(start, int(table.start_ns[row])), min(end, int(table.end_ns[row]))
+            low, high = max(start, starts[row]), min(end, ends[row])
             reach, left = low, high - low
             for begin, stop in sorted(children.get(row, [])):
                 left -= max(0, min(stop, high) - max(begin, reach))

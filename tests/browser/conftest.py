@@ -38,16 +38,15 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory: pytest.TempPathFactory, workers: LastingPool) -> Iterator[Callable[..., str]]:
-    """Starts a TensorBoard on samples or recordings, and less on what a test has made; once per directory and options."""
+    """Starts the plugin's routes on a log directory, or a TensorBoard; once per directory and options."""
     cache = tmp_path_factory.mktemp("cache")
-    running: dict[tuple[str, ...], str] = {}
+    running: dict[tuple[str | bool, ...], str] = {}
     with ExitStack() as stack:
 
-        def start(logdir: Path, *options: str) -> str:
-            key = (str(logdir), *options)
+        def start(logdir: Path, *options: str, real: bool) -> str:
+            key = (real, str(logdir), *options)
             if key not in running:
-                made = not options and logdir not in (harness.SAMPLES, harness.V100)
-                server = served(logdir, cache, workers) if made else harness.tensorboard(logdir, cache, *options)
+                server = harness.tensorboard(logdir, cache, *options) if real else served(logdir, cache, workers)
                 running[key] = stack.enter_context(server)
             return running[key]
 
@@ -65,7 +64,10 @@ def idle_tabs() -> Iterator[list[harness.Tab]]:
 
 @pytest.fixture
 def open_tab(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab]) -> Iterator[Open]:
-    """Opens tabs with a small page in the place of TensorBoard's; when the test is over, none may have had a fault."""
+    """Opens tabs with a small page in the place of TensorBoard's, which is not started either.
+
+    With options a TensorBoard serves them. When the test is over, none may have had a fault.
+    """
     yield from _opens(browser, serve, idle_tabs, bare=True)
 
 
@@ -81,7 +83,8 @@ def _opens(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.
     def start(
         logdir: Path = harness.SAMPLES, *options: str, size: tuple[int, int] = (1440, 900), refusals: bool = False
     ) -> harness.Tab:
-        tab = _take(idle_tabs, browser, serve(logdir, *options), size, bare)
+        address = serve(logdir, *options, real=bool(options) or not bare)
+        tab = _take(idle_tabs, browser, address, size, bare)
         if not refusals:
             tab.refusals = tab.faults
         tabs.append(tab)

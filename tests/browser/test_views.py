@@ -12,6 +12,7 @@ from tests import synthetic
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy, assert_shows
 from tests.browser.harness import SAMPLES, V100, VIEWS, tensorboard
+from tests.browser.test_boxes import box_faults
 from tests.builders import kernel, trace
 from tests.depth import sampled
 
@@ -31,7 +32,7 @@ BASELINE = {"base_run": "resnet_cpu", "base_worker": "worker0", "base_span": "1"
 """What samples are compared with: they are no series of runs, so the page would ask."""
 EVERY_PAGE = [(name, view) for name in PROFILES for view in VIEWS]
 SOME_PAGES = [
-    *(("gpu", view) for view in VIEWS),
+    *(("gpu", view) for view in ("overview", "timeline", "operators", "diff")),
     *(("no_steps", view) for view in VIEWS),
     *(("v100", view) for view in ("overview", "timeline", "kernels", "memory")),
     *(("stacks", view) for view in ("stacks", "modules", "memory")),
@@ -40,15 +41,16 @@ SOME_PAGES = [
     ("first_span", "overview"),
     ("second_span", "diff"),
 ]
-"""Each view with and without a device, and what the other profiles are there for."""
+"""Each view without a device, and what the other profiles are there for; with a device the next test opens each."""
 
 
 @pytest.mark.parametrize(("name", "view"), sampled(EVERY_PAGE, SOME_PAGES))
-def test_a_view_of_a_profile(open_in_tensorboard: Open, name: str, view: str) -> None:
+def test_a_view_of_a_profile(open_in_tensorboard: Open, open_tab: Open, name: str, view: str) -> None:
+    """Samples within TensorBoard's own page; it is loaded once."""
     logdir, place = PROFILES[name]
     if not logdir.exists():
         pytest.skip(f"{logdir} is not on this machine")
-    tab = open_in_tensorboard(logdir)
+    tab = (open_in_tensorboard if logdir == SAMPLES else open_tab)(logdir)
     place = {**place, **(BASELINE if view == "diff" and logdir == SAMPLES else {})}
     frame = tab.open(view=view, **place)
     assert_shows(frame, tab.address, view, place)
@@ -69,16 +71,17 @@ def test_legends_of_donuts_stand_line_below_line(open_tab: Open) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_by_day_and_by_night_and_in_a_small_window(open_tab: Open, view: str) -> None:
-    """No serious finding of axe; a view that was opened small is complete, and no wider than its frame."""
+    """No serious finding of axe; a view that was opened small is complete, no wider than its frame, and its controls have
+    sensible boxes in either size."""
     tab = open_tab(size=(1000, 700))
     place = {"run": "synthetic_gpu", **(BASELINE if view == "diff" else {})}
     frame = tab.open(view=view, **place)
     assert_shows(frame, tab.address, view, place)
-    assert tab.overflow() <= 0
+    assert tab.overflow() <= 0 and box_faults(tab) == []
     tab.page.set_viewport_size({"width": 1440, "height": 900})
     frame = tab.settle()
     assert_healthy(frame)
-    assert tab.axe() == []
+    assert tab.axe() == box_faults(tab) == []
     tab.set_dark()
     assert_healthy(frame)
     assert tab.axe() == []
@@ -225,8 +228,8 @@ def test_a_first_answer_without_a_click(open_in_tensorboard: Open) -> None:
     assert_shows(frame, tab.address, "overview", {"run": place[1], "span": "1"})
 
 
-def test_behind_a_path_prefix(open_in_tensorboard: Open) -> None:
-    tab = open_in_tensorboard(SAMPLES, "--path_prefix", "/deep/er")
+def test_behind_a_path_prefix(open_tab: Open) -> None:
+    tab = open_tab(SAMPLES, "--path_prefix", "/deep/er")
     assert tab.address.endswith("/deep/er/")
     frame = tab.open(run="synthetic_gpu", view="kernels")
     assert_shows(frame, tab.address, "kernels", {"run": "synthetic_gpu"})

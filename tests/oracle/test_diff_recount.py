@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from fractions import Fraction
 from typing import Any
@@ -134,9 +135,11 @@ def recount(trace: TraceTable) -> dict[tuple[str, ...], list[int]]:
             continue
         path = ("Without a recorded call",)
         if source >= 0:
-            around = [r for r in at[int(trace.track[source])] if start[r] <= start[source] < end[r]]
-            if around:
-                path = path_of[max(around, key=lambda r: (start[r], -end[r], r))]
+            begun = at[int(trace.track[source])]  # in the order of their begins; of two the outer one stands first
+            begun = begun[: bisect_right(begun, start[source], key=start.__getitem__)]
+            around = next((r for r in reversed(begun) if start[source] < end[r]), None)
+            if around is not None:
+                path = path_of[around]
         path = (*path, name)
         found[path][0] += 1
         for depth in range(1, len(path) + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import gzip
 import json
 import random
@@ -30,19 +31,28 @@ PATHS = [SAMPLES / name for name in UNLIKE] + [SHARED / "data" / name for name i
 TYPES = {0: "cpu", 1: "cuda", 6: "hip"}
 
 
-def events_of(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Device -> its memory events by time, straight from the file."""
+Events = dict[str, list[dict[str, Any]]]
+
+
+@functools.cache
+def told(path: Path) -> tuple[Events, dict[str, tuple[int, int]]]:
+    """Straight from the file: memory events of each device by time, and begin and end of each step on the host, by label."""
     content = path.read_bytes()
     text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    found: Events = defaultdict(list)
+    steps = {}
     root = json.loads(text, parse_float=Decimal)
     for event in root["traceEvents"]:
-        if event.get("name") == "[memory]":
+        name, category = str(event.get("name", "")), event.get("cat")
+        if name == "[memory]":
             args = event["args"]
             kind = args["Device Type"]
-            name = TYPES[kind] if kind == 0 else f"{TYPES[kind]}:{args['Device Id']}"
-            found[name].append({"ts": Decimal(event["ts"]), **args})
-    return {name: sorted(events, key=lambda e: e["ts"]) for name, events in found.items()}
+            device = TYPES[kind] if kind == 0 else f"{TYPES[kind]}:{args['Device Id']}"
+            found[device].append({"ts": Decimal(event["ts"]), **args})
+        elif name.startswith("ProfilerStep#") and category == "user_annotation":
+            start, end = Decimal(event["ts"]), Decimal(event["ts"]) + Decimal(event["dur"])
+            steps[name.removeprefix("ProfilerStep#")] = (int(start * 1000), int(end * 1000))
+    return {name: sorted(events, key=lambda e: e["ts"]) for name, events in found.items()}, steps
 
 
 def brute_force(events: list[dict[str, Any]]) -> list[tuple[int, int, int]]:
@@ -66,7 +76,7 @@ def brute_force(events: list[dict[str, Any]]) -> list[tuple[int, int, int]]:
 def test_live_blocks_account_for_the_trace_s_own_total(path: Path) -> None:
     if not path.is_file():
         pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
-    recorded = events_of(path)
+    recorded, _ = told(path)
     table = model(path)
     assert {d.name for d in devices_of(table.memory)} == set(recorded)
     for device in devices_of(table.memory):
@@ -109,26 +119,15 @@ def test_what_was_live_sums_to_the_total_at_any_moment(path: Path) -> None:
             assert sum(p.value for p in bar.parts) == bar.total == live
 
 
-def host_steps(path: Path) -> dict[str, tuple[int, int]]:
-    """Label -> begin and end of the step on the host in nanoseconds, straight from the file."""
-    content = path.read_bytes()
-    root = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content, parse_float=Decimal)
-    found = {}
-    for event in root["traceEvents"]:
-        name, category = str(event.get("name", "")), event.get("cat")
-        if name.startswith("ProfilerStep#") and category == "user_annotation":
-            start, end = Decimal(event["ts"]), Decimal(event["ts"]) + Decimal(event["dur"])
-            found[name.removeprefix("ProfilerStep#")] = (int(start * 1000), int(end * 1000))
-    return found
-
-
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: f"{p.parent.name}-{p.name.split('.')[0]}-{p.name.split('.')[1]}")
 def test_windows_counted_event_by_event(path: Path) -> None:
     """Peaks, allocations, increase and what stays, of every other step and of random ranges, without a line of ours."""
     if not path.is_file():
         pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
-    recorded, table, steps = events_of(path), model(path), host_steps(path)
+    (recorded, steps), table = told(path), model(path)
     origin, rng = table.origin_ns, random.Random(3)
+    blocks_of = {name: brute_force(events) for name, events in recorded.items()}
+    times_of = {name: [int(event["ts"] * 1000) - origin for event in events] for name, events in recorded.items()}
     windows: list[tuple[dict[str, Any], list[tuple[int, int]]]] = []
     labels = [label for label in table.steps.label if label in steps]
     for chosen in filter(None, (labels[::2], labels[1::2])):
@@ -139,7 +138,7 @@ def test_windows_counted_event_by_event(path: Path) -> None:
     for own, parts in windows:
         found = part(table, "memory", own.get("steps"), extra=own.get("extra", ()))
         for name, events in recorded.items():
-            times = [int(event["ts"] * 1000) - origin for event in events]
+            times = times_of[name]
             before = events[0]["Total Allocated"] - events[0]["Bytes"]
             inside = [any(low <= t < high for low, high in parts) for t in times]
             levels = [event["Total Allocated"] for event, counts in zip(events, inside, strict=True) if counts]
@@ -150,14 +149,14 @@ def test_windows_counted_event_by_event(path: Path) -> None:
             assert facts["peak_allocated_bytes"] == max(levels)
             got = [event["Bytes"] for event, counts in zip(events, inside, strict=True) if counts]
             assert facts["allocations"] == sum(size > 0 for size in got)
-            kept = [size for size, at, end in brute_force(events) if at >= 0 and inside[at] and end == len(events)]
+            kept = [size for size, at, end in blocks_of[name] if at >= 0 and inside[at] and end == len(events)]
             assert facts["unreleased_bytes"] == sum(kept)
             rows = [r for r in found.frames["memory_operators"].data.to_pylist() if r["device"] == name]
             assert sum(r["self_size_increase_bytes"] for r in rows) == sum(got)
             assert sum(r["self_allocation_bytes"] for r in rows) == sum(size for size in got if size > 0)
             blocks = [r for r in found.frames["memory_events"].data.to_pylist() if r["device"] == name]
             touched = [
-                size for size, at, end in brute_force(events)
+                size for size, at, end in blocks_of[name]
                 if (at >= 0 and inside[at]) or (end < len(events) and inside[end])
             ]  # fmt: skip
             assert sorted(r["block_bytes"] for r in blocks) == sorted(touched)

@@ -58,7 +58,7 @@ def tree_rows(view: View) -> list[tuple[Any, ...]]:
     return found
 
 
-@examples(suite=30, deep=500)
+@examples(suite=15, deep=500)
 @given(builders(), builders(), choices)
 def test_swapping_turns_every_sign(one: TraceBuilder, other: TraceBuilder, how: tuple[str, str]) -> None:
     a, b = whole_part(one.table(), "diff"), whole_part(other.table(), "diff")
@@ -76,7 +76,7 @@ def test_swapping_turns_every_sign(one: TraceBuilder, other: TraceBuilder, how: 
     assert sorted(tree_rows(there)) == sorted(mirrored)
 
 
-@examples(suite=30, deep=500)
+@examples(suite=15, deep=500)
 @given(builders(), choices)
 def test_a_trace_against_itself_is_zero(one: TraceBuilder, how: tuple[str, str]) -> None:
     part = whole_part(one.table(), "diff")
@@ -89,7 +89,7 @@ def test_a_trace_against_itself_is_zero(one: TraceBuilder, how: tuple[str, str])
     assert all(change == 0 and presence == "both" for _, presence, _, _, change in tree_rows(view))
 
 
-@examples(suite=30, deep=500)
+@examples(suite=15, deep=500)
 @given(builders())
 def test_every_nanosecond_stands_at_one_place(one: TraceBuilder) -> None:
     table = one.table()

@@ -64,7 +64,7 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
 @given(
     st.lists(events(), max_size=12), st.dictionaries(st.sampled_from(["deviceProperties", "distributedInfo", "x"]), odd)
 )
-@examples(suite=40, deep=500)
+@examples(suite=25, deep=500)
 def test_every_view_answers(listed: list[dict[str, Any]], root: dict[str, Any]) -> None:
     table = model(json.dumps({**root, "traceEvents": listed}).encode())
     for analysis in OF_TRACES:

@@ -6,6 +6,7 @@ import copy
 import gzip
 import json
 import random
+from functools import cache
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def test_self_is_between_zero_and_total_and_sums_to_the_whole(builder: TraceBuil
 
 
 @given(builders(), st.randoms(use_true_random=False))
-@examples(suite=15, deep=300)
+@examples(suite=10, deep=300)
 def test_the_order_of_events_in_the_file_changes_nothing(builder: TraceBuilder, rng: random.Random) -> None:
     shuffled = copy.deepcopy(builder)
     rng.shuffle(shuffled.events)
@@ -109,7 +110,7 @@ def test_the_order_of_events_in_the_file_changes_nothing(builder: TraceBuilder, 
 
 
 @given(builders(), st.data())
-@examples(suite=15, deep=300)
+@examples(suite=10, deep=300)
 def test_a_device_interval_may_be_split(builder: TraceBuilder, data: st.DataObject) -> None:
     work = [
         i for i, e in enumerate(builder.events) if e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset") and e["dur"] > 1
@@ -144,12 +145,17 @@ def test_the_size_of_chunks_changes_nothing(builder: TraceBuilder, chunk_bytes: 
 SMALL = ("no_steps_cpu/inference.pt.trace.json", "synthetic_gpu/worker0.1795200788815973544.pt.trace.json.gz")
 
 
+@cache
+def of_sample(name: str) -> dict[str, Any]:
+    return numbers(model((SAMPLES / name).read_bytes()))
+
+
 @needs_time
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("chunk_bytes", [4_096, 65_536, 1 << 22])
 def test_the_size_of_chunks_changes_nothing_in_samples(name: str, chunk_bytes: int) -> None:
     content = (SAMPLES / name).read_bytes()
-    assert numbers(assemble(read(content))) == numbers(assemble(read(content, chunk_bytes)))
+    assert of_sample(name) == numbers(assemble(read(content, chunk_bytes)))
 
 
 @needs_time
@@ -159,7 +165,7 @@ def test_order_and_name_of_a_sample_change_nothing(name: str) -> None:
     root = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
     random.Random(3).shuffle(root["traceEvents"])
     shuffled = assemble(read(json.dumps(root).encode(), name="other name.json"))
-    assert numbers(shuffled) == numbers(model(content))
+    assert numbers(shuffled) == of_sample(name)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +185,7 @@ def small_file() -> bytes:
 def test_a_file_cut_anywhere_still_reports(small_file: bytes, compressed: bool) -> None:
     whole = gzip.compress(small_file) if compressed else small_file
     events = len(model(whole))
-    cuts = random.Random(7).sample(range(len(whole)), min(1_000 if DEEP else 100, len(whole)))
+    cuts = random.Random(7).sample(range(len(whole)), min(1_000 if DEEP else 60, len(whole)))
     read_any = 0
     for cut in cuts:
         try:
