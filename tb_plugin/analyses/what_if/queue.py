@@ -81,14 +81,14 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     at = np.flatnonzero(mine)
     at = at[np.lexsort((launches.row[at], trace.start_ns[launches.row[at]]))]
     row, call = launches.row[at], launches.call[at]
-    start, stop = bounds_of_rows(trace, row)
+    start, stop = trace.start_ns[row], trace.ends(row)
     reach = np.maximum.accumulate(np.append(begin, stop))[:-1]
     idle = np.maximum(start - reach, 0)
     is_known = call != MISSING
     launched = np.where(is_known, trace.start_ns[call], start)
     # A call that waits for its own copy returns after it: what held the copy up is what ran before.
     waits = waits_for_device(trace)[call] & is_known
-    returned = np.where(waits, launched, trace.start_ns[call] + trace.dur_ns[call])
+    returned = np.where(waits, launched, trace.ends(call))
     blocked = np.minimum(np.where(waits, reach, launches.free_ns[at]), start)
     is_held = np.where(waits, reach > launched, launches.is_queued[at])
     slack = np.where(is_held, np.maximum(blocked - returned, 0), 0)
@@ -126,7 +126,7 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
 def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
     """How long others worked while a stream had nothing to do, before each of its work; 0 for other work and the first."""
     found = np.zeros(len(row), np.int64)
-    start, stop = bounds_of_rows(trace, row[mine])
+    start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
     if len(start):
         reach = np.maximum.accumulate(np.append(start[0], stop))[:-1]
         found[mine] = measure_within(device_busy(trace)[device], reach, start)
@@ -157,14 +157,14 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     rows = rows[trace.launch[rows] != MISSING]
-    ended = bounds_of_rows(trace, rows)[1]
+    ended = trace.ends(rows)
     order = np.argsort(ended, kind="stable")
     rows, ended = rows[order], ended[order]
     call = trace.launch[rows]
     threads = np.unique(trace.track[call])
     waits = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, threads))
     waits = np.union1d(waits, _held(trace, rows))
-    start, stop = bounds_of_rows(trace, waits)
+    start, stop = trace.start_ns[waits], trace.ends(waits)
     inside = (start >= begin) & (stop <= end)
     longest = np.lexsort((start, -(stop - start), ~inside))[: min(int(inside.sum()), MOST_WAITS)]
     longest = longest[np.lexsort((start[longest], stop[longest]))]
@@ -183,7 +183,7 @@ def _held(trace: TraceTable, rows: Int64) -> Int64:
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
     if len(call) < FULL:
         return call[:0]
-    start, stop = bounds_of_rows(trace, call)
+    start, stop = trace.start_ns[call], trace.ends(call)
     depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
     full = depth >= FULL
     found: Int64 = call[full & (stop - start > 2 * _median((stop - start)[~full]))]
@@ -195,9 +195,3 @@ def place_of(start: Int64, when: Int64) -> Int64:
     order = np.argsort(start, kind="stable")
     found = np.searchsorted(start[order], when, side="right") - 1
     return np.append(order, MISSING)[found]
-
-
-def bounds_of_rows(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
-    """Returns begins and ends of some rows: a sum over all of them would take longer than anything else here."""
-    start = trace.start_ns[rows]
-    return start, start + trace.dur_ns[rows]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.what_if.change import Change
-from tb_plugin.analyses.what_if.queue import FREE, Queue, bounds_of_rows, idle_before
+from tb_plugin.analyses.what_if.queue import FREE, Queue, idle_before
 from tb_plugin.trace.intervals import contains, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
@@ -25,21 +25,22 @@ _STRETCH = 4096
 
 @dataclass(frozen=True, eq=False)
 class Leads:
-    """How much earlier than recorded host and device are done with the steps: a row for each begin, a column for each change."""
+    """How much earlier than recorded host and device are done with the steps, by change.
+
+    Rows are those of BEGINS: the host begins on time and the device is early enough, or the other way around. Both on time are
+    done by the later of the two.
+    """
 
     host: Int64
     device: Int64
 
 
-ON_TIME = (0, 0)
-EARLY_DEVICE, EARLY_HOST = (0, FREE), (FREE, 0)
-"""Leads of host and device with which steps begin: where one is early it holds nothing up, and what comes of the other shows."""
+BEGINS = ((0, int(FREE)), (int(FREE), 0))
+"""Leads of host and device with which steps are run again."""
 
 
-def leads_of(
-    trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool, *begins: tuple[int, int]
-) -> Leads:
-    """Returns how much earlier host and device are done with each change, from each of these begins on."""
+def leads_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Leads:
+    """Returns how much earlier host and device are done with each change."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have been waiting for the host, or have been queued long ago.
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
@@ -55,35 +56,33 @@ def leads_of(
             bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
     after = _after(queue, [each.until for each in gone], queue.waits.place, queue.waits.done_ns)
     last = _after(queue, [each.alone for each in gone], np.array([queue.last_place]), np.array([queue.last_ns]))[:, 0]
-    found = [_run(queue, host, growth, limit, after, *begin) for begin in begins]
-    return Leads(
-        np.stack([host_lead + host.at_end for host_lead, _ in found]), np.stack([lead + last for _, lead in found])
+    host_lead, lead = _run(queue, host, growth, limit, after)
+    return Leads(host_lead + host.at_end, lead + last)
+
+
+def _run(queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64) -> tuple[Int64, Int64]:
+    """How far the host's lead is at last beyond what went on the host itself, and that of the device, by begin and change."""
+    waits = queue.waits
+    host_lead, device_lead = (
+        np.repeat(np.array(side)[:, None], len(growth), axis=1) for side in zip(*BEGINS, strict=True)
     )
-
-
-def _run(
-    queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64, host_begin: int, device_begin: int
-) -> tuple[Int64, Int64]:
-    """How far the host's lead is beyond what went on the host itself, and that of the device, from these leads on."""
-    waits, count = queue.waits, len(growth)
-    lead = np.zeros((count, len(queue.row) + 1), np.int64)
-    lead[:, -1] = device_begin  # the last column: before all work
-    host_lead, device_lead = np.full(count, host_begin, np.int64), np.full(count, device_begin, np.int64)
+    lead = np.empty((*host_lead.shape, len(queue.row) + 1), np.int64)
+    lead[:, :, -1] = device_lead  # before all work
     waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
     early = np.maximum(waits.start_ns - waits.done_ns, 0)
     for i in range(len(queue.turn) - 1):
         for begin in range(queue.turn[i], queue.turn[i + 1], _STRETCH):
             some = slice(begin, min(begin + _STRETCH, queue.turn[i + 1]))
             total = growth[:, some].cumsum(axis=1)
-            lowest = np.minimum.accumulate(limit[:, some] + host_lead[:, None] - total, axis=1)
-            lead[:, some] = total + np.minimum(lowest, device_lead[:, None])
-            device_lead = lead[:, some.stop - 1]
+            lowest = np.minimum.accumulate(limit[:, some] - total, axis=1)
+            lead[:, :, some] = total + np.minimum(lowest + host_lead[:, :, None], device_lead[:, :, None])
+            device_lead = lead[:, :, some.stop - 1]
         if i < len(waits.end_ns):
-            there = lead[:, waits.place[i]] + after[:, i]
+            there = lead[:, :, waits.place[i]] + after[:, i]
             now = host_lead + host.at_wait[:, i]
             bound = np.where(host.is_gone[:, i], now, np.minimum(now + waited[i], there + early[i]))
             host_lead = host_lead + bound - now
-    return host_lead, lead[:, queue.last_place]
+    return host_lead, lead[:, :, queue.last_place]
 
 
 def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
@@ -118,7 +117,7 @@ class _Gone:
         mine = trace.device[change.row] == device
         row, wanted = change.row[mine], change.less_ns[mine]
         if len(row):
-            start, end = bounds_of_rows(trace, row)
+            start, end = trace.start_ns[row], trace.ends(row)
             bare = less = np.minimum(wanted, _alone(trace, device, row))
             if not careful:
                 busiest = trace.track[row] == queue.track
@@ -149,12 +148,12 @@ class _Gone:
 def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
     """How long each of these works of a device runs while no other work of it does, these left out."""
     beside = _side_by_side(trace, device)
-    start, end = bounds_of_rows(trace, rows)
+    start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(beside, rows)
     mixed = np.append(beside, MISSING)[place] == rows
     others = np.ones(len(beside), np.bool_)
     others[place[mixed]] = False
-    alone = subtract(union(start[mixed], end[mixed]), union(*bounds_of_rows(trace, beside[others])))
+    alone = subtract(union(start[mixed], end[mixed]), union(trace.start_ns[beside[others]], trace.ends(beside[others])))
     found = end - start
     found[mixed] = measure_within(alone, start[mixed], end[mixed])
     return found
@@ -165,7 +164,7 @@ def _side_by_side(trace: TraceTable, device: int) -> Int64:
     """The rows of a device's work that run beside other work of it."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
-    start, end = bounds_of_rows(trace, rows)
+    start, end = trace.start_ns[rows], trace.ends(rows)
     order = np.lexsort((end, start))
     start, end = start[order], end[order]
     reach = np.maximum.accumulate(np.append(-FREE, end))[:-1]
