@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analyses.advice import read_more, todo_of
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.device_time import DeviceRatios, device_ratios, device_time
@@ -18,11 +19,9 @@ from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import launching_threads
-from tb_plugin.analyses.names import named
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.step_shares import StepShares, break_down
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Notice, Reference
 from tb_plugin.trace.intervals import Ranges, intersect, union
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
@@ -145,25 +144,13 @@ class Scene:
         """Returns the driver's calls for memory in the steps."""
         return driver_calls(self.trace, step_time(self.steps))
 
-    @cached_property
-    def is_inference(self) -> bool:
-        """Returns whether a model is only run: operators were recorded, and nothing of a backward pass or an optimizer."""
-        trace = self.trace
-        if not ((trace.kind == EventKind.OPERATOR) & ~trace.is_collective).any():
-            return False
-        told = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)
-        return not (named(trace, trace.recorder.operators.learning) & told).any()
-
     def todo(self, finding: str) -> str:
-        """Returns what to do about a finding: of an inference what fits there, where that differs."""
-        recorder = self.trace.recorder
-        return (recorder.todo(f"{finding}.inference") if self.is_inference else "") or recorder.todo(finding)
+        """Returns what to do about a finding."""
+        return todo_of(self.trace, finding)
 
     def references(self, finding: str) -> list[Reference]:
-        """Returns documents worth reading about a finding: of an inference those that fit there, where they differ."""
-        recorder = self.trace.recorder
-        fitting = references_of(recorder, f"{finding}.inference") if self.is_inference else []
-        return fitting or references_of(recorder, finding)
+        """Returns documents worth reading about a finding."""
+        return read_more(self.trace, finding)
 
     @cached_property
     def on_threads(self) -> Bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.advice import is_inference
 from tb_plugin.analyses.communication import SEND_LESS, SHARE_LESS, exposed
 from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
@@ -63,7 +64,7 @@ def _look(s: Scene) -> Seen | None:
         + ONE_RANK,
         todo="Put the traces of the other ranks beside this one: Distributed then tells waiting from moving data. Where this "
         "rank waits, look at the one that arrives last; sending less would not help. Where data moves: "
-        + (SHARE_LESS if s.is_inference else SEND_LESS),
+        + (SHARE_LESS if is_inference(s.trace) else SEND_LESS),
         figures=[
             METRICS.figure("communication_exposed", share),
             METRICS.figure("communication_ns", part),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_plugin.analyses.advice import is_inference
 from tb_plugin.analyses.rules import (
     compilation,
     garbage_collection,
@@ -95,9 +96,9 @@ def test_the_advice_fits_a_model_that_is_only_run() -> None:
         "launch_bound"
     )
     # Of a device alone, or of collectives, nobody knows; a kernel may tell.
-    assert not Scene(trace().on_device(kernel("k", 5, 0), corr=1).table()).is_inference
+    assert not is_inference(trace().on_device(kernel("k", 5, 0), corr=1).table())
     wgrad = trace().op("aten::add", 0, 5).launches(kernel("cudnn_wgrad", 5, 10))
-    assert Scene(trace().op("aten::add", 0, 5).table()).is_inference and not Scene(wgrad.table()).is_inference
+    assert is_inference(trace().op("aten::add", 0, 5).table()) and not is_inference(wgrad.table())
 
 
 def test_launches_that_repeat_go_at_least_and_all_of_the_step_at_most() -> None:
