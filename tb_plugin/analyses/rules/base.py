@@ -235,5 +235,3 @@ class Rule:
     look: Callable[[Scene], Seen | None]
     saves: bool = True
     """Whether it says what mending would save."""
-    is_symptom: bool = False
-    """Whether it says that steps differ, and others say why."""

@@ -25,9 +25,6 @@ Int64 = npt.NDArray[np.int64]
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
 """By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
-MOSTLY = 0.8
-"""Where others would save so much of what a slow step costs as well, they say why it is slow: between the bounds of both lies
-more than the rest."""
 EVENTS = 100
 """So many events of a finding are listed."""
 NOTHING = LeftOut()
@@ -86,20 +83,15 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         worth = [each for each in worth if each.rule is not LOW]
     elif not without and all(each.rule is not LOW for each in worth) and (idle := IDLE.look(scene)) is not None:
         (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
-    worth.sort(key=lambda each: (-_rank(each), _LOUDEST.index(each.notice.severity)))
+    worth.sort(key=lambda each: (-_most(each), _LOUDEST.index(each.notice.severity)))
     looked = sum(rule.id not in out for rule in RULES)
     busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
     mean = sum(busy) / len(busy) if busy else None
     return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean)
 
 
-def _rank(finding: Finding) -> float:
-    """What it saves at most; what only says that steps differ stands behind the finding that says why."""
-    saving = finding.notice.saving
-    if saving is None:
-        return 0.0
-    is_told = finding.rule.is_symptom and saving.shared_ns >= MOSTLY * saving.high_ns
-    return saving.high_ns * (MOSTLY if is_told else 1)
+def _most(finding: Finding) -> float:
+    return finding.notice.saving.high_ns if finding.notice.saving else 0.0
 
 
 def _savings(scene: Scene, changes: list[tuple[Change, Change]]) -> tuple[list[Saving | None], Saving]:

@@ -41,4 +41,4 @@ def _look(s: Scene) -> Seen | None:
     return seen(s, _WORDS, dur, np.array([0]), np.arange(1, len(dur)))
 
 
-RULE = Rule("slow_first_step", "Slow first step", _look, is_symptom=True)
+RULE = Rule("slow_first_step", "Slow first step", _look)

@@ -48,4 +48,4 @@ def _look(s: Scene) -> Seen | None:
     return seen(s, words, dur, slow, others)
 
 
-RULE = Rule("step_outliers", "Steps that take longer", _look, is_symptom=True)
+RULE = Rule("step_outliers", "Steps that take longer", _look)
