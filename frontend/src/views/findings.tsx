@@ -83,7 +83,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
       )}
       <Left notices={dismissed} words="dismissed" onRestore={restore} />
       <Left notices={ignored} words="left out by torch_trace_ignore" />
-      {isRead && <Looked figures={together} whole={whole} />}
+      {isRead && <Looked figures={together} whole={whole} isSaid={found.length === 0} />}
       {about.length > 0 && (
         <Card className={layoutCss.span12} title="About torch_trace_ignore">
           <NoticeList notices={about} onLink={() => undefined} none="" />
@@ -132,10 +132,13 @@ function nothing(figures: readonly Figure[], whole: string): string {
 }
 
 /** How much was looked for, and of what nothing can be said: few findings may mean little data. */
-function Looked({ figures, whole }: { figures: readonly Figure[]; whole: string }) {
+/** `isSaid`: how many looked stands above. */
+function Looked(props: { figures: readonly Figure[]; whole: string; isSaid: boolean }) {
+  const { figures, whole, isSaid } = props
   const [looked, rules] = ['rules_looked', 'rules'].map((key) => numberOf(figures, key) ?? 0)
   const lacks = String(figures.find((figure) => figure.metric.key === 'not_recorded')?.value ?? '')
   const left = rules > looked ? ` (${rules - looked} left out)` : ''
+  if (isSaid && !lacks && !left) return null
   return (
     <p className={`${layoutCss.span12} ${css.looked}`}>
       {looked} of {rules} rules looked at the {whole === 'step' ? 'steps' : whole}
