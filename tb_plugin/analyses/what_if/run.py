@@ -27,8 +27,8 @@ _STRETCH = 4096
 class Leads:
     """How much earlier than recorded host and device are done with the steps, by change.
 
-    Rows are those of BEGINS: the host begins on time and the device is early enough, or the other way around. Both on time are
-    done by the later of the two.
+    Rows are those of BEGINS: the host begins on time and the device is early enough, or the other way around. Both on time
+    are done by the later of the two.
     """
 
     host: Int64

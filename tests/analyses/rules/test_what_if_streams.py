@@ -17,7 +17,7 @@ def test_a_launch_may_have_held_a_stream_up_while_another_one_copied() -> None:
     Without the 290 us of the host the copy begins 290 us earlier. The kernel follows it at least, and at best its launch:
     the stream had nothing to do since 60.
     """
-    builder = trace().op("aten::mm", 0, 5).launches(kernel("before", 50), at=0, dur=10)
+    builder = trace().step(1, 0, 400).op("aten::mm", 0, 5).launches(kernel("before", 50), at=0, dur=10)
     builder.op("aten::copy_", 300, 15).launches(memcpy(90, stream=20), at=300, dur=10)
     table = builder.op("aten::mm", 350, 15).launches(kernel("after", 540), at=350, dur=10).table()
     change = Change(Ranges(np.array([10 * US]), np.array([300 * US])))
