@@ -23,6 +23,7 @@ IMPORT_LIMIT_MS = 50
 SHARED = {
     "readers": {"base", "chrome", "foreign", "issues", "stream"},
     "analyses": {
+        "advice",
         "allocator",
         "busy",
         "annotations",

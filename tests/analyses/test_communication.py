@@ -147,8 +147,8 @@ def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
     work = kernel("add", 800, 10), kernel("ncclDevKernel_AllReduce", 200, 810, stream=20)
     payload: Any = part(builder.launches(*work).table(), "overview").payloads["findings"]
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
-    assert "does not tell how much of it is waiting" in notice.text
-    assert "If it waits, look at the rank that arrives last: sending less would not help." in notice.todo
+    assert "How much of it is waiting for other ranks this trace alone does not tell" in notice.text
+    assert "Where this rank waits, look at the one that arrives last; sending less would not help." in notice.todo
 
 
 def test_what_nobody_else_recorded_is_neither_waiting_nor_transfer() -> None:
