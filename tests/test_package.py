@@ -24,6 +24,7 @@ SHARED = {
     "readers": {"base", "chrome", "foreign", "issues", "stream"},
     "analyses": {
         "advice",
+        "in_timeline",
         "allocator",
         "busy",
         "annotations",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.what_if.change import Change
 from tb_plugin.analyses.what_if.queue import Queue, queue_of
-from tb_plugin.analyses.what_if.run import Leads, leads_of
+from tb_plugin.analyses.what_if.run import EITHER_EARLY, ON_TIME, leads_of
 from tb_plugin.trace.intervals import contains, covered_before, subtract, union
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -109,26 +109,27 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
     total = np.zeros(len(every), np.int64)
     for first in range(0, len(every), count):
         some = every[first : first + count]
-        found = [sooner(steps, queue, leads_of(trace, queue, some, steps, careful)) for queue in queues]
+        found = [sooner(trace, queue, some, steps, careful) for queue in queues]
         total[first : first + count] = np.min(found, axis=0)
     less: Int64 = total[1:] - total[0]
     return less
 
 
-def _once(steps: Steps, queue: Queue, leads: Leads) -> Int64:
+def _once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
     """How much earlier what is recorded ends, less what is the same for all changes."""
-    host, device = leads.host.min(axis=0), leads.device.min(axis=0)
-    found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - host, queue.last_ns - device)
+    leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
+    found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
 
 
-def _again(steps: Steps, queue: Queue, leads: Leads) -> Int64:
+def _again(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
     """How much sooner steps follow each other where these are repeated again and again; the same for all changes aside.
 
     Each time host and device begin as early as they were done the time before. Their leads grow by what is least of: the
     host's growth, the device's, and half of that of both by turns (the one waits for the other, and that one for the first).
     What the device has to do yet when the steps begin on the host it has to do again when they end: nothing of it is saved.
     """
+    leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device
     more = (queue.last_ns - int(steps.host_end_ns[-1])) - (queue.first_ns - int(steps.host_start_ns[0]))
     found: Int64 = np.minimum(np.minimum(host, device - more), (host_by_device + device_by_host - more) // 2)

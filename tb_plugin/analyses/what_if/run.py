@@ -25,46 +25,53 @@ _STRETCH = 4096
 
 @dataclass(frozen=True, eq=False)
 class Leads:
-    """How much earlier than recorded host and device are done with the steps, by change.
-
-    Rows are those of BEGINS: the host begins on time and the device is early enough, or the other way around. Both on time
-    are done by the later of the two.
-    """
+    """How much earlier than recorded host and device are done with the steps: rows are begins, columns changes."""
 
     host: Int64
     device: Int64
 
 
-BEGINS = ((0, int(FREE)), (int(FREE), 0))
-"""Leads of host and device with which steps are run again."""
+ON_TIME = ((0, 0),)
+EITHER_EARLY = ((0, int(FREE)), (int(FREE), 0))
+"""Leads of host and device with which steps begin: one that is early holds nothing up, and what comes of the other shows."""
 
 
-def leads_of(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Leads:
-    """Returns how much earlier host and device are done with each change."""
+def leads_of(
+    trace: TraceTable,
+    queue: Queue,
+    changes: Sequence[Change],
+    steps: Steps,
+    careful: bool,
+    begins: tuple[tuple[int, int], ...],
+) -> Leads:
+    """Returns how much earlier host and device are done with each change, from each of these begins on."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have been waiting for the host, or have been queued long ago.
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
     gone = [_Gone(trace, queue, change, careful) for change in changes]
-    less = np.stack([each.until(queue.start_ns) for each in gone])
-    growth = np.diff(less, prepend=0, axis=1) + gap if len(queue.row) else less
-    limit = host.covered + slack
+    growth = np.diff(np.stack([each.until(queue.start_ns) for each in gone]), prepend=0, axis=1)
+    growth += gap
+    limit = np.stack([covered_before(change.host, queue.launched_ns) for change in changes])
+    limit += slack
     if not careful:  # what goes with its call waits for no launch
         for change, bound in zip(changes, limit, strict=True):
             gone_row = change.row[change.less_ns >= trace.dur_ns[change.row]]
             bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
     after = _after(queue, [each.until for each in gone], queue.waits.place, queue.waits.done_ns)
     last = _after(queue, [each.alone for each in gone], np.array([queue.last_place]), np.array([queue.last_ns]))[:, 0]
-    host_lead, lead = _run(queue, host, growth, limit, after)
+    host_lead, lead = _run(queue, host, growth, limit, after, begins)
     return Leads(host_lead + host.at_end, lead + last)
 
 
-def _run(queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64) -> tuple[Int64, Int64]:
+def _run(
+    queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64, begins: tuple[tuple[int, int], ...]
+) -> tuple[Int64, Int64]:
     """How far the host's lead is at last beyond what went on the host itself, and that of the device, by begin and change."""
     waits = queue.waits
     host_lead, device_lead = (
-        np.repeat(np.array(side)[:, None], len(growth), axis=1) for side in zip(*BEGINS, strict=True)
+        np.repeat(np.array(side)[:, None], len(growth), axis=1) for side in zip(*begins, strict=True)
     )
     lead = np.empty((*host_lead.shape, len(queue.row) + 1), np.int64)
     lead[:, :, -1] = device_lead  # before all work
@@ -94,11 +101,10 @@ def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64,
 
 
 class _Host:
-    """How much of the host's time is gone at the launches, waits and the end, by change."""
+    """How much of the host's time is gone at the waits and the end, by change."""
 
     def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps) -> None:
         waits = queue.waits
-        self.covered = np.stack([covered_before(change.host, queue.launched_ns) for change in changes])
         self.at_wait = np.stack([covered_before(change.host, waits.end_ns) for change in changes])
         within = np.stack([measure_within(change.host, waits.start_ns, waits.end_ns) for change in changes])
         self.is_gone = (2 * within >= waits.end_ns - waits.start_ns) & (within > 0)
