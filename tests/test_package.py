@@ -41,6 +41,7 @@ SHARED = {
         "names",
         "selection",
         "grouping",
+        "in_timeline",
         "donuts",
         "filters",
         "tracks",
