@@ -43,6 +43,7 @@ SHARED = {
         "names",
         "selection",
         "grouping",
+        "in_timeline",
         "donuts",
         "filters",
         "tracks",
