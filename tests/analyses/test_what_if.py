@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses import what_if
-from tb_plugin.analyses.selection import steps_of
+from tb_plugin.analyses.rules.base import steps_of
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.trace.intervals import EMPTY, Ranges
 from tb_plugin.trace.schema import MISSING
@@ -41,9 +39,9 @@ def test_a_host_alone_is_faster_by_what_it_does_not_do() -> None:
     assert bounds(table, host((20, 50)), host((90, 130)), Change()) == [(30, 30), (10, 10), (0, 0)]
 
 
-def starved() -> TraceBuilder:
+def starved(builder: TraceBuilder | None = None) -> TraceBuilder:
     """The device works at 5..15 and 75..85: between, it waits for the second launch. Launches take 2, their latency is 3."""
-    builder = trace().step(1, 0, 80).op("aten::a", 0, 2).launches(kernel("a", 10, 5), dur=2)
+    builder = (builder or trace()).op("aten::a", 0, 2).launches(kernel("a", 10, 5), dur=2)
     return builder.op("aten::b", 70, 2).launches(kernel("b", 10, 75), dur=2)
 
 
@@ -54,6 +52,38 @@ def test_a_device_that_waits_for_a_launch_starts_earlier_with_it() -> None:
     assert bounds(table, host((2, 70))) == [(57, 60)]
 
 
+def test_a_chosen_step_is_repeated() -> None:
+    """The step takes 80 on the host and again from there on; both kernels then take 10, and 3 until they begin at most."""
+    builder = starved(trace().step(1, 0, 80)).step(2, 90, 40)
+    for at in (90, 110):
+        builder.op("aten::c", at, 2).launches(kernel("c", 10, at + 5), dur=2)
+    table = builder.table()
+    steps = steps_of(table, ("1",))
+    changes = [host((10, 30)), host((2, 70)), device(table, b=9)]
+    low, high = ((saved(table, steps, changes, careful) / 1000).tolist() for careful in (True, False))
+    # Shorter work at the end of a step lets the device wait longer in the next one: nothing is saved.
+    assert (low, high) == ([20, 80 - 2 * (10 + 3), 0], [20, 80 - 2 * 10, 0])
+    once = starved().table()
+    assert bounds(once, device(once, b=9)) == [(9, 9)], "what is not repeated ends earlier"
+
+
+def test_what_the_device_has_yet_to_do_is_not_saved() -> None:
+    """Four steps of 50 on the host and 60 on the device, which lags behind by 10 more with each: 50 go on the host.
+
+    Whichever step is looked at, the device works for 60 of it; where it works for 20 less, the host's 50 remain.
+    """
+    builder = trace()
+    for number in range(4):
+        builder.step(number, 50 * number, 50).op("aten::mm", 50 * number, 2)
+        builder.launches(kernel("k", 60, 5 + 60 * number), at=50 * number, dur=2)
+    table = builder.table()
+    rows = np.flatnonzero(table.device != MISSING)
+    for label, row in zip(table.steps.label, rows.tolist(), strict=True):
+        steps = steps_of(table, (label,))
+        shorter = Change(row=np.array([row]), less_ns=np.array([20_000]))
+        assert saved(table, steps, [Change(host((0, 200)).host), shorter], careful=False).tolist() == [0, 10_000], label
+
+
 def test_a_device_that_is_busy_gains_nothing_from_a_faster_host() -> None:
     builder = trace().step(1, 0, 50).op("aten::a", 0, 2).launches(kernel("a", 100, 5), dur=2)
     table = builder.op("aten::b", 30, 2).launches(kernel("b", 100, 105), dur=2).table()
@@ -62,7 +92,7 @@ def test_a_device_that_is_busy_gains_nothing_from_a_faster_host() -> None:
 
 def test_shorter_work_gains_until_the_host_holds_it_up() -> None:
     """The second kernel was launched at 30 with a latency of 3: it cannot begin before 35, whatever the first one takes."""
-    builder = trace().step(1, 0, 50).op("aten::a", 0, 2).launches(kernel("a", 100, 5), dur=2)
+    builder = trace().op("aten::a", 0, 2).launches(kernel("a", 100, 5), dur=2)
     table = builder.op("aten::b", 30, 2).launches(kernel("b", 100, 105), dur=2).table()
     ((low, high),) = bounds(table, device(table, a=90))
     assert low == 70 and high == 73
@@ -70,16 +100,13 @@ def test_shorter_work_gains_until_the_host_holds_it_up() -> None:
     assert bounds(table, both) == [(90, 90)]
 
 
-def test_a_wait_ends_the_lead_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_ends_the_lead_of_the_host() -> None:
     """The host waits for the first kernel until 110; what it saves before is lost there, what it saves after is not."""
     builder = trace().step(1, 0, 160).op("aten::a", 10, 2).launches(kernel("a", 90, 15), dur=2)
     builder.call(50, 60, name="cudaStreamSynchronize")
     table = builder.op("aten::b", 140, 2).launches(kernel("b", 40, 145), dur=2).table()
     before, after = host((20, 40)), host((115, 135))
-    changes = [before, after, together([before, after])]
-    assert bounds(table, *changes) == [(0, 0), (20, 20), (20, 20)]
-    monkeypatch.setattr(what_if, "_AT_ONCE", 4)  # two changes, then the third
-    assert bounds(table, *changes) == [(0, 0), (20, 20), (20, 20)]
+    assert bounds(table, before, after, together([before, after])) == [(0, 0), (20, 20), (20, 20)]
     # Without the wait the second launch comes 60 earlier, and the device has 40 to gain.
     assert bounds(table, host((50, 110)))[0] == (37, 40)
     assert bounds(table, device(table, a=30)) == [(30, 30)]
@@ -171,26 +198,6 @@ class Machine:
 WHAT = st.tuples(st.sampled_from(["work", "extra", "launch", "launch", "twice", "wait"]), st.integers(1, 60))
 
 
-def gone(table: TraceTable, spent: list[tuple[int, int]], first_us: int = 0) -> Change:
-    """The extra work of the host and half of the kernels that take twice as long, of what begins from a time on."""
-    row = np.flatnonzero((table.device != MISSING) & (table.name == table.strings.find("twice")))
-    row = row[table.start_ns[table.launch[row]] >= first_us * 1000]
-    times = [each for each in spent if each[0] >= first_us]
-    return Change(host(*times).host if times else EMPTY, row, table.dur_ns[row] // 2)
-
-
-@given(st.lists(WHAT, min_size=1, max_size=25))
-def test_a_program_run_again_ends_between_the_bounds(program: list[tuple[str, int]]) -> None:
-    program = [("launch", 5), *program]
-    recorded, again = Machine(), Machine()
-    end, sooner = recorded.run(program, without=False), again.run(program, without=True)
-    table = recorded.builder.step(1, 0, recorded.now).table()
-    ((low, high),) = bounds(table, gone(table, recorded.spent))
-    assert low <= end - sooner <= high
-    latencies = sum(what in ("launch", "twice") for what, _ in program)
-    assert high - low <= latencies * (LATENCY + GAP), "no wider than what the usual latencies allow"
-
-
 def period(program: list[tuple[str, int]], without: bool) -> float:
     """How long one pass takes of a program that is repeated, microseconds: in the end of many passes."""
     machine = Machine()
@@ -198,57 +205,41 @@ def period(program: list[tuple[str, int]], without: bool) -> float:
     return (ends[-1] - ends[-21]) / 20
 
 
-@given(st.lists(WHAT, min_size=1, max_size=25), st.integers(2, 4))
-def test_a_chosen_step_saves_what_its_program_saves_when_it_is_repeated(
-    program: list[tuple[str, int]], passes: int
-) -> None:
-    program = [("launch", 5), *program]
-    recorded = Machine()
+def passed(program: list[tuple[str, int]], without: bool, passes: int) -> Machine:
+    """A machine that has run a program so often, each time in a step."""
+    machine = Machine()
     for step in range(passes):
-        begin = recorded.now
-        recorded.run(program, without=False)
-        recorded.builder.step(step, begin, recorded.now - begin)
+        begin = machine.now
+        machine.run(program, without)
+        machine.builder.step(step, begin, machine.now - begin)
+    return machine
+
+
+@given(st.lists(WHAT, min_size=1, max_size=25), st.integers(1, 4), st.booleans())
+def test_a_program_run_again_saves_what_the_bounds_say(
+    program: list[tuple[str, int]], passes: int, alone: bool
+) -> None:
+    """All steps save what the program does that is run as often, the last of several what the program saves for ever."""
+    program = [("launch", 5), *program]
+    recorded, again = passed(program, False, passes), passed(program, True, passes)
     table = recorded.builder.table()
-    steps, change = steps_of(table, (str(passes - 1),)), gone(table, recorded.spent, begin)
-    low, high = (float(saved(table, steps, [change], careful)[0]) / 1000 for careful in (True, False))
-    gain = period(program, without=False) - period(program, without=True)
-    # How soon work follows that of the step before is not known where the device's lag has changed meanwhile.
-    assert low - LATENCY <= gain <= high + LATENCY
-
-
-def test_chosen_steps_are_repeated() -> None:
-    """Each step takes 80 on the host, and each of its two kernels 10: the first follows the step before at once.
-
-    At least what a launch usually takes, 3, stays before the second. Shorter work at the end of a step lets the device wait
-    longer in the next one, and saves nothing; once all steps are looked at the last one ends sooner.
-    """
-    builder = trace()
-    for step in range(2):
-        at = 80 * step
-        builder.step(step, at, 80).op("aten::a", at, 2).launches(kernel(f"a{step}", 10, at + 5), dur=2)
-        builder.op("aten::b", at + 70, 2).launches(kernel(f"b{step}", 10, at + 75), dur=2)
-    table = builder.table()
-    changes = [host((90, 110)), host((82, 150)), device(table, b1=9)]
-    low, high = (saved(table, steps_of(table, ("1",)), changes, careful).tolist() for careful in (True, False))
-    assert low == [20_000, 80_000 - 23_000, 0] and high == [20_000, 80_000 - 20_000, 0]
-    assert bounds(table, device(table, b1=9)) == [(5, 5)]
-
-
-def test_what_the_device_has_yet_to_do_is_not_saved() -> None:
-    """Four steps of 50 on the host and 60 on the device, which lags behind by 10 more with each: 50 go on the host.
-
-    Whichever step is looked at, the device works for 60 of it; where it works for 20 less, the host's 50 remain.
-    """
-    builder = trace()
-    for number in range(4):
-        builder.step(number, 50 * number, 50).op("aten::mm", 50 * number, 2)
-        builder.launches(kernel("k", 60, 5 + 60 * number), at=50 * number, dur=2)
-    table = builder.table()
-    rows = np.flatnonzero(table.device != MISSING)
-    for label, row in zip(table.steps.label, rows.tolist(), strict=True):
-        steps = steps_of(table, (label,))
-        shorter = Change(row=np.array([row]), less_ns=np.array([20_000]))
-        assert saved(table, steps, [host((0, 200)), shorter], careful=False).tolist() == [0, 10_000], label
+    alone &= passes > 1
+    steps = steps_of(table, (str(passes - 1),) if alone else None)
+    first = int(steps.host_start_ns[0])
+    times = np.array(recorded.spent, np.int64).reshape(-1, 2) * 1000
+    begin, end = times[times[:, 0] >= first].T
+    twice = np.flatnonzero((table.device != MISSING) & (table.name == table.strings.find("twice")))
+    twice = twice[table.start_ns[table.launch[twice]] >= first]
+    gone = Change(Ranges(begin, end), twice, table.dur_ns[twice] // 2)
+    low, high = (float(saved(table, steps, [gone], careful)[0]) / 1000 for careful in (True, False))
+    if alone:
+        # How soon work follows that of the step before is not known where the device's lag has changed meanwhile.
+        gain, off = period(program, without=False) - period(program, without=True), LATENCY
+    else:
+        gain, off = max(recorded.now, recorded.free) - max(again.now, again.free), 0
+    assert low - off <= gain <= high + off
+    latencies = sum(what in ("launch", "twice") for what, _ in program)
+    assert high - low <= len(steps.label) * latencies * (LATENCY + GAP), "no wider than what the usual latencies allow"
 
 
 def test_work_that_takes_longer_makes_steps_longer_and_larger() -> None:

@@ -49,14 +49,12 @@ def _most(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
 
 
 def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Returns how many nanoseconds less these steps would take in all with each change alone.
-
-    All recorded steps are run once, as they were. How the program got to some of them is not looked at: these are repeated,
-    for a device that lags behind does so at their begin and at their end.
+    """Returns how many nanoseconds less these steps would take with each change alone, all steps together.
 
     ``careful`` keeps the usual latency between two kernels where a gap closes and the usual latency of every launch: a lower
     bound. Without it both are taken to be none: an upper bound. A step that does the work of several counts as that many:
-    what it saves is the time that all of them take less its own.
+    what it saves is the time that all of them take less its own. All recorded steps (without any, the recording) are run
+    once; some of them are repeated again and again.
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
@@ -104,7 +102,9 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:
         return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
-    every, sooner = [Change(), *changes], _once if len(steps.label) == len(trace.steps.label) else _again
+    # All that was recorded begins and ends as it did; of a part of it neither what came before nor what follows is its own.
+    is_part = steps.recorded and len(steps.label) < len(trace.steps.label)
+    every, sooner = [Change(), *changes], _again if is_part else _once
     count = max(1, _AT_ONCE // max(len(queue.row) for queue in queues))
     total = np.zeros(len(every), np.int64)
     for first in range(0, len(every), count):
@@ -129,9 +129,9 @@ def _again(steps: Steps, queue: Queue, leads: Leads) -> Int64:
     host's growth, the device's, and half of that of both by turns (the one waits for the other, and that one for the first).
     What the device has to do yet when the steps begin on the host it has to do again when they end: nothing of it is saved.
     """
-    (host, host_by_device), (device_by_host, device) = leads.host, leads.device
+    (host, across_device), (across_host, device) = leads.host, leads.device
     more = (queue.last_ns - int(steps.host_end_ns[-1])) - (queue.first_ns - int(steps.host_start_ns[0]))
-    found: Int64 = np.minimum(np.minimum(host, device - more), (host_by_device + device_by_host - more) // 2)
+    found: Int64 = np.minimum(np.minimum(host, device - more), (across_host + across_device - more) // 2)
     return found
 
 
