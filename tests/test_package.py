@@ -43,7 +43,6 @@ SHARED = {
         "names",
         "selection",
         "grouping",
-        "in_timeline",
         "donuts",
         "filters",
         "tracks",

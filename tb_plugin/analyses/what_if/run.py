@@ -51,7 +51,8 @@ def leads_of(
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps)
     gone = [_Gone(trace, queue, change, careful) for change in changes]
-    growth = np.diff(np.stack([each.until(queue.start_ns) for each in gone]), prepend=0, axis=1)
+    less = np.stack([each.until(queue.start_ns) for each in gone])
+    growth: Int64 = np.diff(less, prepend=np.int64(0), axis=1)
     growth += gap
     limit = np.stack([covered_before(change.host, queue.launched_ns) for change in changes])
     limit += slack
