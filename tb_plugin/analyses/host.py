@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.waits import waits_for_device
-from tb_plugin.trace.intervals import contains, union
+from tb_plugin.trace.intervals import Ranges, contains, overlaps, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import distinct
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
@@ -23,12 +23,17 @@ _CELLS = 1 << 22
 
 
 class Host:
-    """A Host tells what the threads of a trace did innermost at any moment; each is worked out when it is first asked for."""
+    """A Host tells what the threads of a trace did innermost at any moment; each is worked out when it is first asked for.
 
-    def __init__(self, trace: TraceTable) -> None:
+    ``within``: where only these times are asked about, the rest is not looked at.
+    """
+
+    def __init__(self, trace: TraceTable, within: Ranges | None = None) -> None:
         self._trace = trace
         is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
         rows = np.flatnonzero(of_kind(trace.kind, *_HOST) & ~is_step)
+        if within is not None:
+            rows = rows[overlaps(within, trace.start_ns[rows], trace.ends(rows))]
         self._rows = rows[stable_order(trace.track[rows])].astype(np.int32)
         self._bounds = np.searchsorted(trace.track[self._rows], np.arange(len(trace.tracks) + 1))
         self._known: dict[int, tuple[Int64, Int32]] = {}

@@ -59,6 +59,13 @@ def contains(ranges: Ranges, times: Int64) -> Bool:
     return inside
 
 
+def overlaps(ranges: Ranges, start: Int64, end: Int64) -> Bool:
+    """Returns whether each interval ``[start[i], end[i])`` has a time in common with the set."""
+    index = np.searchsorted(ranges.end, start, side="right")
+    found: Bool = np.maximum(np.append(ranges.start, np.iinfo(np.int64).max)[index], start) < end
+    return found
+
+
 def covered_before(ranges: Ranges, times: Int64) -> Int64:
     """Returns for each time t how much of the set lies before t, nanoseconds."""
     lengths = np.concatenate(([0], np.cumsum(ranges.end - ranges.start))).astype(np.int64)

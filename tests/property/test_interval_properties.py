@@ -19,6 +19,7 @@ from tb_plugin.trace.intervals import (
     measure,
     measure_by,
     measure_within,
+    overlaps,
     subtract,
     union,
 )
@@ -72,6 +73,13 @@ def test_algebra(
 def test_contains(given_pairs: Pairs, times: list[int]) -> None:
     inside = contains(make(given_pairs), np.array(times, np.int64)).tolist()
     assert inside == [any(start <= time < end for start, end in given_pairs) for time in times]
+
+
+@given(pairs, pairs)
+def test_overlaps(given_pairs: Pairs, windows: Pairs) -> None:
+    start, end = np.array(windows, np.int64).reshape(-1, 2).T
+    expected = [bool(bits(given_pairs) & bits([window])) for window in windows]
+    assert overlaps(make(given_pairs), start, end).tolist() == expected
 
 
 @given(st.lists(pairs, min_size=1, max_size=4))

@@ -8,7 +8,7 @@ import numpy as np
 
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
-from tb_plugin.analyses.host import host_of
+from tb_plugin.analyses.host import Host
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.metrics import METRICS as OF_IDLE
@@ -126,7 +126,8 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     mine = mine[np.lexsort((account.start_ns[mine], -length[mine]))[:PIECES]]
     call = np.append(trace.launch, MISSING)[account.gaps.next[account.gap[mine]]]
     thread = np.append(trace.track, MISSING)[call].astype(np.int64)
-    name, time, row = host_of(trace).did(thread, account.start_ns[mine], account.end_ns[mine])
+    begin, end = account.start_ns[mine], account.end_ns[mine]
+    name, time, row = Host(trace, union(begin, end)).did(thread, begin, end)
     if not (name != MISSING).any():
         return {}
     names, of = np.unique(name[name != MISSING], return_inverse=True)
