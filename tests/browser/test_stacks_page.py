@@ -227,6 +227,7 @@ def test_any_threads_are_chosen_in_the_menu_and_everything_follows(open_tab: Ope
     frame = tab.open(view="stacks", **place)
     frame.get_by_role("button", name="Threads: All threads").click()
     boxes = frame.get_by_test_id("thread").get_by_role("checkbox")
+    boxes.first.wait_for()
     assert boxes.count() == len(keys) and all(box.is_checked() for box in boxes.all())
     boxes.first.press("Space")
     frame = tab.settle()
