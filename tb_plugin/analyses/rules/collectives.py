@@ -72,7 +72,7 @@ def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collective
     rows = np.empty(0, np.int64)
     if trace.is_collective.any() and not is_data_parallel(trace):
         rows = np.flatnonzero(communicates(trace))
-    step = _step_of(steps, trace.start_ns[rows])
+    step = steps.at(trace.start_ns[rows])
     rows, step = rows[step != MISSING], step[step != MISSING]
     bare = measure_within(exposed(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
     if bare.sum() <= _LEAST_SHARE * measure(union(steps.start_ns, steps.end_ns)):
@@ -90,13 +90,6 @@ def is_data_parallel(trace: TraceTable) -> bool:
     if trace.strings.find(DATA_PARALLEL) == MISSING:
         return False
     return len(np.unique(trace.device[trace.device != MISSING])) > 1
-
-
-def _step_of(steps: Steps, time: Int64) -> Int64:
-    """The step that each time lies in, -1 = none."""
-    step = np.searchsorted(steps.start_ns, time, side="right") - 1
-    inside = (step >= 0) & (time < np.append(steps.end_ns, 0)[step])
-    return np.where(inside, step, MISSING)
 
 
 def _stated(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
@@ -159,7 +152,7 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
         return reduces, nothing, nothing
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective & (trace.launch != MISSING))
     begins, ends = _backward(trace, steps, kernels)
-    step, begin, work = _step_of(steps, trace.start_ns[rows]), trace.start_ns[rows], computing(trace)
+    step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computing(trace)
     reduces &= (ends != MISSING)[step]
     hooked = reduces & _in_hooks(trace, rows)
     until = covered_before(work, ends[step])
@@ -176,7 +169,7 @@ def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, I
     """When the last backward pass of each step begins and ends on its device; -1 = there is none."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))[trace.operator[kernels]]
-    of = _step_of(steps, trace.start_ns[kernels])
+    of = steps.at(trace.start_ns[kernels])
     begins, ends = (np.full(len(steps.label), MISSING, np.int64) for _ in range(2))
     mine = kernels[backward & (of != MISSING)]
     np.maximum.at(ends, of[backward & (of != MISSING)], trace.ends(mine))

@@ -32,7 +32,7 @@ def _look(s: Scene) -> Seen | None:
     rows = s.longest(active_rows(trace, "dataloader"))
     own, workers = (_time(s, rows, pattern) for pattern in (trace.recorder.host.loading, trace.recorder.host.awaiting))
     kind = (
-        " The thread that waits for it loads it itself." if own > workers else " It has workers, and they are too slow."
+        " It is loaded in the thread that waits for it." if own > workers else " It has workers, and they are too slow."
     )
     notice = Notice(
         rule="data_loading",

@@ -227,8 +227,8 @@ def _work_by_name(s: Scene, category: str) -> Times:
     """Work of a category by the step in which it begins."""
     trace, steps = s.trace, s.steps
     rows = np.flatnonzero(active_rows(trace, category))
-    step = np.searchsorted(steps.start_ns, trace.start_ns[rows], side="right") - 1
-    inside = (step >= 0) & (trace.start_ns[rows] < np.append(steps.end_ns, 0)[step])
+    step = steps.at(trace.start_ns[rows])
+    inside = step != MISSING
     names, of = np.unique(trace.name[rows[inside]], return_inverse=True)
     texts = [str(each) for each in trace.strings.take(names).to_pylist()]
     return texts, of.ravel().astype(np.int64), step[inside], trace.dur_ns[rows[inside]]
@@ -246,8 +246,8 @@ def _host_by_line(s: Scene) -> Times:
         pieces.append(np.diff(distinct(times, bounds)))
         when.append(begin)
     row, time, begin = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in (rows, pieces, when))
-    step = np.searchsorted(steps.host_start_ns, begin, side="right") - 1
-    inside = (row != MISSING) & (step >= 0) & (begin < np.append(steps.host_end_ns, 0)[step])
+    step = steps.at(begin, on_host=True)
+    inside = (row != MISSING) & (step != MISSING)
     row, time, step = row[inside], time[inside], step[inside]
     line = lines.of[row].astype(np.int64)
     key, of = np.unique(np.where(line == MISSING, -1 - trace.name[row].astype(np.int64), line), return_inverse=True)

@@ -17,7 +17,7 @@ def loading(kind: str, dur: int = 400) -> TraceBuilder:
 @pytest.mark.parametrize(
     ("kind", "words", "advice", "not_advice"),
     [
-        ("SingleProcess", "The thread that waits for it loads it itself.", "num_workers", "persistent_workers"),
+        ("SingleProcess", "It is loaded in the thread that waits for it.", "num_workers", "persistent_workers"),
         ("MultiProcessing", "It has workers, and they are too slow.", "persistent_workers", "pinned memory"),
         ("Other", "of each 1.00 ms step.", "num_workers", "persistent_workers"),
     ],
