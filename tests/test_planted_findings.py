@@ -160,6 +160,14 @@ def test_steps_alone_save_what_they_save_together(fault: str) -> None:
         low, high = (statistics.mean(getattr(each, bound) for each in alone if each) for bound in ("low_ns", "high_ns"))
         off = ALONE * together.high_ns
         assert together.low_ns - off <= low <= high <= together.high_ns + off, seed
+        # What lies between chosen steps is none of theirs.
+        (apart,) = [
+            each.notice.saving
+            for each in findings_of(one.table, one.table.steps.label[1::2]).found
+            if each.rule.id == fault
+        ]
+        mean = statistics.mean(each.high_ns for each in alone[1::2] if each)
+        assert apart is not None and apart.high_ns == pytest.approx(mean, rel=0.02), seed
 
 
 CAUSES = {

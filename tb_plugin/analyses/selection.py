@@ -57,16 +57,7 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
     """Returns the steps with these labels, None = all. Raises BadRequest for unknown ones."""
-    steps, at = trace.steps, chosen_steps(trace, chosen)
-    return Steps(
-        label=tuple(steps.label[i] for i in at),
-        start_ns=steps.start_ns[at],
-        end_ns=steps.end_ns[at],
-        host_start_ns=steps.host_start_ns[at],
-        host_end_ns=steps.host_end_ns[at],
-        recorded=steps.recorded,
-        dropped=steps.dropped,
-    )
+    return trace.steps.only(chosen_steps(trace, chosen))
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:

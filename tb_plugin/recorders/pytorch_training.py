@@ -218,7 +218,8 @@ TRAINING = {
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), AMP),
     ),
     "driver_memory_calls": Advice(
-        "The reserved curve should be flat. Keep shapes constant, and warm up with the largest input.",
+        "The reserved curve should be flat. Keep shapes constant, warm up with the largest input, and leave "
+        "torch.cuda.empty_cache() out of the loop: what it gives back is asked for again.",
         (_CUDA_MEMORY,),
     ),
     "driver_memory_calls.segments": Advice(

@@ -9,8 +9,8 @@ points at the event, so that a million Python calls do not pay for the grid of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -254,6 +254,18 @@ class Steps:
     """False when the trace has no ProfilerStep and the one step covers the whole trace."""
     dropped: tuple[str, ...] = ()
     """Labels of trailing steps whose device work was not recorded completely."""
+
+    def only(self, places: Sequence[int]) -> Steps:
+        """Returns the steps at these positions."""
+        at = np.array(places, np.intp)
+        return replace(
+            self,
+            label=tuple(self.label[i] for i in places),
+            start_ns=self.start_ns[at],
+            end_ns=self.end_ns[at],
+            host_start_ns=self.host_start_ns[at],
+            host_end_ns=self.host_end_ns[at],
+        )
 
     def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:
         """Returns the position of the step in whose window (or time on the host) each time lies, -1 = none."""

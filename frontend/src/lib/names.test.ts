@@ -23,6 +23,7 @@ it.each([
     'void at::native::vectorized_elementwise_kernel<4, at::native::clamp_min_scalar_kernel_impl(at::TensorIterator&, c10::Scalar)::{lambda()#1}::operator()() const::{lambda(float)#1}, at::detail::Array<char*, 2> >(int, at::native::clamp_min_scalar_kernel_impl(at::TensorIterator&, c10::Scalar)::{lambda()#1}::operator()() const::{lambda(float)#1}, at::detail::Array<char*, 2>)',
     'vectorized_elementwise_kernel [clamp_min_scalar]',
   ],
+  ['enumerate(DataLoader)#_Iter.__next__', 'enumerate(DataLoader)#_Iter.__next__'],
   ['std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float>(cublasGemvParams<float>)', 'kernel'],
   ['ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long)', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'],
   ['Memcpy HtoD (Pinned -> Device)', 'Memcpy HtoD (Pinned -> Device)'],

@@ -31,8 +31,8 @@ const DULL = /^([AB]?Unary|Binary|BUnary|gpu|Reduce|.)$/
 /** The readable short name of a device kernel: no return type, namespaces, template arguments or parameters. */
 export function shortKernel(name: string): string {
   let text = name.trim()
-  // Tables of all kinds of events hold Python frames too.
-  if (!/^void |<|\w\(/.test(text) || /\.py\(\d+\): /.test(text)) return text
+  // Tables of all kinds of events hold Python frames and ranges of data loaders too.
+  if (!/^void |<|\w\(/.test(text) || /\.py\(\d+\): |^enumerate\(/.test(text)) return text
   text = text.replace(/^(?:void|int|float|unsigned int)\s+/, '').replace(/\(anonymous namespace\)/g, '')
   const bare = withoutGroups(text).trim()
   const pieces = bare.split('::').filter((piece) => piece !== '')

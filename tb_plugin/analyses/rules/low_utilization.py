@@ -158,8 +158,8 @@ def _idle_device(s: Scene) -> Seen | None:
         Notice(
             rule="idle_device",
             severity="low",
-            text=f"Device {{device}} runs kernels only {{utilization}} of {_window(s)}, and no rule knows what would save "
-            f"most of its idle time.{largest.text}",
+            text=f"Device {{device}} runs kernels only {{utilization}} of {_window(s)}, and no finding would save most of "
+            f"its idle time.{largest.text}",
             todo="Look at the longest pieces of that cause: they say what the host did meanwhile.",
             figures=[METRICS.figure("utilization", known[worst]), METRICS.figure("device", worst), *largest.figures],
             measure="utilization",
@@ -170,4 +170,4 @@ def _idle_device(s: Scene) -> Seen | None:
 
 
 RULE = Rule("low_utilization", "Low utilization", _look, saves=False)
-IDLE = Rule("idle_device", "Idle for a reason that no rule knows", _idle_device, saves=False)
+IDLE = Rule("idle_device", "Idle time that no finding saves", _idle_device, saves=False)

@@ -35,7 +35,7 @@ METRICS = OF_RULES.adding(
         {
             "optimizer_kernels_ns": ("Updates", "Kernels of updates of parameters one by one, a mean over the steps."),
             "optimizer_host_ns": (
-                "Launching updates",
+                "In the optimizer",
                 "Time of the host in the optimizer's step, a mean over the steps.",
             ),
         },
@@ -73,7 +73,7 @@ def _look(s: Scene) -> Seen | None:
         rule="unfused_optimizer",
         severity="medium",
         text="The optimizer updates parameters one by one: {optimizer_kernels} kernels in each step take "
-        "{optimizer_kernels_ns}, and the host {optimizer_host_ns} to launch them.",
+        "{optimizer_kernels_ns}, and the host is in its step for {optimizer_host_ns}.",
         todo=trace.recorder.todo("unfused_optimizer"),
         figures=[
             METRICS.figure("optimizer_kernels", s.per_step(len(row))),

@@ -176,7 +176,11 @@ def seen(s: Scene, words: Words, dur: Int64, slow: Int64, others: Int64) -> Seen
     text = f"{words.text} Most of the difference is {{differs}} ({{differs_ns}})"
     if (row := _largest_row(s, part.category, worst, others)) and row[1] >= TOLD * more[part]:
         values |= {"differs_row": row[0], "differs_row_ns": row[1]}
-        text += ", most of all in {differs_row} ({differs_row_ns} more than in the others)"
+        text += (
+            ", most of all {differs_row} ({differs_row_ns} more)"
+            if part.category
+            else ". On the host {differs_row} takes {differs_row_ns} more, waits for the device included"
+        )
     advice = words.advice.get(part.cause) if part.cause is not None else None
     notice = Notice(
         rule=words.rule,

@@ -8,7 +8,7 @@ durations, and the order of everything, stay as they were recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,8 @@ from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.what_if.change import Change
 from tb_plugin.analyses.what_if.queue import Queue, queue_of
 from tb_plugin.analyses.what_if.run import EITHER_EARLY, ON_TIME, leads_of
-from tb_plugin.trace.intervals import contains, covered_before, subtract, union
+from tb_plugin.trace.intervals import Ranges, contains, covered_before, intersect, subtract, union
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import Steps, TraceTable
 
 __all__ = ["Change", "saved", "together"]
@@ -98,18 +99,44 @@ def _run_again(trace: TraceTable, steps: Steps, change: Change) -> Change:
 
 def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """How much less time steps take with each change; below 0: more."""
+    every = trace.steps
+    if not steps.recorded or len(steps.label) == len(every.label):
+        return _sooner(_once, trace, steps, changes, careful)
+    # All that was recorded begins and ends as it did; of a part of it neither what came before nor what follows is its own.
+    place = np.searchsorted(every.host_start_ns, steps.host_start_ns)
+    total = np.zeros(len(changes), np.int64)
+    for together in np.split(np.arange(len(place)), np.flatnonzero(np.diff(place) > 1) + 1):
+        part = steps.only(together.tolist())
+        total += _sooner(_again, trace, part, [_inside(trace, part, change) for change in changes], careful)
+    return total
+
+
+def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
+    """What of a change the host does in these steps, or launches there; what has no launch begins there."""
+    begin, end = steps.host_start_ns[:1], steps.host_end_ns[-1:]
+    launch = trace.launch[change.row]
+    begun = trace.start_ns[np.where(launch == MISSING, change.row, launch)]
+    mine = (begun >= begin) & (begun < end)
+    return replace(
+        change, host=intersect(change.host, Ranges(begin, end)), row=change.row[mine], less_ns=change.less_ns[mine]
+    )
+
+
+Program = Callable[[TraceTable, Queue, Sequence[Change], Steps, bool], Int64]
+
+
+def _sooner(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+    """How much less time steps take that are run in one way, with each change: by the slowest of the devices."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:
         return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
-    # All that was recorded begins and ends as it did; of a part of it neither what came before nor what follows is its own.
-    is_part = steps.recorded and len(steps.label) < len(trace.steps.label)
-    every, sooner = [Change(), *changes], _again if is_part else _once
+    every = [Change(), *changes]
     count = max(1, _AT_ONCE // max(len(queue.row) for queue in queues))
     total = np.zeros(len(every), np.int64)
     for first in range(0, len(every), count):
         some = every[first : first + count]
-        found = [sooner(trace, queue, some, steps, careful) for queue in queues]
+        found = [program(trace, queue, some, steps, careful) for queue in queues]
         total[first : first + count] = np.min(found, axis=0)
     less: Int64 = total[1:] - total[0]
     return less

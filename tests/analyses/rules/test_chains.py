@@ -83,7 +83,7 @@ def test_parameters_that_are_updated_one_by_one() -> None:
     assert seen is not None and (seen.least, seen.most) == (50 * 8, 50 * 14)
     assert seen.text == (
         "The optimizer updates parameters one by one: 150 kernels in each step take 1.00 ms, "
-        "and the host 300 µs to launch them."
+        "and the host is in its step for 300 µs."
     )
 
 

@@ -153,7 +153,8 @@ def test_a_slow_step_is_told_with_the_line_in_which_it_takes_longer() -> None:
     assert (found.notice.evidence.view, found.notice.evidence.params) == ("idle", {"steps": "3"})
     text = str(finding(found.notice).text)
     assert text.endswith(
-        "Most of the difference is Python (100 µs), most of all in train.py(30): save (105 µs more than in the others)."
+        "Most of the difference is Python (100 µs). On the host train.py(30): save takes 105 µs more, waits for the device "
+        "included."
     )
 
 
