@@ -50,6 +50,9 @@ def test_the_line_of_most_of_the_time_is_named() -> None:
         trace().step(1, 0, 100).python("train.py(7): step", 0, 50).op("aten::mm", 1, 2).launches(kernel("k", 90, 5))
     )
     assert said(kernels)[-1]["largest_line"] == "train.py(7): step"
+    # Where the line of most of it is not known another one is not blamed for it.
+    kernels.op("aten::mm", 60, 2).launches(kernel("k", 100, 95))
+    assert "largest_line" not in said(kernels)[-1]
 
 
 def test_the_loader_stands_before_the_kernels() -> None:

@@ -108,12 +108,18 @@ def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: 
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
-    """The line of Python with most of the time of these rows, or of their launches; Python itself needs none."""
+    """The line of Python with most of the time of these rows, or of their launches; Python itself needs none.
+
+    None where the line of most of that time is not known: another line would be blamed for it.
+    """
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
     lines = code_lines(trace)
     on_device = of_kind(trace.kind[rows], *DEVICE_WORK)
-    line, _ = _most(lines.of[np.where(on_device, trace.launch[rows], rows)], time)
+    of = lines.of[np.where(on_device, trace.launch[rows], rows)]
+    if 2 * time[of == MISSING].sum() > time.sum():
+        return None
+    line, _ = _most(of, time)
     text: str | None = lines.texts[line].as_py() if line != MISSING else None
     return text
 
