@@ -204,7 +204,8 @@ class Scene:
         launch = self.trace.launch[rows]
         of = lines.of[np.where(launch == MISSING, rows, launch)]
         known = of != MISSING
-        if not known.any():
+        # Where the line of most of that time is not known another one is not blamed for it.
+        if not known.any() or 2 * self.trace.dur_ns[rows[~known]].sum() > self.trace.dur_ns[rows].sum():
             return "", 0
         unique, inverse = np.unique(of[known], return_inverse=True)
         time = sum_by(inverse.ravel(), self.trace.dur_ns[rows[known]], len(unique))
