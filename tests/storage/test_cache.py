@@ -167,6 +167,8 @@ def test_seals(tmp_path):
             unsealed(damaged)
 
 
+HANGS_UP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+"""Whoever runs the tests under nohup lets them ignore it."""
 ABANDON = """
 import os, signal, sys
 from tb_plugin.storage.cache import open_store
@@ -182,7 +184,7 @@ def test_the_private_folder_of_a_killed_process_goes_with_the_next_start(tmp_pat
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
     monkeypatch.setattr(tempfile, "tempdir", None)
-    done = subprocess.run([sys.executable, "-c", ABANDON, how], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", HANGS_UP + ABANDON, how], capture_output=True, text=True, check=False)
     assert Path(done.stdout.strip()).exists()
     somebody_elses = tmp_path / "torch-trace-without-a-lock"
     somebody_elses.mkdir()
@@ -194,7 +196,7 @@ def test_the_private_folder_of_a_killed_process_goes_with_the_next_start(tmp_pat
 
 
 def test_a_command_that_is_told_to_end_removes_its_private_folder(tmp_path):
-    script = "from tb_plugin import cli\ncli._end_in_order()\n" + ABANDON
+    script = HANGS_UP + "from tb_plugin import cli\ncli._end_in_order()\n" + ABANDON
     env = {**os.environ, "TMPDIR": str(tmp_path), "TORCH_TRACE_CACHE": "off"}
     done = subprocess.run(
         [sys.executable, "-c", script, "SIGHUP"], capture_output=True, text=True, check=False, env=env
