@@ -5,6 +5,8 @@ times, and computes nesting, launches and steps once; the result is immutable an
 
 Rows are duration events. Facts that only some rows have stand in side tables ("sections") whose ``row`` column
 points at the event, so that a million Python calls do not pay for the grid of a kernel.
+
+In one file, for both are the same columns and sections: who adds one sees where else it stands.
 """
 
 from __future__ import annotations

@@ -67,13 +67,13 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 def _repeats(s: Scene, found: Starving) -> Bool:
     """Which launches are of work that most recorded steps have equally often, this one among them: a graph may hold them."""
-    every = Scene(s.trace)
+    every = s if s.chosen is None else Scene(s.trace)
     trace, steps = s.trace, len(every.steps.label)
     if steps < 2:
         return np.zeros(len(found.call), np.bool_)
     work = np.flatnonzero(every.rows & (trace.launch >= 0))
     names, of = np.unique(trace.name[work], return_inverse=True)
-    step = np.searchsorted(every.steps.host_start_ns, trace.start_ns[trace.launch[work]], side="right") - 1
+    step = every.steps.at(trace.start_ns[trace.launch[work]], on_host=True)
     count = np.bincount(of.ravel() * steps + step, minlength=len(names) * steps).reshape(len(names), steps)
     usual = np.sort(count, axis=1)[:, (steps - 1) // 2]
     alike = (count == usual[:, None]) & (2 * (count == usual[:, None]).sum(axis=1) > steps)[:, None]
