@@ -25,6 +25,7 @@ from tb_plugin.trace.table import (
     ClippedRows,
     CollectiveArgs,
     CounterEvents,
+    CounterSeries,
     Coverage,
     DeviceArgs,
     MemoryEvents,
@@ -36,7 +37,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -49,10 +50,11 @@ SECTIONS: dict[str, type[Any]] = {
     "classes": ClassNames,
     "memory": MemoryEvents,
     "counters": CounterEvents,
+    "counter_series": CounterSeries,
     "blocks": AllocatorBlocks,
     "totals": AllocatorTotals,
 }
-_RARE = ("classes", "blocks", "totals")
+_RARE = ("classes", "counter_series", "blocks", "totals")
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")

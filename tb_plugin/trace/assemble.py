@@ -110,6 +110,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         classes=raw.classes,
         memory=memory,
         counters=counters,
+        counter_series=raw.counter_series,
         steps=_steps(raw, rows, launch, origin),
         metadata=raw.metadata,
         report=report,
