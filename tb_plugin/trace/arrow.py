@@ -21,6 +21,7 @@ from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder,
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
+    Arrows,
     CallNames,
     ClippedRows,
     CollectiveArgs,
@@ -51,10 +52,11 @@ SECTIONS: dict[str, type[Any]] = {
     "memory": MemoryEvents,
     "counters": CounterEvents,
     "counter_series": CounterSeries,
+    "arrows": Arrows,
     "blocks": AllocatorBlocks,
     "totals": AllocatorTotals,
 }
-_RARE = ("classes", "counter_series", "blocks", "totals")
+_RARE = ("arrows", "classes", "counter_series", "blocks", "totals")
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.recorded_units import known_unit, unit_in_name
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.payloads import Counter, Counters, Metric, Table, View
+from tb_plugin.payloads import Counter, Counters, Metric, Table, Unit, View
 from tb_plugin.trace.curve import Curve, binned, edges_of, presence, stacked
 from tb_plugin.trace.intervals import union
 from tb_plugin.trace.memo import remembered
@@ -30,6 +30,16 @@ from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import stable_order
 
 EACH_BIN = "each bin of the window"
+_OF_UNITS: Mapping[Unit, tuple[str, str]] = {
+    "number": ("recorded_value", "Value"),
+    "bytes": ("recorded_bytes", "Bytes"),
+    "bytes_per_second": ("recorded_bandwidth", "Bytes per second"),
+    "ratio": ("recorded_share", "Share"),
+    "ns": ("recorded_ns", "Time"),
+    "watts": ("recorded_power", "Power"),
+    "celsius": ("recorded_temperature", "Temperature"),
+    "hertz": ("recorded_frequency", "Frequency"),
+}
 METRICS = SHARED.adding(
     define(
         EACH_BIN,
@@ -57,27 +67,12 @@ METRICS = SHARED.adding(
         },
     ),
     *(
-        define(
-            EACH_BIN,
-            unit,
-            {key: ("Recorded", f"{what} of a counter event of the trace, until the next one of its series.")},
-        )
-        for key, unit, what in (
-            ("recorded_value", "number", "Value"),
-            ("recorded_bytes", "bytes", "Bytes"),
-            ("recorded_bandwidth", "bytes_per_second", "Bytes per second"),
-            ("recorded_share", "ratio", "Share"),
-            ("recorded_ns", "ns", "Time"),
-            ("recorded_power", "watts", "Power"),
-            ("recorded_temperature", "celsius", "Temperature"),
-            ("recorded_frequency", "hertz", "Frequency"),
-        )
+        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of a counter event, until the next one of its series.")})
+        for unit, (key, what) in _OF_UNITS.items()
     ),
 )
-RECORDED = {
-    metric.unit: key for key, metric in METRICS.items() if key.startswith("recorded_") and metric.window == EACH_BIN
-}
-"""By the unit that is recorded."""
+RECORDED: Mapping[Unit, str] = {unit: key for unit, (key, _) in _OF_UNITS.items()}
+"""Metrics of recorded series by the unit that they count in."""
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
