@@ -15,6 +15,7 @@ from tb_plugin.readers.chrome.events import COUNTER, ChromeEvent
 from tb_plugin.readers.chrome.extras import Counters, Marks, Names
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.kineto.completed import FIRST_DEPENDENCY
 from tb_plugin.readers.kineto.cut import Cut
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
@@ -29,6 +30,8 @@ MEMORY_NAME = "[memory]"
 INSTANT_CATEGORY = "cpu_instant_event"
 _INSTANTS = ("i", "I", "R")
 _ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
+_LAUNCH_CATEGORY = "ac2g"
+COUNTER_CATEGORY = "hardware_counters"
 
 
 class Collector:
@@ -40,6 +43,7 @@ class Collector:
         self.memory = Memory(self.interner)
         self.counters = Counters(self.interner, log)
         self.arrows = Arrows(self.interner)
+        self.dependencies = Arrows(self.interner)
         self.names = Names()
         self.marks = Marks(detached, merged)
         self.seen = 0
@@ -57,7 +61,8 @@ class Collector:
             others = list(compress(events, map(not_, is_row)))
         looked_at, names, categories = rows, [event.name for event in rows], [event.cat for event in rows]
         memory: Sequence[Event] = []
-        if MEMORY_NAME in names or INSTANT_CATEGORY in categories:
+        valueless = categories.count(COUNTER_CATEGORY)
+        if valueless or MEMORY_NAME in names or INSTANT_CATEGORY in categories:
             memory = [event for event in rows if event.name == MEMORY_NAME]
             rows = [event for event in rows if not is_instant(event)]
         kinds = {event.ph for event in others}  # most chunks hold one or two kinds of events: look only for those
@@ -68,8 +73,10 @@ class Collector:
         if COUNTER in kinds:
             counters = [event for event in others if event.ph == COUNTER]
         arrows: Sequence[Event] = []
+        dependencies: Sequence[Event] = []
         if "s" in kinds or "f" in kinds:
             arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
+            dependencies = [event for event in others if event.cat == _LAUNCH_CATEGORY and _is_dependency(event.id)]
         marks: Sequence[Event] = []
         if "B" in kinds or "E" in kinds:
             marks = [event for event in others if event.ph in ("B", "E")]
@@ -79,20 +86,25 @@ class Collector:
         memory, memory_ns = tally.starts(memory)
         counters, counters_ns = tally.starts(counters)
         arrows, arrows_ns = tally.starts(arrows)
+        dependencies, dependencies_ns = tally.starts(dependencies)
         marks, marks_ns = tally.starts(marks)
         # From here on nothing raises NeedsDigits.
         tally.report(self._log)
+        if valueless:
+            self._log.add("bad_counter", "dropped", count=valueless)
         self.seen += len(events)
         if self.cut is not None:
             rows, starts, durations = self.cut.rows(rows, starts, durations)
             memory, memory_ns = self.cut.moments(memory, memory_ns)
             counters, counters_ns = self.cut.moments(counters, counters_ns)
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
+            dependencies, dependencies_ns = self.cut.arrows(dependencies, dependencies_ns)
         texts = (names, categories) if rows is looked_at else None
         self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args, texts)
         self.memory.add(memory, memory_ns)
         self.counters.add(counters, [_series(event) for event in counters], counters_ns)
         self.arrows.add(arrows, arrows_ns)
+        self.dependencies.add(dependencies, dependencies_ns)
         self.marks.add(marks, marks_ns)
         if "M" in kinds:
             for event in others:
@@ -121,8 +133,12 @@ class Collector:
 
 
 def is_instant(event: Event) -> bool:
-    """Tells duration events that are none: PyTorch's Python exporter and one release of Kineto wrote instants as X."""
-    return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME
+    """Tells duration events that are none: Python's exporter wrote instants and counters as X, Kineto once instants."""
+    return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME or event.cat == COUNTER_CATEGORY
+
+
+def _is_dependency(flow_id: Any) -> bool:
+    return isinstance(flow_id, int) and flow_id >= FIRST_DEPENDENCY
 
 
 def _series(event: Event) -> dict[str, Any]:

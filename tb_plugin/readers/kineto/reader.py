@@ -15,7 +15,9 @@ from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.classes import class_names, own_communication
 from tb_plugin.readers.kineto.collector import Collector
+from tb_plugin.readers.kineto.completed import completed, dependencies
 from tb_plugin.readers.kineto.decoding import Decoding
+from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
 from tb_plugin.readers.kineto.identity import identify
@@ -106,6 +108,9 @@ class _Reading:
         flows, lonely = collector.arrows.take()
         if lonely:
             self.log.add("unpaired_flow" if collector.cut is None else "cut_flow", "note", count=lonely)
+        arrows, lonely = collector.dependencies.take()
+        if lonely:
+            self.log.add("unpaired_arrow", "note", count=lonely)
         if collector.interner.replaced:
             self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
         if self.decoding.left_out:
@@ -118,6 +123,10 @@ class _Reading:
         sections = collector.rows.sections
         collectives = CollectiveArgs(**sections.collectives.take())
         classes = class_names(core, collector.interner, self._class_rules, self.log)
+        counters, series = of_devices(collector.counters.take(), collector.interner)
+        others = collector.rows.others.take()
+        device_args = completed(DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner)
+        dependent = dependencies(arrows, core, collector.interner)
         texts = collector.interner.texts
         return RawTrace(
             **vars(core),
@@ -127,11 +136,13 @@ class _Reading:
             report=report_of(READER_ID, document, stream, self.log, tally),
             operators=OperatorArgs(**sections.operators.take()),
             python=PythonArgs(**sections.python.take()),
-            device_args=DeviceArgs(**sections.device.take()),
+            device_args=device_args,
             collectives=collectives,
             memory=memory,
-            counters=collector.counters.take(),
+            counters=counters,
+            counter_series=series,
             flows=flows,
+            arrows=dependent,
             process_names=collector.names.processes(),
             thread_names=collector.names.threads(),
             metadata=document.metadata,
@@ -140,7 +151,7 @@ class _Reading:
             recorder=PYTORCH,
             calls=call_names(core, texts),
             classes=classes,
-            others=collector.rows.others.take(),
+            others=others,
         )
 
 
