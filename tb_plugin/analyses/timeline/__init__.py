@@ -57,6 +57,8 @@ def head_of(pyramid: Pyramid) -> Timeline:
     is_device = bool(work.any())
     if not is_device:
         work = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
+    if not work.any():
+        work = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.PYTHON, EventKind.MODULE)
     edges = np.linspace(trace.coverage.start_ns, trace.coverage.end_ns, SLICES + 1).astype(np.int64)
     busy = measure_within(union(trace.start_ns[work], trace.ends(work)), edges[:-1], edges[1:])
     share = np.round(busy / np.maximum(np.diff(edges), 1), 3)
