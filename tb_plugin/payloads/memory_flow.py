@@ -1,0 +1,51 @@
+"""A memory flow: tensors as rectangles of addresses and time."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
+    """A MemoryFlowMap lists the tensors of a part of memory and time, those that are made first first.
+
+    Addresses are told as places on an axis that leaves large gaps out: regions lie one after the other on it, a strip
+    between two.
+    """
+
+    name: str
+    title: str
+    start_ns: int
+    """The time that is shown, on the clock of the recording."""
+    end_ns: int
+    low_bytes: int
+    """The places that are shown."""
+    high_bytes: int
+    first_ns: int
+    """When the first tensor was made, and the last time that any states: all that can be shown."""
+    last_ns: int
+    extent_bytes: int
+    """The length of the axis."""
+    region_address: list[str]
+    """Hexadecimal: an address may be larger than what JSON numbers hold exactly everywhere."""
+    region_bytes: list[int]
+    region_offset: list[int]
+    """Where each region begins on the axis."""
+    row: list[int]
+    """By tensor: its number."""
+    made_ns: list[int]
+    released_ns: list[int]
+    """The end of the recording for one that was not released."""
+    is_released: list[bool]
+    offset: list[int]
+    size_bytes: list[int]
+    tensor: list[int]
+    """By tensor: place in ``tensors``."""
+    producer: list[int]
+    """By tensor: place in ``producers``."""
+    layout: list[int]
+    """By tensor: place in ``layouts``."""
+    tensors: list[str]
+    producers: list[str]
+    layouts: list[str]
+    hidden: int
+    """Tensors of this part that are not listed: too small to be seen."""
