@@ -41,6 +41,4 @@ def read(path: str) -> MemoryFlow:
         columns = {name: array.to_numpy(zero_copy_only=True) for name, array in arrays.items()}
         is_released = columns.pop("is_released").astype(np.bool_)
         report = report_of(header["report"])
-        return MemoryFlow(
-            **columns, is_released=is_released, strings=strings, last_ns=header["last_ns"], report=report
-        )
+        return MemoryFlow(**columns, is_released=is_released, strings=strings, last_ns=header["last_ns"], report=report)

@@ -40,12 +40,13 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     size_bytes: list[int]
     tensor: list[int]
     """By tensor: place in ``tensors``."""
-    producer: list[int]
-    """By tensor: place in ``producers``."""
+    operator: list[int]
+    """By tensor: place in ``operators``."""
     layout: list[int]
     """By tensor: place in ``layouts``."""
     tensors: list[str]
-    producers: list[str]
+    operators: list[str]
+    """What made tensors, that whose tensors took most memory for most time first."""
     layouts: list[str]
     hidden: int
     """Tensors of this part that are not listed: too small to be seen."""

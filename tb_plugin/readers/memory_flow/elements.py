@@ -40,6 +40,8 @@ class Elements:
         self._told = told
         self._log = log
         self._depth = 0
+        self._fed = 0
+        """Bytes that the parser got."""
         self._parser = self._new()
 
     def read(self, stream: TextStream, chunk_bytes: int) -> None:
@@ -64,7 +66,7 @@ class Elements:
             self._log.note("truncated_tail", "the file ends inside its drawing")
 
     def _take(self, text: bytes, offset: int) -> None:
-        """Parses a piece; where that fails, what stands before the fault counts, and reading goes on at the next rectangle."""
+        """Parses a piece; behind a fault reading goes on at the next rectangle."""
         text = self._mended(text)
         while text:
             if self.is_closed:
@@ -89,7 +91,9 @@ class Elements:
     def _damaged(self, text: bytes, place: int, offset: int, why: str) -> None:
         begin = max(text.rfind(MARK, 0, max(place, 0) + 1), 0)
         excerpt = text[begin : begin + 120].decode("utf-8", "replace")
-        self._log.add("bad_element", "dropped", offset + max(place, 0), excerpt, text=f"text that is no XML was left out ({why})")
+        self._log.add(
+            "bad_element", "dropped", offset + max(place, 0), excerpt, text=f"text that is no XML was left out ({why})"
+        )
 
     def _new(self) -> expat.XMLParserType:
         self._depth = self._fed = 0

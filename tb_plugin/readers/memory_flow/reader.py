@@ -49,7 +49,9 @@ class MemoryFlowReader:
         """Returns the files of that name: the process is the worker, as of the timeline beside it."""
         names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
         return [
-            Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True) for path, match in names if match
+            Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)
+            for path, match in names
+            if match
         ]
 
     def sniff(self, head: bytes) -> bool:
@@ -100,7 +102,9 @@ class _Tensors:
         if kind != "tensor":
             self._others += 1
             if kind is not None:
-                self._log.add("unknown_type", "unknown", example=kind, text="rectangles that are no tensors are not shown")
+                self._log.add(
+                    "unknown_type", "unknown", example=kind, text="rectangles that are no tensors are not shown"
+                )
             return
         self.seen += 1
         for tag, texts in self._texts.items():
@@ -146,7 +150,7 @@ class _Tensors:
             raise UnreadableTrace("It shows no tensor.", do=_AGAIN)
         encoded = pa.chunked_array([*self._names["name"], *self._names["layout"]]).combine_chunks().dictionary_encode()
         ids = encoded.indices.to_numpy()
-        columns = [np.concatenate(parts) for parts in zip(*self._numbers, strict=True)]
+        address, size, start, end, operator = (np.concatenate(parts) for parts in zip(*self._numbers, strict=True))
         issues = self._log.issues()
         dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
         lost = dropped - (self.seen - self._kept)
@@ -164,7 +168,11 @@ class _Tensors:
             records="tensors",
         )
         return RawMemoryFlow(
-            *columns,
+            address,
+            size,
+            start,
+            end,
+            operator,
             name=ids[: self._kept].astype(np.int32),
             layout=ids[self._kept :].astype(np.int32),
             strings=StringTable(encoded.dictionary),
