@@ -49,4 +49,13 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     """What made tensors, that whose tensors took most memory for most time first."""
     layouts: list[str]
     hidden: int
-    """Tensors of this part that are not listed: too small to be seen."""
+    """Tensors of this part that are not listed, the smallest ones: where they lie is told by cells."""
+    cell_columns: int
+    """Cells in the time that is shown."""
+    cell_rows: int
+    """Cells in the places that are shown."""
+    cell_column: list[int]
+    """By run of cells, one above the other, in which tensors lie that are not listed."""
+    cell_first: list[int]
+    cell_end: list[int]
+    """The row behind the last one of the run."""

@@ -603,6 +603,11 @@ export interface MapGroup {
  *     between two.
  */
 export interface MemoryFlowMap {
+  cell_column: number[]
+  cell_columns: number
+  cell_end: number[]
+  cell_first: number[]
+  cell_rows: number
   end_ns: number
   extent_bytes: number
   first_ns: number

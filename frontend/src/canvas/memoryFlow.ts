@@ -1,6 +1,6 @@
 // Tensors over memory and time: a rectangle each, as wide as its life and as high as its size. Low addresses lie on top.
 import type { MemoryFlowMap } from '../api/payloads'
-import { format, scaleFor } from '../lib/format'
+import { formatMark, scaleFor } from '../lib/format'
 import { box, cut, FONT, paint, type Theme } from './surface'
 
 /** Room at the left and right, as beside a curve: what stands above has the same axis. */
@@ -12,6 +12,8 @@ const LEAST = 1.5
 const NEAR = 3
 const LABEL_HEIGHT = 12
 const LABEL_WIDTH = 48
+/** A name may be longer; it is cut where it ends. */
+const LABEL_COVERS = 130
 /** Operators with a colour of their own; the others share one. */
 export const COLORED = 8
 /** Lives in nanoseconds up to which a rectangle is so strong: a longer life is a stronger colour. */
@@ -136,8 +138,26 @@ export const operatorColor = (operator: number) => (operator < COLORED ? `slice$
 
 const strengthOf = (life: number) => LIVES.find(([most]) => life <= most)?.[1] ?? 1
 
+/** Tensors whose name can be read: there is room, and nothing that is drawn later lies on it. */
+export function labelled(axes: FlowAxes, order: readonly number[]): Set<number> {
+  const found = new Set<number>()
+  order.forEach((i, at) => {
+    const box = axes.rectangle(i)
+    if (box.width <= LABEL_WIDTH || box.height <= LABEL_HEIGHT) return
+    const [end, middle] = [box.x + Math.min(box.width, LABEL_COVERS), box.y + box.height / 2]
+    for (let later = at + 1; later < order.length; later++) {
+      const over = axes.rectangle(order[later])
+      const isAside = over.x >= end || over.x + over.width <= box.x
+      if (!isAside && over.y < middle + LABEL_HEIGHT / 2 && over.y + over.height > middle - LABEL_HEIGHT / 2) return
+    }
+    found.add(i)
+  })
+  return found
+}
+
 export interface FlowScene extends FlowFrame {
   order: readonly number[]
+  labels: ReadonlySet<number>
   theme: Theme
   byLife: boolean
   hover: number
@@ -146,20 +166,21 @@ export interface FlowScene extends FlowFrame {
 }
 
 export function drawFlow(context: CanvasRenderingContext2D, scene: FlowScene): void {
-  const { flow, theme, width, height, order, byLife, hover, selected, moment } = scene
+  const { flow, theme, width, height, order, labels, byLife, hover, selected, moment } = scene
   const axes = new FlowAxes(scene)
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, height)
   context.font = FONT
   context.textBaseline = 'middle'
   drawRegions(context, scene, axes)
+  drawCells(context, scene)
   for (const i of order) {
     const at = axes.rectangle(i)
     const color = byLife
       ? paint('kernel', strengthOf(flow.released_ns[i] - flow.made_ns[i]), theme)
       : paint(operatorColor(flow.operator[i]), 0.875, theme)
     const isRoomy = at.width > 4 && at.height > 4
-    const label = at.width > LABEL_WIDTH && at.height > LABEL_HEIGHT ? flow.tensors[flow.tensor[i]] || '(no name)' : ''
+    const label = labels.has(i) ? flow.tensors[flow.tensor[i]] || '(no name)' : ''
     if (isRoomy) {
       context.fillStyle = theme.panel
       context.fillRect(at.x, at.y, at.width, at.height)
@@ -178,6 +199,16 @@ export function drawFlow(context: CanvasRenderingContext2D, scene: FlowScene): v
     context.lineWidth = isChosen ? 2 : 1
     context.strokeRect(at.x - 0.5, at.y - 0.5, at.width + 1, at.height + 1)
   }
+}
+
+/** Where tensors lie that are too small and too many to be drawn one by one. */
+function drawCells(context: CanvasRenderingContext2D, { flow, theme, width, height }: FlowScene): void {
+  const [x, y] = [(width - SIDE.left - SIDE.right) / flow.cell_columns, (height - 2 * TOP) / flow.cell_rows]
+  context.fillStyle = paint('rest', 0.5, theme).fill
+  flow.cell_column.forEach((column, i) => {
+    const rows = flow.cell_end[i] - flow.cell_first[i]
+    context.fillRect(SIDE.left + column * x, TOP + flow.cell_first[i] * y, x, rows * y)
+  })
 }
 
 /** The ground of each region, and how far into it places lie. */
@@ -199,7 +230,7 @@ function drawRegions(context: CanvasRenderingContext2D, scene: FlowScene, axes: 
       const y = axes.y(offset + at)
       if (rows.some((other) => Math.abs(other - y) < 15)) continue
       rows.push(y)
-      const text = at === 0 ? '0' : format(at, 'bytes', scale)
+      const text = formatMark(at, step, scale)
       context.textAlign = 'right'
       context.fillText(cut(context, text, SIDE.left - 8), SIDE.left - 6, Math.min(height - 7, Math.max(7, y)))
     }

@@ -144,7 +144,9 @@ function Picture(props: { flow: MemoryFlowMap; series: Series; summary: Figures;
               { value: 'life', label: 'Lifetime' },
             ]}
           />
+          <span className={textCss.mute}>Memory</span>
           <MemoryButtons flow={flow} zoomed={isPartOfMemory} />
+          <span className={textCss.mute}>Time</span>
           <CurveButtons
             window={[flow.start_ns, flow.end_ns]}
             zoomed={isPartOfTime}
@@ -239,7 +241,12 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
             {`${metric.title} (curve)`}
           </li>
         ))}
-      {flow.hidden > 0 && <li>{`${counted(flow.hidden, 'small tensor')} not drawn: look closer to see more`}</li>}
+      {flow.hidden > 0 && (
+        <li>
+          <Swatch color={paint('rest', 0.5, theme).fill} />
+          {`${counted(flow.hidden, 'small tensor')}: look closer to tell them apart`}
+        </li>
+      )}
     </ul>
   )
 }

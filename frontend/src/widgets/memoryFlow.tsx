@@ -1,7 +1,7 @@
 // Tensors over memory and time on a canvas. A drag is the part to look at; arrow keys walk from tensor to tensor.
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { MemoryFlowMap } from '../api/payloads'
-import { addressAt, drawFlow, drawingOrder, FlowAxes, neighbour, tensorAt } from '../canvas/memoryFlow'
+import { addressAt, drawFlow, drawingOrder, FlowAxes, labelled, neighbour, tensorAt } from '../canvas/memoryFlow'
 import { fit as sharpen } from '../canvas/surface'
 import { counted, format } from '../lib/format'
 import { useTheme } from './basics'
@@ -46,12 +46,14 @@ export function MemoryFlowPicture(props: {
   const [drag, setDrag] = useState<{ from: Point; to: Point } | null>(null)
   const order = useMemo(() => drawingOrder(flow), [flow])
   const axes = useMemo(() => new FlowAxes({ flow, width, height }), [flow, width, height])
+  const labels = useMemo(() => labelled(axes, order), [axes, order])
   const selected = props.selected < 0 ? -1 : flow.row.indexOf(props.selected)
   const hovered = hover && hover.at < flow.row.length ? hover.at : -1
   useEffect(() => {
     if (!canvas.current || width === 0) return
     const context = sharpen(canvas.current, width, height)
-    if (context) drawFlow(context, { flow, width, height, order, theme, byLife, hover: hovered, selected, moment })
+    if (context)
+      drawFlow(context, { flow, width, height, order, labels, theme, byLife, hover: hovered, selected, moment })
   })
   const point = (event: PointerEvent): Point => ({ x: event.nativeEvent.offsetX, y: event.nativeEvent.offsetY })
   const rowOf = (at: number) => (at < 0 ? -1 : flow.row[at])

@@ -58,6 +58,7 @@ METRICS = SHARED.adding(
         {
             "moment_used_bytes": ("In use", "Bytes in use at the moment."),
             "moment_shared_bytes": ("Shared", "Sizes of the tensors that are there less the bytes in use."),
+            "unnamed_bytes": ("Without a name", "Sizes of the tensors without a name that are there at the moment."),
             "producer_moment_bytes": ("Then", "Sizes of the tensors of this producer that are there at the moment."),
         },
     ),

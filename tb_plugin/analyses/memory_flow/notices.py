@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.memory_flow.metrics import METRICS
-from tb_plugin.analyses.memory_flow.words import origins_of
+from tb_plugin.analyses.memory_flow.words import NO_NAME, origins_of
 from tb_plugin.analyses.wording import noun
 from tb_plugin.memory_flow.table import MemoryFlow, levels_of
 from tb_plugin.payloads import Notice, Notices
@@ -20,17 +20,20 @@ def answer_of(flow: MemoryFlow) -> Notices:
     at = int(levels.time_ns[levels.peak])
     alive = flow.alive_at(at)
     origins = origins_of(flow)
-    by = np.bincount(origins.producer[alive], flow.size[alive], len(origins.producers))
-    most = int(by.argmax())
+    by = np.bincount(origins.producer[alive], flow.size[alive], len(origins.producers)).astype(np.int64)
+    named = np.array([name != NO_NAME for name in origins.producers])
+    most, unnamed = int(np.where(named, by, -1).argmax()), int(by[~named].sum())
+    parts = ["{producer_moment_bytes} of it made by {tensor_producer}"] if named[most] and by[most] else []
+    parts += ["{unnamed_bytes} in tensors without a name"] if unnamed else []
     text = "Most memory was in use at {flow_peak_time_ns}: {flow_peak_bytes} by {flow_peak_tensors} "
-    text += f"{noun(len(alive), 'tensor')}"
-    text += "; {producer_moment_bytes} of it made by {tensor_producer}." if len(alive) > 1 else ", {tensor_producer}."
+    text += f"{noun(len(alive), 'tensor')}; {', '.join(parts)}."
     figures = [
         METRICS.figure("flow_peak_time_ns", at),
         METRICS.figure("flow_peak_bytes", int(levels.used[levels.peak])),
         METRICS.figure("flow_peak_tensors", len(alive)),
         METRICS.figure("producer_moment_bytes", int(by[most])),
         METRICS.figure("tensor_producer", origins.producers[most]),
+        METRICS.figure("unnamed_bytes", unnamed),
     ]
     return Notices("answer", "Answer", "answer", [Notice("flow_peak", "info", text, "", figures)])
 

@@ -22,6 +22,8 @@ MOST = 10_000
 """Tensors of one answer: about 1 MB of JSON, a tenth of it packed."""
 SCREEN = (1600, 500)
 """Cells of time and memory that a screen tells apart: a tensor is as large as it is drawn."""
+CELLS = (400, 200)
+"""Cells in which it is told that there are tensors which are not listed."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,15 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
     seen = (flow.start_ns <= part.end_ns) & (flow.end_ns >= part.start_ns)
     seen &= (offset <= part.high) & (offset + flow.size >= part.low)
     rows = np.flatnonzero(seen)
-    hidden = len(rows) - MOST
-    if hidden > 0:
+    rest = rows[:0]
+    if len(rows) > MOST:
         wide = np.minimum(flow.end_ns[rows], part.end_ns) - np.maximum(flow.start_ns[rows], part.start_ns)
         high = np.minimum(offset[rows] + flow.size[rows], part.high) - np.maximum(offset[rows], part.low)
         cell = (max(1, part.end_ns - part.start_ns) / SCREEN[0], max(1, part.high - part.low) / SCREEN[1])
         drawn = np.maximum(wide / cell[0], 1) * np.maximum(high / cell[1], 1)
-        rows = np.sort(rows[np.argsort(-drawn, kind="stable")[:MOST]])
+        order = np.argsort(-drawn, kind="stable")
+        rows, rest = np.sort(rows[order[:MOST]]), rows[order[MOST:]]
+    column, first, end = _cells(flow, part, rest)
     origins = origins_of(flow)
     tensors, tensor = _listed(flow, flow.name[rows])
     layouts, layout = _listed(flow, flow.layout[rows])
@@ -91,8 +95,37 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
         tensors=tensors,
         operators=origins.operators,
         layouts=layouts,
-        hidden=max(0, hidden),
+        hidden=len(rest),
+        cell_columns=CELLS[0],
+        cell_rows=CELLS[1],
+        cell_column=column.tolist(),
+        cell_first=first.tolist(),
+        cell_end=end.tolist(),
     )
+
+
+def _cells(flow: MemoryFlow, part: Part, rows: Int64) -> tuple[Int64, Int64, Int64]:
+    """Runs of cells in which some tensors lie: the column of each, its first row and the one behind its last."""
+    if not len(rows):
+        return rows, rows, rows
+    offset = flow.offset[rows]
+    bounds = []
+    for low, high, first, last, count in (
+        (flow.start_ns[rows], flow.end_ns[rows], part.start_ns, part.end_ns, CELLS[0]),
+        (offset, offset + flow.size[rows], part.low, part.high, CELLS[1]),
+    ):
+        scale = count / max(1, last - first)
+        begin = np.clip(((low - first) * scale).astype(np.int64), 0, count - 1)
+        bounds.append((begin, np.clip(np.ceil((high - first) * scale).astype(np.int64), begin + 1, count)))
+    (left, right), (top, bottom) = bounds
+    # Each adds one at its corners: summed up both ways, every cell has the number of those that lie in it.
+    grid = np.zeros((CELLS[0] + 1, CELLS[1] + 1), np.int64)
+    for x, y, sign in ((left, top, 1), (right, top, -1), (left, bottom, -1), (right, bottom, 1)):
+        np.add.at(grid, (x, y), sign)
+    there = (np.cumsum(np.cumsum(grid, axis=0), axis=1) > 0).astype(np.int8)
+    edges = np.diff(there, axis=1, prepend=0)
+    column, first_row = np.nonzero(edges == 1)
+    return column, first_row, np.nonzero(edges == -1)[1]
 
 
 def _listed(flow: MemoryFlow, ids: npt.NDArray[np.int32]) -> tuple[list[str], Int64]:
