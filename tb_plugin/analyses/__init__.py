@@ -20,6 +20,7 @@ from tb_plugin.analyses.launches import Launches
 from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.memory.allocated_in import AllocatedIn
 from tb_plugin.analyses.memory.states import MemoryStates
+from tb_plugin.analyses.memory_flow import MemoryFlowAnalysis
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
@@ -50,6 +51,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     IdleTime(),
     Memory(),
     Categories(),
+    MemoryFlowAnalysis(),
     Allocations(),
     Segments(),
     GrowthAnalysis(),

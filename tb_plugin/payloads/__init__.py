@@ -22,6 +22,7 @@ from tb_plugin.payloads.catalog import (
 from tb_plugin.payloads.counters import Counter, Counters
 from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
+from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MapGroup, MemoryMap
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Saving, Severity
 from tb_plugin.payloads.series import Line, Series
@@ -48,6 +49,7 @@ __all__ = [
     "Link",
     "Loading",
     "MapGroup",
+    "MemoryFlowMap",
     "MemoryMap",
     "Metric",
     "Notice",

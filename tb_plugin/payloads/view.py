@@ -10,6 +10,7 @@ from tb_plugin.payloads.breakdown import Breakdown
 from tb_plugin.payloads.counters import Counters
 from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
+from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MemoryMap
 from tb_plugin.payloads.notice import Notices
 from tb_plugin.payloads.series import Series
@@ -17,7 +18,20 @@ from tb_plugin.payloads.table import Table
 from tb_plugin.payloads.timeline import Timeline
 from tb_plugin.payloads.tree import Tree
 
-Payload = Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters | Bands | MemoryMap
+Payload = (
+    Table
+    | Breakdown
+    | Series
+    | Tree
+    | Notices
+    | Figures
+    | Timeline
+    | Flows
+    | Counters
+    | Bands
+    | MemoryMap
+    | MemoryFlowMap
+)
 
 
 class View(Struct, frozen=True, tag_field="kind", tag="view"):

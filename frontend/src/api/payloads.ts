@@ -262,7 +262,19 @@ export interface View {
   id: string
   kind: 'view'
   payloads: {
-    [k: string]: Table | Breakdown | Series | Tree | Notices | Figures | Timeline | Flows | Counters | Bands | MemoryMap
+    [k: string]:
+      | Table
+      | Breakdown
+      | Series
+      | Tree
+      | Notices
+      | Figures
+      | Timeline
+      | Flows
+      | Counters
+      | Bands
+      | MemoryMap
+      | MemoryFlowMap
   }
   title: string
 }
@@ -610,6 +622,45 @@ export interface MapGroup {
   pool: string
   reserved_bytes: number
   stream: string
+}
+/**
+ * A MemoryFlowMap lists the tensors of a part of memory and time, those that are made first first.
+ *
+ *     Addresses are told as places on an axis that leaves large gaps out: regions lie one after the other on it, a strip
+ *     between two.
+ */
+export interface MemoryFlowMap {
+  cell_column: number[]
+  cell_columns: number
+  cell_end: number[]
+  cell_first: number[]
+  cell_rows: number
+  end_ns: number
+  extent_bytes: number
+  first_ns: number
+  hidden: number
+  high_bytes: number
+  is_released: boolean[]
+  kind: 'memory_flow'
+  last_ns: number
+  layout: number[]
+  layouts: string[]
+  low_bytes: number
+  made_ns: number[]
+  name: string
+  offset: number[]
+  operator: number[]
+  operators: string[]
+  region_address: string[]
+  region_bytes: number[]
+  region_offset: number[]
+  released_ns: number[]
+  row: number[]
+  size_bytes: number[]
+  start_ns: number
+  tensor: number[]
+  tensors: string[]
+  title: string
 }
 
 export type Unit = Metric['unit']

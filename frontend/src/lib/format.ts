@@ -142,6 +142,12 @@ export function format(value: Scalar, unit: Unit, scale?: Scale): string {
   return used.symbol && typeof value === 'number' ? `${text} ${used.symbol}` : text
 }
 
+/** A place on an axis whose marks are `step` (a power of two) apart: as many decimals as tell two marks apart, three at most. */
+export function formatMark(value: number, step: number, scale: Scale): string {
+  const decimals = Math.min(3, Math.max(0, Math.ceil(Math.log2(scale.factor / step))))
+  return value === 0 ? '0' : `${GROUPED[decimals].format(value / scale.factor)} ${scale.symbol}`
+}
+
 /** Bounds in the unit of the upper one: `59.0 to 60.1 ms`; where they read alike it is one number. */
 export function formatRange(low: number, high: number, unit: Unit, scale: Scale = scaleFor(unit, high)): string {
   const [first, last] = [low, high].map((value) => formatNumber(value, scale))

@@ -13,6 +13,7 @@ import { Idle } from './idle'
 import { Kernels } from './kernels'
 import { Launches } from './launches'
 import { Memory } from './memory'
+import { MemoryFlow } from './memoryFlow'
 import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
@@ -40,6 +41,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   memory: Memory,
   allocations: Allocations,
   categories: Categories,
+  memory_flow: MemoryFlow,
   growth: Growth,
   allocation_stacks: AllocationStacks,
   distributed: Distributed,

@@ -42,6 +42,8 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
       return <p>{counted(payload.block.length, 'block')}; the page Memory draws them.</p>
     case 'counters':
       return <CountersText data={payload} />
+    case 'memory_flow':
+      return <p>{counted(payload.row.length, 'tensor')}; the page Memory flow draws them.</p>
     case 'memory_map':
       return (
         <p>

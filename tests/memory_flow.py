@@ -1,0 +1,73 @@
+"""Memory flows by hand: drawings as MegEngine's profiler writes them, of tensors that a test names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tb_plugin.memory_flow.table import MemoryFlow, RawMemoryFlow, assembled
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.memory_flow import MemoryFlowReader
+from tests.builders import Bytes
+
+HEAD = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn" width="9" height="1">
+<rect x="0" y="0" width="9" height="1" fill="blue">
+</rect>
+"""
+TAIL = "</svg>\n"
+
+
+@dataclass(frozen=True)
+class T:
+    """A tensor; ``end`` None: it was not released. Times in nanoseconds."""
+
+    address: int
+    size: int
+    start: int
+    end: int | None
+    name: str = "conv.ADD:0"
+    layout: str = "{4(1) Float32}"
+    group: int | None = 7
+
+
+def words(number: int, units: Sequence[tuple[str, int]]) -> str:
+    """A number as the writer says it: the larger units first, a blank behind each, nothing for zero."""
+    said = ""
+    for unit, size in units:
+        if number >= size:
+            said, number = f"{said}{number // size}{unit} ", number % size
+    return said
+
+
+TIMES = (("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1))
+SIZES = (("GB", 2**30), ("MB", 2**20), ("KB", 1024), ("B", 1))
+
+
+def rect(tensor: T) -> str:
+    """The rectangle of a tensor, its values as they stand."""
+    group = "" if tensor.group is None else f' tag:group="{tensor.group}"'
+    end = tensor.end or 0
+    return (
+        f'<rect x="1.000000" y="0.500000" height="0.000160" width="0.000000" fill="#AAAAAA" tag:type="tensor" '
+        f'tag:name="{tensor.name}" tag:address="0x{tensor.address:x}" tag:size="{words(tensor.size, SIZES)}" '
+        f'tag:layout="{tensor.layout}" tag:produced="{words(tensor.start, TIMES)}" tag:erased="{words(end, TIMES)}" '
+        f'tag:duration="{words(max(0, end - tensor.start), TIMES)}"{group}>\n</rect>\n'
+    )
+
+
+def svg(*tensors: T) -> str:
+    """A drawing of some tensors."""
+    return HEAD + "".join(rect(tensor) for tensor in tensors) + TAIL
+
+
+def read(text: str | bytes, chunk_bytes: int = 512 * 1024) -> RawMemoryFlow:
+    """What the reader makes of a drawing."""
+    content = text.encode() if isinstance(text, str) else text
+    return MemoryFlowReader().read(Bytes(content, "1.memory_flow.svg"), ReadOptions(chunk_bytes), no_progress)
+
+
+def flow(*tensors: T) -> MemoryFlow:
+    """The model of some tensors."""
+    return assembled(read(svg(*tensors)))
