@@ -53,7 +53,7 @@ class Matched:
     """How many ranks of the group did not call it."""
     differing: Int64
     differs: Bool
-    """Of each call: it is not the usual one."""
+    """Which calls are not the usual one."""
     verdict: Int64
     first_ns: Int64
     last_ns: Int64
