@@ -21,7 +21,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HEAVY = ("numpy", "pandas", "pyarrow", "fsspec")
 IMPORT_LIMIT_MS = 50
 SHARED = {
-    "readers": {"base", "chrome", "foreign", "issues", "stream"},
+    "readers": {"base", "chrome", "foreign", "issues", "pickles", "stream"},
     "analyses": {
         "advice",
         "in_timeline",
@@ -56,6 +56,7 @@ SHARED = {
         "driver_calls",
         "runtime_calls",
         "wording",
+        "flight",
         "snapshot",
         "idle",
         "host",

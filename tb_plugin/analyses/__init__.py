@@ -9,6 +9,7 @@ from tb_plugin.analyses.allocator_events import AllocatorEvents
 from tb_plugin.analyses.backward_pass import BackwardPass
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.categories import Categories
+from tb_plugin.analyses.collectives import Collectives
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
@@ -26,6 +27,7 @@ from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
+from tb_plugin.analyses.ranks_collectives import RanksCollectives
 from tb_plugin.analyses.ranks_memory import RanksMemory
 from tb_plugin.analyses.segments import Segments
 from tb_plugin.analyses.snapshot_diff import SnapshotDiff
@@ -59,6 +61,8 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Stated(),
     Distributed(),
     RanksMemory(),
+    Collectives(),
+    RanksCollectives(),
     Diff(),
     SnapshotDiff(),
     Events(),

@@ -6,8 +6,15 @@ from typing import Any
 
 from tb_plugin.models.base import Model
 from tb_plugin.models.category_memory import CategoryMemoryModel
+from tb_plugin.models.flight import FlightModel
 from tb_plugin.models.memory_flow import MemoryFlowModel
 from tb_plugin.models.snapshot import SnapshotModel
 from tb_plugin.models.trace import TraceModel
 
-MODELS: tuple[Model[Any, Any], ...] = (TraceModel(), SnapshotModel(), CategoryMemoryModel(), MemoryFlowModel())
+MODELS: tuple[Model[Any, Any], ...] = (
+    TraceModel(),
+    SnapshotModel(),
+    CategoryMemoryModel(),
+    MemoryFlowModel(),
+    FlightModel(),
+)

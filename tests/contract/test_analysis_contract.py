@@ -21,12 +21,14 @@ from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, pag
 from tb_plugin.analyses.base import rows_of as on_the_wire
 from tb_plugin.category_memory.table import CategoryMemory
 from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.flight.table import Flight
 from tb_plugin.payloads.export import to_json
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
 from tests.category_memory import category_memory
 from tests.depth import sampled
+from tests.flight import call, flight
 from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
 from tests.metrics import ALL as DOCUMENTED
@@ -257,11 +259,13 @@ EMPTY = {
     TraceTable: lambda: trace().table(),
     Snapshot: lambda: snapshot([]),
     CategoryMemory: lambda: category_memory([-1, 1, 0, 0]),
+    Flight: lambda: flight([]),
 }
 SMALL = {
     TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
     Snapshot: lambda: snapshot([event("alloc", 512, 512)]),
     CategoryMemory: lambda: category_memory([0, 2, 512, 4]),
+    Flight: lambda: flight([call(1)]),
 }
 """Profiles of each model of ours."""
 

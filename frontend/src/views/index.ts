@@ -4,6 +4,7 @@ import { AllocationStacks } from './allocationStacks'
 import { Allocations } from './allocations'
 import { BackwardPass } from './backward'
 import { Categories } from './categories'
+import { Collectives, RanksCollectives } from './collectives'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { Fallback } from './fallback'
@@ -46,6 +47,8 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   allocation_stacks: AllocationStacks,
   distributed: Distributed,
   ranks_memory: RanksMemory,
+  collectives: Collectives,
+  ranks_collectives: RanksCollectives,
   diff: Diff,
   snapshot_diff: SnapshotDiff,
 }

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.readers.issues import IssueLog
-from tb_plugin.readers.memory_snapshot.memo import STACK, TEXT_ID, Taken
+from tb_plugin.readers.pickles.memo import STACK, TEXT_ID, Taken
 from tb_plugin.snapshot.table import Stacks
 from tb_plugin.trace.schema import MISSING
 

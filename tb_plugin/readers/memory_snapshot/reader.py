@@ -11,10 +11,10 @@ from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, Re
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.memory_snapshot.columns import Columns, TooMany, is_number
 from tb_plugin.readers.memory_snapshot.filenames import ENDINGS, READER_ID, find_candidates
-from tb_plugin.readers.memory_snapshot.machine import Damaged, Ended, Machine
 from tb_plugin.readers.memory_snapshot.page import Embedded, is_page
 from tb_plugin.readers.memory_snapshot.rows import Rows
 from tb_plugin.readers.memory_snapshot.store import MAX_US
+from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine
 from tb_plugin.readers.stream import TextStream
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.snapshot.table import HOST, Annotations, RawSnapshot
@@ -100,7 +100,7 @@ class _Reading:
             self.rows.earn(len(block))
             return block
 
-        machine = Machine(read, self.rows, self._is_fast)
+        machine = Machine(read, self.rows, "snapshot", self._is_fast)
         try:
             return machine.run()
         except Ended:

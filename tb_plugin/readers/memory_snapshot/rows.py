@@ -7,10 +7,10 @@ from typing import Any
 
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.memory_snapshot.columns import Columns, is_number
-from tb_plugin.readers.memory_snapshot.machine import Machine, Role
-from tb_plugin.readers.memory_snapshot.memo import POOL_ID, ROW, STACK, Memo
 from tb_plugin.readers.memory_snapshot.runs import Runs
 from tb_plugin.readers.memory_snapshot.store import MAX_US, Store
+from tb_plugin.readers.pickles.machine import EVENTS, Machine, Role
+from tb_plugin.readers.pickles.memo import POOL_ID, ROW, STACK, Memo
 from tb_plugin.snapshot.table import HOST, Action, FinalBlocks, FinalSegments, State
 from tb_plugin.trace.schema import MISSING
 
@@ -32,6 +32,21 @@ class Rows(Store):
         self.devices = 0
         self._runs = Runs(self)
         self._segment_count = 0
+
+    def role(self, key: object, lists: list[list[Any]]) -> Role | None:
+        """Returns which events or segments the last of some nested lists under a key holds; None where it holds none."""
+        if key == "device_traces" and len(lists) > 1:
+            return Role(EVENTS, len(lists[0]) + len(lists) - 2)
+        # A snapshot of old is nothing but its segments.
+        kind = {
+            None: "segments",
+            "segments": "segments",
+            "host_segments": "host_segments",
+            "host_traces": "host_events",
+        }
+        if len(lists) == 1 and (key is None or type(key) is str) and key in kind:
+            return Role(kind[key], 0)
+        return None
 
     def run(self, role: Role, machine: Machine) -> None:
         """Takes events straight from the buffer as long as they follow each other."""

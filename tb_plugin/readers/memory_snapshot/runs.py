@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.readers.memory_snapshot.machine import Machine
-from tb_plugin.readers.memory_snapshot.memo import OBJECT, POOL_ID, ROW, STACK, TEXT_ID, Memo
 from tb_plugin.readers.memory_snapshot.scan import ABSENT, LIST, NONE, NUMBER, PAIR, REFERENCE, TEXT, Scan, Values, scan
 from tb_plugin.readers.memory_snapshot.store import MAX_US, Store
+from tb_plugin.readers.pickles.machine import Machine
+from tb_plugin.readers.pickles.memo import OBJECT, POOL_ID, ROW, STACK, TEXT_ID, Memo
 from tb_plugin.snapshot.table import Action
 from tb_plugin.trace.schema import MISSING
 

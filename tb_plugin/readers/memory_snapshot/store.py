@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.memory_snapshot.columns import Columns, Numbered, StackTable, Texts, TooMany, is_number
-from tb_plugin.readers.memory_snapshot.memo import POOL_ID, Taken
+from tb_plugin.readers.pickles.memo import POOL_ID, Taken
 from tb_plugin.snapshot.table import Action, Events
 from tb_plugin.trace.schema import MISSING
 

@@ -10,20 +10,21 @@ from __future__ import annotations
 import pickletools
 import struct
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.memory_snapshot.memo import Memo
-from tb_plugin.readers.memory_snapshot.plain import fill, name_of, number_of, text_of, unescaped
+from tb_plugin.readers.pickles.memo import Memo
+from tb_plugin.readers.pickles.plain import fill, name_of, number_of, text_of, unescaped
 
-Kind = Literal["events", "segments", "host_events", "host_segments"]
+EVENTS = "events"
+"""The kind of long lists that a sink may take straight from the buffer."""
 BATCH = 1024
 """So many items of a long list are held at most."""
 MAX_TEXT = 64 * 1024 * 1024
 MAX_NUMBER_TEXT = 400
 """Digits of a number that is written as text."""
 MAX_DEPTH = 10_000
-"""Open containers; a snapshot has six."""
+"""Open containers; real files have six."""
 _PROTOCOL = 5
 _BLOCK = 4 * 1024 * 1024
 _MARGIN = 64 * 1024
@@ -35,14 +36,18 @@ _CODE = _NAMING | _ABROAD
 
 
 class Role(NamedTuple):
-    """What an open list is."""
+    """What an open list is, in words of the sink."""
 
-    kind: Kind
+    kind: str
     device: int
 
 
 class Sink(Protocol):
     """Takes the items of long lists, in the order of the file."""
+
+    def role(self, key: object, lists: list[list[Any]]) -> Role | None:
+        """Returns what the last of some nested lists is that stand under a key (None: under nothing); None: not long."""
+        ...
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> None:
         """Takes whole items of one list, and says in the memo what became of them."""
@@ -64,7 +69,7 @@ class Ended(Exception):
 class Machine:
     """Reads one pickle. ``root`` is what it holds, without what went to the sink; partial when the file is cut."""
 
-    def __init__(self, read: Callable[[int], bytes], sink: Sink, is_fast: bool = True) -> None:
+    def __init__(self, read: Callable[[int], bytes], sink: Sink, noun: str, is_fast: bool = True) -> None:
         self.buffer = b""
         self.at = 0
         self.base = 0
@@ -74,6 +79,8 @@ class Machine:
         """All of the file is in the buffer."""
         self._read = read
         self._sink = sink
+        self._noun = noun
+        """What the file is taken for, in messages: "snapshot"."""
         self._is_fast = is_fast
         self._items: list[Any] = []
         self._below: list[list[Any]] = []
@@ -174,11 +181,12 @@ class Machine:
         where = f"byte {self.offset - 1:,}"
         if name not in _CODE:
             self.at -= 1
-            return Damaged(f"{name} is not part of a snapshot")
+            return Damaged(f"{name} is not part of a {self._noun}")
         called = self._called(name)
         what = f"{name} {called}".strip()
         return UnreadableTrace(
-            f"The pickle would run code: {what[:200]} at {where}. A snapshot holds plain data; nothing of it was executed.",
+            f"The pickle would run code: {what[:200]} at {where}. A {self._noun} holds plain data; "
+            "nothing of it was executed.",
             do="Do not load this file with pickle, and ask where it comes from.",
         )
 
@@ -224,18 +232,18 @@ class Machine:
         while True:
             for value in reversed(items):
                 if type(value) is not list:
-                    return _role(value, lists[::-1])
+                    return self._sink.role(value, lists[::-1])
                 lists.append(value)
                 if len(lists) > BATCH:
                     return None
             if not level:
-                return Role("segments", 0) if len(lists) == 1 else None
+                return self._sink.role(None, lists[::-1])
             level -= 1
             items = self._below[level]
 
     def _hurry(self) -> None:
         """Leaves whole events to the sink where that can take them without the machine."""
-        if self._is_fast and self._role is not None and self._role.kind == "events":
+        if self._is_fast and self._role is not None and self._role.kind == EVENTS:
             self.look_ahead()
             if self.buffer[self.at : self.at + 1] == b"}":
                 self._sink.run(self._role, self)
@@ -327,20 +335,6 @@ class Machine:
 
     def _put(self, key: int) -> None:
         self.memo.put(key, self._items[-1])
-
-
-def _role(key: object, lists: list[list[Any]]) -> Role | None:
-    """What the last of some nested lists under a key is."""
-    if key == "device_traces" and len(lists) > 1:
-        return Role("events", len(lists[0]) + len(lists) - 2)
-    if len(lists) == 1:
-        if key == "segments":
-            return Role("segments", 0)
-        if key == "host_segments":
-            return Role("host_segments", 0)
-        if key == "host_traces":
-            return Role("host_events", 0)
-    return None
 
 
 Handler = Callable[[Machine], None]

@@ -1,0 +1,280 @@
+"""Collectives of all ranks: who did not call one, who called another than the others, and who waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.flight.calls import calls_of, group_text, members_of, ranks_text, unneeded
+from tb_plugin.analyses.flight.matching import (
+    DIFFERS,
+    FINISHED,
+    NOT_CALLED,
+    UNFINISHED,
+    VERDICTS,
+    Matched,
+    differences,
+    matched,
+    named,
+)
+from tb_plugin.analyses.flight.metrics import METRICS
+from tb_plugin.analyses.wording import noun
+from tb_plugin.flight.table import Flight
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+
+Int64 = npt.NDArray[np.int64]
+
+_PART = ("record_number", "group", "group_description", "sequence", "collective", "call_input_sizes", "call_output_sizes",
+         "call_types", "call_finished", "called_at_ns", "call_line")  # fmt: skip
+_CALLS = "rank_calls"
+_MEMBERS = "group_members"
+_OVERWRITTEN = "flight.overwritten_calls"
+_TOLD = 1000
+"""Of so many collectives that are not alike it is said in what, and on which ranks."""
+_RANK = re.compile(r"rank(\d{1,6})\Z")
+
+
+class RanksCollectives:
+    """The view of the flight recorders of all ranks of a run."""
+
+    id = "ranks_collectives"
+    title = "Ranks"
+    model = Flight
+    traits = Traits(
+        "Ranks", whole="A flight recorder knows no phases.", tables=("matched_collectives", "rank_progress")
+    )
+    scope: Scope = "workers"
+    borrows = OWN_ONLY
+
+    def missing(self, flight: Flight) -> Missing | None:
+        """Returns None: also one rank has collectives."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns nothing to tell parts apart."""
+        return ()
+
+    def part(self, flight: Flight, params: Params) -> Part:
+        """Returns the collectives of one rank, with the times of its clock, and who the members of its groups are."""
+        data = calls_of(flight)
+        data = data.append_column("called_at_ns", pc.add(data["call_created_ns"], flight.origin_ns)).select(_PART)
+        data = data.filter(pc.is_valid(data["sequence"]))
+        members = [(*key, rank) for key, ranks in members_of(flight).items() for rank in ranks]
+        columns = list(zip(*members, strict=True)) or [(), (), ()]
+        known = pa.table(
+            {
+                "group": pa.array(columns[0], pa.large_string()),
+                "group_description": pa.array(columns[1], pa.large_string()),
+                "source_rank": pa.array(columns[2], pa.int64()),
+            }
+        )
+        frames = {
+            _CALLS: Frame(_CALLS, "Collectives", METRICS.columns(*_PART), data, ("record_number",), "collective"),
+            _MEMBERS: Frame(
+                _MEMBERS, "Members", METRICS.columns(*known.column_names), known, tuple(known.column_names), "group"
+            ),
+        }
+        facts = {_OVERWRITTEN: flight.overwritten}
+        return Part(CoverageInfo(complete=flight.report.complete), facts, frames, {}, (_CALLS,))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page of all ranks, or one of its tables."""
+        workers = [part.worker for part in parts]
+        place = {int(match[1]): i for i, worker in enumerate(workers) if (match := _RANK.search(worker))}
+        members, absent = _members(parts, place)
+        found = matched([part.frames[_CALLS].data for part in parts], members)
+        frames = {each.name: each for each in (_collectives(found, workers), _progress(found, workers))}
+        payloads: dict[str, Payload] = {}
+        if params.table is None:
+            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(found, workers)])
+            payloads["headline"] = _headline(found, workers, absent)
+            if notes := [*_notes(workers, absent, params.get("failed"))]:
+                payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
+        coverage = CoverageInfo(complete=all(each.coverage.complete for each in parts))
+        return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
+
+
+def _members(
+    parts: Sequence[Part], place: dict[int, int]
+) -> tuple[dict[tuple[str | None, str | None], Int64], tuple[int, ...]]:
+    """Positions of the workers of each group whose buffers lost nothing, and ranks of groups without a dump."""
+    ranks: dict[tuple[str | None, str | None], set[int]] = {}
+    for part in parts:
+        data = part.frames[_MEMBERS].data
+        for *key, rank in zip(*(column.to_pylist() for column in data.columns), strict=True):
+            ranks.setdefault((key[0], key[1]), set()).add(rank)
+    # A rank whose ring has turned may have called what it does not hold.
+    whole = {i for i, part in enumerate(parts) if not part.facts[_OVERWRITTEN]}
+    found = {
+        key: np.array(sorted(place[rank] for rank in each if rank in place and place[rank] in whole), np.int64)
+        for key, each in ranks.items()
+    }
+    listed = set().union(*ranks.values()) if ranks else set()
+    return found, tuple(sorted(listed - place.keys())) if place else ()
+
+
+def _collectives(found: Matched, workers: Sequence[str]) -> Frame:
+    """All collectives: those that are not alike first, by time, then by when they were called, the last one first."""
+    rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
+    severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
+    at = np.arange(len(found))
+    order = np.lexsort((np.where(severity == 2, -at, at), severity))
+    usual = found.calls.take(pa.array(found.usual[order]))
+    told = order[severity[order] == 0][:_TOLD].tolist()
+    rest: list[str | None] = [None] * (len(order) - len(told))
+    texts = {
+        "differs_in": [differences(found, row) or None for row in told],
+        "missing_names": [named(workers, found.missing_ranks(row)) or None for row in told],
+        "differing_names": [named(workers, found.differing_ranks(row)) or None for row in told],
+    }
+    begin = int(found.first_ns[found.first_ns > 0].min(initial=np.iinfo(np.int64).max))
+    known = found.first_ns[order] > 0
+    data = {
+        "group": usual["group"],
+        "group_description": usual["group_description"],
+        "sequence": usual["sequence"],
+        "call_part": pa.array(found.part[order]),
+        "collective": usual["collective"],
+        "call_verdict": pa.array([VERDICTS[code] for code in found.verdict[order].tolist()], pa.large_string()),
+        **{key: pa.array([*each, *rest], pa.large_string()) for key, each in texts.items()},
+        "ranks_called": pa.array(found.called[order]),
+        "ranks_finished": pa.array(found.finished[order]),
+        "ranks_missing": pa.array(found.missing[order]),
+        "ranks_differing": pa.array(found.differing[order]),
+        "call_input_sizes": usual["call_input_sizes"],
+        "call_output_sizes": usual["call_output_sizes"],
+        "call_types": usual["call_types"],
+        "first_called_ns": pa.array(found.first_ns[order] - begin, mask=~known),
+        "arrival_spread_ns": pa.array(found.last_ns[order] - found.first_ns[order], mask=~known),
+        "call_line": usual["call_line"],
+    }
+    hidden = (*unneeded(found.calls), "call_part", "call_output_sizes", "ranks_missing", "ranks_differing")
+    keys = ("group", "group_description", "sequence", "call_part")
+    columns = METRICS.columns(*data, hidden=hidden)
+    return Frame("matched_collectives", "Collectives", columns, pa.table(data), keys, "collective")
+
+
+def _progress(found: Matched, workers: Sequence[str]) -> Frame:
+    """How far each rank came in each group: those that are furthest behind first."""
+    lag = found.progress
+    top = np.full(int(lag.group.max(initial=-1)) + 1, -1, np.int64)
+    np.maximum.at(top, lag.group, lag.last)
+    behind = top[lag.group] - lag.last
+    order = np.lexsort((lag.rank, lag.group, -behind))
+    usual = found.calls.take(pa.array(lag.call[order]))
+    last, finished, first = lag.last[order], lag.finished[order], lag.first[order]
+    data = {
+        "worker": pa.array([workers[rank] for rank in lag.rank[order].tolist()], pa.large_string()),
+        "group": usual["group"],
+        "group_description": usual["group_description"],
+        "behind_sequences": pa.array(behind[order]),
+        "last_sequence": pa.array(last, mask=last < 0),
+        "finished_sequence": pa.array(finished, mask=finished < 0),
+        "unfinished_calls": pa.array(lag.unfinished[order]),
+        "first_sequence": pa.array(first, mask=first < 0),
+    }
+    keys = ("worker", "group", "group_description")
+    columns = METRICS.columns(*data, hidden=unneeded(found.calls))
+    return Frame("rank_progress", "Ranks", columns, pa.table(data), keys, "worker")
+
+
+def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -> Figures:
+    wrong = int(np.isin(found.verdict, (NOT_CALLED, DIFFERS)).sum())
+    figures = [
+        METRICS.figure("workers", len(workers), "Ranks"),
+        METRICS.figure("matched_count", len(found)),
+        METRICS.figure("wrong_collectives", wrong),
+        METRICS.figure("unfinished_collectives", int((found.verdict == UNFINISHED).sum())),
+    ]
+    if absent:
+        figures.append(METRICS.figure("ranks_absent", len(absent)))
+    return Figures("headline", "All ranks", "", figures, "headline")
+
+
+def _answer(found: Matched, workers: Sequence[str]) -> Iterator[Notice]:
+    """What the job hangs in: the first collective that is not alike and that somebody waits in, else what is not finished."""
+    waiting = found.called - found.finished
+    wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
+    for rows in (wrong & ((waiting > 0) | (found.verdict == DIFFERS)), found.verdict == UNFINISHED, wrong):
+        if rows.any():
+            yield _said(found, int(np.flatnonzero(rows)[0]), workers)
+            return
+    if len(found):
+        text = (
+            "All {matched_count} collectives were called alike and are finished on the {workers} ranks that are here."
+        )
+        figures = [METRICS.figure("matched_count", len(found)), METRICS.figure("workers", len(workers))]
+        yield Notice("flight_alike", "info", text if len(workers) > 1 else _ALONE, "", figures)
+
+
+_ALONE = "All {matched_count} collectives of the one rank whose dump is here are finished."
+_GROUP = "{collective} number {sequence} of group {group}"
+
+
+def _said(found: Matched, row: int, workers: Sequence[str]) -> Notice:
+    call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
+    waiting = int(found.called[row] - found.finished[row])
+    figures = [
+        METRICS.figure("collective", call["collective"]),
+        METRICS.figure("sequence", int(found.sequence[row])),
+        METRICS.figure("group", group_text(call)),
+        METRICS.figure("ranks_waiting", waiting),
+    ]
+    waits = f"; {{ranks_waiting}} {noun(waiting, 'rank waits', 'ranks wait')}" if waiting else ""
+    line = ""
+    if call["call_line"]:
+        figures.append(METRICS.figure("call_line", call["call_line"]))
+        line = ", which others called in {call_line}"
+    verdict = int(found.verdict[row])
+    if verdict == NOT_CALLED:
+        ranks = found.missing_ranks(row)
+        figures += [METRICS.figure("missing_names", named(workers, ranks))]
+        text = f"{{missing_names}} did not call {_GROUP}{line}{waits}."
+        if waiting:
+            todo = "Find out what these ranks did instead: their own pages say what they called last."
+            return Notice("flight_missing", "high", text, todo, figures)
+        text = f"{{missing_names}} had not called {_GROUP} when the dump was written; nobody waits for it."
+        return Notice("flight_missing", "info", text, "", figures)
+    if verdict == DIFFERS:
+        ranks = found.differing_ranks(row)
+        other = found.calls.take(pa.array(np.flatnonzero((found.of == row) & found.differs)[:1])).to_pylist()[0]
+        figures += [
+            METRICS.figure("differing_names", named(workers, ranks)),
+            METRICS.figure("differs_in", differences(found, row)),
+            METRICS.figure("other_call", _shape_of(other)),
+        ]
+        text = f"{{differing_names}} called {{other_call}} where most ranks called {_GROUP}{line}: they differ in "
+        text += f"{{differs_in}}{waits}."
+        return Notice(
+            "flight_differs", "high", text, "Ranks must call the same collectives in the same order.", figures
+        )
+    line = line.replace("others", "they")
+    text = f"All ranks called {_GROUP}{line}, and it is not finished on {{ranks_waiting}} of them."
+    todo = (
+        "No rank is missing: look at devices and network of these ranks, and at what runs before it on their streams."
+    )
+    return Notice("flight_unfinished_everywhere", "high", text, todo, figures)
+
+
+def _shape_of(call: dict[str, object]) -> str:
+    return " ".join(str(call[key]) for key in ("collective", "call_input_sizes", "call_types") if call[key])
+
+
+def _notes(workers: Sequence[str], absent: tuple[int, ...], failed: str) -> Iterator[Notice]:
+    if failed:
+        yield Notice(
+            "worker_failed", "high", f"Not loaded and left out: {failed}.", "Open the worker to see why it failed."
+        )
+    if absent:
+        text = f"{{ranks_absent}} {noun(len(absent), 'rank has', 'ranks have')} no dump here: {ranks_text(absent)}."
+        todo = "Put their dumps into the same folder: a rank that wrote none may be the one that hangs or ended."
+        yield Notice("flight_absent", "high", text, todo, [METRICS.figure("ranks_absent", len(absent))])
+    elif len(workers) == 1:
+        text = "Only one worker is here: nothing can be compared."
+        yield Notice("one_worker", "info", text, "Put the dumps of all ranks into one run folder.")
