@@ -77,7 +77,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     report = set_aside(raw.report, "impossible_time", len(aside) + untimely + early)
     report = set_aside(report, "impossible_size", unsized, untotalled)
     report = told(without_outside(report, outside), cut)
-    arrows, unbound = recorded_arrows.bound(raw.arrows, raw.strings, rows, tracks, origin)
+    arrows, unbound = recorded_arrows.bound(raw.arrows, raw.strings, rows, tracks, origin, position)
     report = report if raw.window is not None else recorded_arrows.told(report, unbound)
     return TraceTable(
         start_ns=rows.start,

@@ -31,13 +31,19 @@ def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: In
 
 
 def bound(
-    ends: ArrowEnds, strings: StringTable, rows: Rows, tracks: Sequence[Track], origin_ns: int
+    ends: ArrowEnds,
+    strings: StringTable,
+    rows: Rows,
+    tracks: Sequence[Track],
+    origin_ns: int,
+    position: Int32 | None = None,
 ) -> tuple[Arrows, int]:
     """Returns the arrows between rows, and how many have no event at one of their ends.
 
     ``rows`` are sorted by (start, longest first). An event that begins at an end's time counts as around it, one that
     ends there does not, unless it has no duration. (Chrome's trace event format, "Flow events"; of an end without ``bp``
     it says that the next event is meant.) Ids that host and device share mean the host where it has such an event.
+    ``position`` is where rows in file order went, -1 = they were set aside.
     """
     if not len(ends.name):
         return Arrows(), 0
@@ -61,9 +67,18 @@ def bound(
     never = np.zeros(len(ends.name), np.bool_)
     tail = end(ends.start_pid, ends.start_tid, ends.start_time_ns - origin_ns, never)
     head = end(ends.end_pid, ends.end_tid, ends.end_time_ns - origin_ns, ends.to_next)
+    tail = _named(tail, ends.start_row, position)
+    head = _named(head, ends.end_row, position)
     hit = np.flatnonzero((tail != MISSING) & (head != MISSING))
     order = hit[np.lexsort((head[hit], tail[hit]))]
     return Arrows(tail[order], head[order], ends.name[order]), len(tail) - len(hit)
+
+
+def _named(row: Int32, stated: Int32, position: Int32 | None) -> Int32:
+    """Rows of ends, those that the trace names itself among them."""
+    if position is None or not len(stated):
+        return row
+    return np.where(stated == MISSING, row, position[stated]).astype(np.int32)
 
 
 def _next(rows: Rows, track: Int32, time: Int64) -> Int32:

@@ -182,7 +182,8 @@ class ArrowEnds:
     """Recorded arrows between events, each end as a place in time, in file order. Times as the rows' ``start_ns``.
 
     An arrow begins at the innermost event around its start. It ends at the innermost one around its end, or, where
-    ``to_next`` says so, at the next event that begins on that thread or stream.
+    ``to_next`` says so, at the next event that begins on that thread or stream. Where the trace names the event itself,
+    it is that one: ``start_row`` and ``end_row``, positions in file order, -1 = none; empty where it never does.
     """
 
     name: Int32 = no_rows(np.int32)
@@ -194,6 +195,8 @@ class ArrowEnds:
     end_pid: Int32 = no_rows(np.int32)
     end_tid: Int32 = no_rows(np.int32)
     to_next: Bool = no_rows(np.bool_)
+    start_row: Int32 = no_rows(np.int32)
+    end_row: Int32 = no_rows(np.int32)
 
 
 @dataclass(frozen=True, eq=False)

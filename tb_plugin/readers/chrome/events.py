@@ -35,6 +35,9 @@ class ChromeEvent(msgspec.Struct, gc=False):
     ts: Any = None
     dur: Any = None
     id: Any = None
+    id2: Any = None
+    scope: Any = None
+    bp: Any = None
     args: Any = None
 
 
