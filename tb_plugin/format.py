@@ -19,7 +19,14 @@ DASH = "–"
 _TIME = ((1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"))
 _BYTES = ((1.0, "B"), (2.0**10, "KiB"), (2.0**20, "MiB"), (2.0**30, "GiB"), (2.0**40, "TiB"))
 _RATE = ((1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s"))
-_LADDERS: dict[str, tuple[tuple[float, str], ...]] = {"ns": _TIME, "bytes": _BYTES, "bytes_per_second": _RATE}
+_LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
+    "ns": _TIME,
+    "bytes": _BYTES,
+    "bytes_per_second": _RATE,
+    "watts": ((1.0, "W"),),
+    "celsius": ((1.0, "°C"),),
+    "hertz": ((1e6, "MHz"),),  # the one in which clocks of processors are compared
+}
 
 _ONE = re.compile(r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime)(_|$)")
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment)_ns$")

@@ -46,6 +46,7 @@ _CALLS = [
     for role in CallRole
     if any(role in family.calls for family in DEVICES)
 ]
+_COUNTER_UNITS = [(re.compile(pattern), unit) for family in DEVICES for pattern, unit in family.counter_units]
 _OVERLOAD = re.compile(r"\.\w+$")
 
 
@@ -94,6 +95,12 @@ def role_of_call(name: str) -> CallRole:
 def is_matrix_eligible(name: str) -> bool:
     """Returns True for the name of a host operator whose work may run on a matrix unit, with or without an overload name."""
     return name in _MATRIX_OPERATORS or _OVERLOAD.sub("", name) in _MATRIX_OPERATORS
+
+
+def unit_of_counter(name: str) -> str:
+    """Returns the unit that a hardware counter of this name counts in, "" when no family knows."""
+    name = name[:_LONGEST]
+    return next((unit for pattern, unit in _COUNTER_UNITS if pattern.search(name)), "")
 
 
 def family_of(properties: Properties, metadata_keys: frozenset[str]) -> DeviceFamily | None:

@@ -45,6 +45,8 @@ class DeviceFamily:
     """Regular expressions for host operators and annotations that are collectives."""
     calls: Mapping[CallRole, tuple[str, ...]] = field(default_factory=dict)
     """Regular expressions for runtime and driver calls, by what they do."""
+    counter_units: tuple[tuple[str, str], ...] = ()
+    """Regular expressions for names of hardware counters, and the unit that they count in; the first that fits holds."""
     collective_backend: Callable[[Properties], str] = no_backend
     """The backend of process groups that is made for a device, "" when none is known."""
     matrix_kernels: tuple[str, ...] = ()

@@ -109,6 +109,16 @@ def _nccl(properties: Properties) -> str:
     return "nccl" if known and (major, minor) >= (3, 5) else ""
 
 
+_COUNTER_UNITS = (
+    # CUPTI's metrics: unit__what.rollup[.submetric]
+    (r"^\w+__\w+\..*(?:pct_of_peak\w*|\.pct)$", "%"),
+    (r"^\w+__(?:\w*_)?bytes(?:_\w+)?\.\w+\.per_second$", "B/s"),
+    (r"^\w+__(?:\w*_)?bytes(?:_\w+)?\.(?:sum|avg|min|max)$", "B"),
+    (r"^\w+__cycles_elapsed\.\w+\.per_second$", "Hz"),
+    (r"^gpu__time_duration\w*\.(?:sum|avg|min|max)$", "ns"),
+)
+
+
 CUDA = DeviceFamily(
     id="cuda",
     categories={
@@ -125,6 +135,7 @@ CUDA = DeviceFamily(
     device_names=r"^(?!.*\b(?:intel|amd)\b).*(?:nvidia|tesla|geforce|quadro|\brtx\b|titan|jetson|\b[vahb]\d{2,3}\b)",
     property_keys=frozenset({"sharedMemPerBlockOptin", "regsPerMultiprocessor"}),
     metadata_keys=("cuda_runtime_version", "cuda_driver_version", "cupti_version"),
+    counter_units=_COUNTER_UNITS,
     collective_backend=_nccl,
     has_matrix_unit=_has_tensor_cores,
     precisions=_precisions,

@@ -10,7 +10,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-Unit = Literal["ns", "bytes", "count", "ratio", "bytes_per_second", "number", "text", "code", "bool", "unix_ms"]
+Unit = Literal[
+    "ns", "bytes", "count", "ratio", "bytes_per_second", "watts", "celsius", "hertz", "number", "text", "code", "bool",
+    "unix_ms",
+]  # fmt: skip
 """ratio is 0..1; code is text in a fixed-width font (a name from the trace); unix_ms is wall time."""
 
 Scalar = int | float | str | bool | None

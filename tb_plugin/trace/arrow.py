@@ -26,6 +26,7 @@ from tb_plugin.trace.table import (
     ClippedRows,
     CollectiveArgs,
     CounterEvents,
+    CounterSeries,
     Coverage,
     DeviceArgs,
     MemoryEvents,
@@ -50,11 +51,12 @@ SECTIONS: dict[str, type[Any]] = {
     "classes": ClassNames,
     "memory": MemoryEvents,
     "counters": CounterEvents,
+    "counter_series": CounterSeries,
     "arrows": Arrows,
     "blocks": AllocatorBlocks,
     "totals": AllocatorTotals,
 }
-_RARE = ("arrows", "classes", "blocks", "totals")
+_RARE = ("arrows", "classes", "counter_series", "blocks", "totals")
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")

@@ -112,6 +112,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         classes=raw.classes,
         memory=memory,
         counters=counters,
+        counter_series=raw.counter_series,
         arrows=arrows,
         steps=_steps(raw, rows, launch, origin),
         metadata=raw.metadata,

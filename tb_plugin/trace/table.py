@@ -166,6 +166,25 @@ class CounterEvents:
 
 
 @dataclass(frozen=True, eq=False)
+class CounterSeries:
+    """What the profile says of a series of a counter beside its values. Series of which it says nothing are left out.
+
+    ``pid``, ``name`` and ``series`` as in ``CounterEvents``; -1 = not stated.
+    """
+
+    pid: Int32 = no_rows(np.int32)
+    name: Int32 = no_rows(np.int32)
+    series: Int32 = no_rows(np.int32)
+    unit: Int32 = no_rows(np.int32)
+    """String id of the unit's text, as ``analyses/recorded_units.py`` reads it: "bytes", "%", "ms", "MHz", ...
+
+    Without it a unit in parentheses at the end of the name counts.
+    """
+    device: Int32 = no_rows(np.int32)
+    """String id of the ``DeviceInfo.id`` that it is about."""
+
+
+@dataclass(frozen=True, eq=False)
 class Flows:
     """Both ends of forward-backward arrows, by flow id, in file order. Times as the rows' ``start_ns``."""
 
@@ -243,6 +262,7 @@ class RawTrace:
     collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
     memory: MemoryEvents = field(default_factory=MemoryEvents)
     counters: CounterEvents = field(default_factory=CounterEvents)
+    counter_series: CounterSeries = field(default_factory=CounterSeries)
     flows: Flows = field(default_factory=Flows)
     arrows: ArrowEnds = field(default_factory=ArrowEnds)
     process_names: Mapping[str, str] = field(default_factory=dict)
@@ -405,6 +425,7 @@ class TraceTable:
     classes: ClassNames
     memory: MemoryEvents
     counters: CounterEvents
+    counter_series: CounterSeries
     arrows: Arrows
     steps: Steps
     metadata: Mapping[str, Any]

@@ -75,7 +75,20 @@ export interface Metric {
   definition: string
   key: string
   title: string
-  unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
+  unit:
+    | 'bool'
+    | 'bytes'
+    | 'bytes_per_second'
+    | 'celsius'
+    | 'code'
+    | 'count'
+    | 'hertz'
+    | 'ns'
+    | 'number'
+    | 'ratio'
+    | 'text'
+    | 'unix_ms'
+    | 'watts'
   window: string
 }
 /**
@@ -278,7 +291,20 @@ export interface Breakdown {
   subtitle: string
   title: string
   total: number
-  unit: 'bool' | 'bytes' | 'bytes_per_second' | 'code' | 'count' | 'ns' | 'number' | 'ratio' | 'text' | 'unix_ms'
+  unit:
+    | 'bool'
+    | 'bytes'
+    | 'bytes_per_second'
+    | 'celsius'
+    | 'code'
+    | 'count'
+    | 'hertz'
+    | 'ns'
+    | 'number'
+    | 'ratio'
+    | 'text'
+    | 'unix_ms'
+    | 'watts'
 }
 /**
  * A slice is one part of a total; ``category`` names its colour.

@@ -31,7 +31,14 @@ const RATE: [number, string][] = [
   [1e12, 'TB/s'],
 ]
 /** Units by size, smallest first: how many of the base unit one is, and its symbol. */
-export const LADDERS: Partial<Record<Unit, [number, string][]>> = { ns: TIME, bytes: BYTES, bytes_per_second: RATE }
+export const LADDERS: Partial<Record<Unit, [number, string][]>> = {
+  ns: TIME,
+  bytes: BYTES,
+  bytes_per_second: RATE,
+  watts: [[1, 'W']],
+  celsius: [[1, '°C']],
+  hertz: [[1e6, 'MHz']], // the one in which clocks of processors are compared
+}
 
 /** The scale for a column whose largest absolute value is `max`. */
 export function scaleFor(unit: Unit, max: number): Scale {
@@ -157,7 +164,14 @@ export function precise(value: Scalar, unit: Unit): string {
   return `${NANOSECONDS.format(value / scale.factor)} ${scale.symbol}`
 }
 
-const EXACT: Partial<Record<Unit, string>> = { ns: ' ns', bytes: ' bytes', bytes_per_second: ' bytes/s' }
+const EXACT: Partial<Record<Unit, string>> = {
+  ns: ' ns',
+  bytes: ' bytes',
+  bytes_per_second: ' bytes/s',
+  watts: ' W',
+  celsius: ' °C',
+  hertz: ' Hz',
+}
 const FULL = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
 
 /** The exact value, for hover and copy. */

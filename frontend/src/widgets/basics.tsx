@@ -47,6 +47,9 @@ const UNITS: Partial<Record<Unit, string>> = {
   bytes_per_second: 'bytes per second (1 GB = 10⁹ bytes)',
   count: 'count',
   ratio: 'per cent',
+  watts: 'watts',
+  celsius: 'degrees Celsius',
+  hertz: 'frequency (1 MHz = 10⁶ Hz)',
   number: 'number',
 }
 

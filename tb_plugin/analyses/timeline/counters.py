@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,9 @@ from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
 from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
 from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.metrics import SHARED, define
+from tb_plugin.analyses.recorded_units import known_unit, unit_in_name
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.payloads import Counter, Counters, Metric, Table, View
+from tb_plugin.payloads import Counter, Counters, Metric, Table, Unit, View
 from tb_plugin.trace.curve import Curve, binned, edges_of, presence, stacked
 from tb_plugin.trace.intervals import union
 from tb_plugin.trace.memo import remembered
@@ -29,6 +30,16 @@ from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import stable_order
 
 EACH_BIN = "each bin of the window"
+_OF_UNITS: Mapping[Unit, tuple[str, str]] = {
+    "number": ("recorded_value", "Value"),
+    "bytes": ("recorded_bytes", "Bytes"),
+    "bytes_per_second": ("recorded_bandwidth", "Bytes per second"),
+    "ratio": ("recorded_share", "Share"),
+    "ns": ("recorded_ns", "Time"),
+    "watts": ("recorded_power", "Power"),
+    "celsius": ("recorded_temperature", "Temperature"),
+    "hertz": ("recorded_frequency", "Frequency"),
+}
 METRICS = SHARED.adding(
     define(
         EACH_BIN,
@@ -55,14 +66,13 @@ METRICS = SHARED.adding(
             ),
         },
     ),
-    define(
-        EACH_BIN,
-        "number",
-        {
-            "recorded_value": ("Recorded", "Value of a counter event of the trace, until the next one of its series."),
-        },
+    *(
+        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of a counter event, until the next one of its series.")})
+        for unit, (key, what) in _OF_UNITS.items()
     ),
 )
+RECORDED: Mapping[Unit, str] = {unit: key for unit, (key, _) in _OF_UNITS.items()}
+"""Metrics of recorded series by the unit that they count in."""
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -156,7 +166,7 @@ def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], 
     for counter in counters:
         values = binned(counter.curve, whole)
         low, high = (float(np.nan_to_num(side[0])) for side in (values.low, values.high))
-        scales.append((min(low, 0.0), 1.0 if counter.metric.unit == "ratio" else high))
+        scales.append((min(low, 0.0), max(high, 1.0) if counter.metric.unit == "ratio" else high))
     return counters, scales, omitted
 
 
@@ -277,20 +287,32 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
     devices = {track.pid for track in trace.tracks if track.is_device}
     devices -= {track.pid for track in trace.tracks if not track.is_device}
     processes = {track.pid: track.process for track in trace.tracks}
-    what = METRICS.metric("recorded_value", window=EACH_BIN)
+    said = _said(trace)
     found = []
     for number in np.argsort(-size, kind="stable")[:LONGEST_LIST].tolist():
         rows = order[begin[number] : begin[number] + size[number]]
-        name, series, pid = (trace.strings[int(ids[rows[0]])] for ids in (counters.name, counters.series, counters.pid))
+        ids = tuple(int(column[rows[0]]) for column in (counters.pid, counters.name, counters.series))
+        pid, name, series = (trace.strings[each] for each in ids)
+        stated, device = said.get(ids, ("", ""))
+        unit, factor = known_unit(stated) or unit_in_name(series) or unit_in_name(name) or ("number", 1.0)
+        title = name if series in ("", name) else f"{name} · {series}"
         found.append(
             _Known(
                 key=f"recorded:{json.dumps([pid, name, series])}",
-                title=f"{name} · {series}",
-                subtitle=processes.get(pid) or f"process {pid}",
-                metric=what,
-                curve=Curve(counters.time_ns[rows], counters.value[rows]),
-                device=pid if pid in devices else None,
+                title=f"{title} ({stated})" if stated and unit == "number" else title,
+                subtitle=f"device {device}" if device else processes.get(pid) or f"process {pid}",
+                metric=METRICS.metric(RECORDED[unit], window=EACH_BIN),
+                curve=Curve(counters.time_ns[rows], counters.value[rows] * factor),
+                device=device or (pid if pid in devices else None),
                 process=pid,
             )
         )
     return found, count - len(found)
+
+
+def _said(trace: TraceTable) -> dict[tuple[int, ...], tuple[str, str]]:
+    """Unit and device of each series of which the profile says them, "" where it does not."""
+    said = trace.counter_series
+    keys = zip(*(column.tolist() for column in (said.pid, said.name, said.series)), strict=True)
+    texts = [["" if i == MISSING else trace.strings[i] for i in ids.tolist()] for ids in (said.unit, said.device)]
+    return dict(zip(keys, zip(*texts, strict=True), strict=True))

@@ -16,6 +16,7 @@ from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.classes import class_names, own_communication
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.decoding import Decoding
+from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
 from tb_plugin.readers.kineto.identity import identify
@@ -118,6 +119,7 @@ class _Reading:
         sections = collector.rows.sections
         collectives = CollectiveArgs(**sections.collectives.take())
         classes = class_names(core, collector.interner, self._class_rules, self.log)
+        counters, series = of_devices(collector.counters.take(), collector.interner)
         texts = collector.interner.texts
         return RawTrace(
             **vars(core),
@@ -130,7 +132,8 @@ class _Reading:
             device_args=DeviceArgs(**sections.device.take()),
             collectives=collectives,
             memory=memory,
-            counters=collector.counters.take(),
+            counters=counters,
+            counter_series=series,
             flows=flows,
             process_names=collector.names.processes(),
             thread_names=collector.names.threads(),
