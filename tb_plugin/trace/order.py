@@ -24,7 +24,7 @@ LONG = 86_400 * 10**9
 """A trace whose median lies further than this (a day, ns) from 0 counts from an epoch: there 0 means "never set",
 and less cannot be."""
 
-CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0], np.uint8)
+CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0, 9], np.uint8)
 """Order of kinds (by EventKind) with equal bounds: what usually encloses comes first. Python ids order Python calls."""
 
 MARKER_NAME = re.compile(
