@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
@@ -27,6 +27,7 @@ def waits_for_device(trace: TraceTable) -> Bool:
     returned, or goes from the device to pageable memory. That is how ``.item()`` and ``.cpu()`` synchronise.
     """
     waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
+    waits |= trace.calls_that(CallRole.WAIT)
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     call = trace.launch[copies]
     to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[trace.name[copies]]

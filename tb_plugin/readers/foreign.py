@@ -42,11 +42,6 @@ FOREIGN = (
         head=rb'"Input (?:Dims|type)"\s*:\s*"[^"\\]{0,400};\\r\\n',
     ),
     Foreign(
-        "This is a profile of MegEngine, which is not read yet.",
-        path=r"\.chrome_timeline\.json(?:\.gz)?$",
-        head=rb'"(?:gpu_usgae_ratio|train_time_ratio|nr_alive_tensor)"',
-    ),
-    Foreign(
         "This is an execution trace (ExecutionTraceObserver): it has nodes and no timeline.",
         head=rb'\A\{\s*"schema"\s*:\s*"\d[^"]*"[\s\S]{0,4096}"nodes"\s*:\s*\[',
     ),
