@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.directions import copy_texts
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
@@ -28,6 +28,7 @@ def waits_for_device(trace: TraceTable) -> Bool:
     returned, or goes from the device to pageable memory. That is how ``.item()`` and ``.cpu()`` synchronise.
     """
     waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
+    waits |= trace.calls_that(CallRole.WAIT)
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     call = trace.launch[copies]
     to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[copy_texts(trace, copies)]

@@ -9,11 +9,13 @@ from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.flight_recorder import FlightRecorderReader
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.readers.memory_flow import MemoryFlowReader
+from tb_plugin.readers.megengine import MegEngineReader
 from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
 from tb_plugin.readers.memory_timeline import MemoryTimelineReader
 
 READERS: tuple[Reader[Any], ...] = (
     KinetoReader(),
+    MegEngineReader(),
     ChromeJsonReader(),
     MemorySnapshotReader(),
     MemoryTimelineReader(),

@@ -80,11 +80,6 @@ FOREIGN = (
         path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
     ),
     Foreign(
-        "This is a profile of MegEngine, which is not read yet.",
-        path=r"\.chrome_timeline\.json(?:\.gz)?$",
-        head=rb'"(?:gpu_usgae_ratio|train_time_ratio|nr_alive_tensor)"',
-    ),
-    Foreign(
         "This is an execution trace (ExecutionTraceObserver): it has nodes and no timeline. Record a trace of the same run with "
         "torch.profiler to see their times.",
         head=rb'\A\{\s*"schema"\s*:\s*"\d[^"]*"[\s\S]{0,4096}"nodes"\s*:\s*\[',

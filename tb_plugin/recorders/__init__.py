@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tb_plugin.recorders.megengine import MEGENGINE
 from tb_plugin.recorders.pytorch import PYTORCH
 from tb_plugin.trace.recorder import Recorder
 
-RECORDERS: tuple[Recorder, ...] = (PYTORCH,)
+RECORDERS: tuple[Recorder, ...] = (PYTORCH, MEGENGINE)
 
-__all__ = ["PYTORCH", "RECORDERS"]
+__all__ = ["MEGENGINE", "PYTORCH", "RECORDERS"]

@@ -74,6 +74,8 @@ class CallRole(IntEnum):
     """Gets pinned memory of the host from the driver, or gives it back."""
     SETUP = 7
     """Sets up the driver, a context, a stream or a library of kernels."""
+    WAIT = 8
+    """The host waits in it for a device, or for a thread that does."""
 
 
 class KernelClass(IntEnum):

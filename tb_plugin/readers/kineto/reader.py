@@ -13,7 +13,6 @@ from tb_plugin.readers.chrome.document import Document
 from tb_plugin.readers.chrome.need import need_bytes, room_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
 from tb_plugin.readers.issues import IssueLog
-from tb_plugin.readers.kineto.classes import class_names, own_communication
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.completed import completed, dependencies
 from tb_plugin.readers.kineto.decoding import Decoding
@@ -21,9 +20,9 @@ from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
 from tb_plugin.readers.kineto.identity import identify
-from tb_plugin.readers.kineto.rows import call_names, name_flags
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import Surveying
+from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
 from tb_plugin.readers.stream import TextStream
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.trace.hardware import DeviceInfo

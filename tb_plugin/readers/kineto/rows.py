@@ -12,14 +12,9 @@ import numpy.typing as npt
 
 from tb_plugin.devices import (
     LANES_BY_STREAM,
-    is_collective_kernel,
-    is_collective_operator,
-    is_matrix_eligible,
     is_told_by_name,
     kind_of,
     kind_of_event,
-    matrix_use,
-    role_of_call,
 )
 from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.events import ABSENT, ChromeEvent
@@ -28,8 +23,8 @@ from tb_plugin.readers.chrome.others import Others
 from tb_plugin.readers.kineto.decoding import Learned, stated
 from tb_plugin.readers.kineto.events import NO_ARGS, Args
 from tb_plugin.readers.kineto.sections import Sections
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, MatrixUse
-from tb_plugin.trace.table import CallNames
+from tb_plugin.readers.meanings import matches
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -70,8 +65,6 @@ _OF_COLLECTIVES: tuple[_Field, ...] = (
     ("group_size", "Group size", -1),
 )
 """Arguments of collectives, of work that states no name of one: annotations of a graph may state any of them."""
-_WORK = _flags(*DEVICE_WORK)
-_OPERATORS = _flags(EventKind.OPERATOR)
 _HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
 MODULE_RANGES = ("[pl][module]", "nn.Module: ")
@@ -165,7 +158,7 @@ class RowColumns:
         core = Core(**{name: column.take() for name, column in self._columns.items()})
         if not (core.kind == EventKind.MODULE).any():  # else the profiler recorded the calls, and each counts once
             named = _HOST_NAMED[core.kind]
-            modules = _matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
+            modules = matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
             core.kind[modules] = EventKind.MODULE
         return core
 
@@ -311,49 +304,3 @@ def _external_ids(args: Sequence[Any], used: Collection[str]) -> Int64:
     # PyTorch 1.8 wrote "external id" on runtime and device events.
     old = [a.external_id_old for a in args]
     return new if old.count(-1) == len(old) else np.where(new == MISSING, int64s(old), new)
-
-
-def name_flags(
-    core: Core, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
-) -> dict[str, Any]:
-    """Returns what the vendors' patterns say about the rows: is_collective, uses_matrix_unit, matrix_eligible.
-
-    Each distinct name is asked once per group of kinds. Rows with collective arguments are collectives, and
-    those that ``also`` names.
-    """
-    work, host, operators = _WORK[core.kind], _HOST_NAMED[core.kind], _OPERATORS[core.kind]
-    collective = _matches(core.name, work, texts, is_collective_kernel)
-    collective |= _matches(core.name, host, texts, is_collective_operator)
-    collective[collective_rows] = True
-    collective |= also
-    return {
-        "is_collective": collective,
-        "uses_matrix_unit": _matrix_use(core, texts, (core.kind == EventKind.KERNEL) & ~collective),
-        "matrix_eligible": _matches(core.name, operators, texts, is_matrix_eligible),
-    }
-
-
-def call_names(core: Core, texts: Sequence[str]) -> CallNames:
-    """Returns the names of runtime and driver calls whose role is known."""
-    names = np.unique(core.name[core.kind == EventKind.RUNTIME])
-    roles = np.array([role_of_call(texts[name]) for name in names.tolist()], np.uint8)
-    known = roles != CallRole.OTHER
-    return CallNames(names[known].astype(np.int32), roles[known])
-
-
-def _matrix_use(core: Core, texts: Sequence[str], kernels: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
-    """The MatrixUse of every row; NO for what is none of these kernels."""
-    table = np.full(len(texts) + 1, MatrixUse.NO, np.uint8)
-    for name in np.unique(core.name[kernels]).tolist():
-        table[name] = matrix_use(texts[name])
-    return np.where(kernels, table[core.name], np.uint8(MatrixUse.NO))
-
-
-def _matches(
-    names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
-) -> npt.NDArray[np.bool_]:
-    table = np.zeros(len(texts) + 1, np.bool_)
-    for name in np.unique(names[among]).tolist():
-        table[name] = predicate(texts[name])
-    result: npt.NDArray[np.bool_] = table[names] & among
-    return result
