@@ -451,6 +451,7 @@ export interface Flows {
   hidden: number
   kind: 'flows'
   kinds: string[]
+  label: number[]
   lane: number[]
   name: number[]
   names: string[]
