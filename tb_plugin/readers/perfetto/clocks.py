@@ -95,7 +95,9 @@ class Clocks:
         there = self.main
         while there != clock:
             here = before[there]
-            pairs = sorted((times[here], times[there] - times[here]) for times in self._snapshots if {here, there} <= times.keys())
+            pairs = sorted(
+                (times[here], times[there] - times[here]) for times in self._snapshots if {here, there} <= times.keys()
+            )
             steps.append(([time for time, _ in pairs], [offset for _, offset in pairs]))
             there = here
         return steps[::-1]

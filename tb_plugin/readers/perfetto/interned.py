@@ -19,6 +19,10 @@ MAX_DEPTH = 20
 """So deep lists and objects in an annotation are kept."""
 _REMEMBERED = 50_000
 """Annotations that are remembered as text: shapes and the like repeat, numbers of calls do not."""
+_NAME_TAG, _INT_TAG = 10 << 3 | 2, 4 << 3
+"""Of the name and of a whole number in an annotation."""
+_NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
+"""How annotations begin that number PyTorch's own lists: different in every event, and nobody keeps them."""
 
 
 def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
@@ -57,13 +61,10 @@ class Interned:
         self.launches: dict[bytes, dict[str, str]] = {}
         """What launches state, decoded: name -> value, both JSON."""
         self.annotations = Annotations(log, of_torch=of_torch)
-        self.heads: dict[Any, str] = {}
-        """What slices of one name, category and track begin with; whoever makes them keeps them here."""
         self._log = log
 
     def add(self, data: Any) -> None:
         """Takes in one message of interned data."""
-        self.heads.clear()
         self.launches.clear()
         for kept, messages in (
             (self.names, data.event_names),
@@ -85,7 +86,10 @@ def counter_names(descriptor: Any, log: IssueLog) -> dict[int, str]:
 
 
 class Annotations(dict[bytes, str]):
-    """Undecoded annotation -> the member ``"name":value`` of a JSON object; a lookup of a new one decodes it."""
+    """Undecoded annotation -> the member ``"name":value`` of a JSON object; a lookup of a new one decodes it.
+
+    Empty for what is not kept.
+    """
 
     def __init__(self, log: IssueLog, *, of_torch: bool) -> None:
         super().__init__()
@@ -108,12 +112,33 @@ class Annotations(dict[bytes, str]):
             self.clear()
 
     def __missing__(self, raw: bytes) -> str:
+        if self._of_torch:
+            if raw.startswith(_NUMBERING):
+                return ""
+            if whole := self._whole(raw):
+                return whole
         try:
             decoded = Annotation.FromString(raw)
         except DecodeError:
             self._log.add("unreadable_annotation", "note")
-            return '"":null'
+            return ""
         return remember(self, raw, f"{self._name_of(decoded)}:{self._value_of(decoded, 0)}")
+
+    def _whole(self, raw: bytes) -> str:
+        """A small whole number, read without the runtime and not remembered: no two events have the same; empty for others."""
+        if len(raw) < 4 or raw[0] != _NAME_TAG or raw[1] > 127:
+            return ""
+        at = raw[1] + 2
+        size = len(raw) - at - 1
+        if not 0 < size < 4 or raw[at] != _INT_TAG or raw[-1] > 127:
+            return ""
+        value = raw[-1]
+        for byte in raw[-2:at:-1]:
+            if byte < 128:
+                return ""
+            value = value << 7 | byte & 127
+        name = self._quoted.get(raw[2:at]) or remember(self._quoted, raw[2:at], quoted(plain(raw[2:at], self._log)))
+        return f"{name}:{value}"
 
     def _name_of(self, decoded: Any) -> str:
         raw = decoded.name

@@ -32,12 +32,13 @@ _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
 class Packets:
     """The packets of a stream, once, in batches of about ``chunk_bytes``."""
 
-    def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog) -> None:
+    def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog, messages: Any = Trace) -> None:
         self.complete = True
         """The file ended where a packet does."""
         self._stream = stream
         self._chunk_bytes = max(chunk_bytes, 64)
         self._log = log
+        self._messages = messages
         self._inflated = 0
 
     def batches(self) -> Iterator[list[Any]]:
@@ -75,7 +76,9 @@ class Packets:
             return []
         self._inflated += len(text)
         if self._inflated > BOMB_BYTES and self._inflated > BOMB_RATIO * self._stream.text_bytes:
-            raise UnreadableTrace("Its packets unpack without end, which those of no trace do.", do="Record another one.")
+            raise UnreadableTrace(
+                "Its packets unpack without end, which those of no trace do.", do="Record another one."
+            )
         end, _, intact = _whole_packets(bytearray(text))
         if not intact or end < len(text) or not unpacking.eof:
             self._log.add("bad_bundle", "dropped")
@@ -83,12 +86,12 @@ class Packets:
 
     def _decoded(self, text: bytes, offset: int) -> list[Any]:
         try:
-            return list(Trace.FromString(text).packet)
+            return list(self._messages.FromString(text).packet)
         except DecodeError:
             packets = []
-            for start, end in _bounds(text):
+            for start, _, end in _bounds(text):
                 try:
-                    packets.append(TracePacket.FromString(text[start:end]))
+                    packets += self._messages.FromString(text[start:end]).packet
                 except DecodeError:
                     self._log.add("unreadable_packet", "dropped", offset + start)
             return packets
@@ -129,12 +132,12 @@ def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
     raise ValueError
 
 
-def _bounds(text: bytes) -> Iterator[tuple[int, int]]:
-    """Where each packet of whole ones begins and ends."""
+def _bounds(text: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where each packet of whole ones begins, where its content does, and where it ends."""
     position = 0
     while position < len(text):
         length, body = _varint(text, position + 1)
-        yield body, body + length
+        yield position, body, body + length
         position = body + length
 
 
@@ -146,7 +149,7 @@ def looks_like_packets(head: bytes) -> bool:
         return False
     if not end:
         return data[0] == _PACKET and len(data) > _LEAST_HEAD
-    start, end = next(_bounds(head[:end]))
+    _, start, end = next(_bounds(head[:end]))
     try:
         TracePacket.FromString(head[start:end])
     except DecodeError:

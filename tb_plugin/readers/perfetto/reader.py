@@ -8,13 +8,14 @@ from typing import Any
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, Reader, ReadOptions, Source, windowed
-from tb_plugin.readers.perfetto.filenames import READER_ID, candidate_of
+from tb_plugin.readers.chrome.filenames import packets_candidate
 from tb_plugin.readers.perfetto.packets import looks_like_packets
 from tb_plugin.readers.perfetto.translating import Translated
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.table import RawTrace
 from tb_plugin.trace.window import Survey
 
+READER_ID = "perfetto"
 PACKED = 12
 """Bytes of packets per stored byte of a gzip file whose trailer says nothing."""
 TEXT = 3
@@ -34,7 +35,7 @@ class PerfettoReader:
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns the listed files whose names are those of such traces."""
-        found = (candidate_of(file.path) for file in listing)
+        found = (packets_candidate(READER_ID, file.path) for file in listing)
         return [candidate for candidate in found if candidate is not None]
 
     def sniff(self, head: bytes) -> bool:

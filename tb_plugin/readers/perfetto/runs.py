@@ -32,11 +32,12 @@ class Waiting:
         self._at = 0
         """... the first that still waits."""
 
-    def add(self, start: int, track: int, text: str) -> None:
-        """Appends a begin; its text holds no line break."""
-        self._texts.append(text)
-        self._starts.append(start)
-        self._tracks.append(track)
+    def add(self, begun: list[tuple[int, int, str]]) -> None:
+        """Appends begins: start, track and text, which holds no line break."""
+        starts, tracks, texts = zip(*begun, strict=True)
+        self._texts += texts
+        self._starts.extend(starts)
+        self._tracks.extend(tracks)
         if len(self._texts) >= _PIECE:
             self._seal()
 

@@ -75,6 +75,11 @@ _SCHEMA = {
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 """Types of track events."""
 
+# PyTorch's traces are decoded no further than to the bytes of a track event, most of which repeat (torch.py).
+_SCHEMA["TorchTrace"] = "1 packet TorchPacket*"
+_SCHEMA["TorchPacket"] = _SCHEMA["TracePacket"].replace("11 track_event TrackEvent", "11 track_event bytes")
+_SCHEMA["Annotations"] = "4 annotations bytes*"
+
 _PACKAGE = "torch_trace.perfetto"
 
 
@@ -106,6 +111,10 @@ def _message(name: str) -> Any:
 
 Trace: Any = _message("Trace")
 TracePacket: Any = _message("TracePacket")
+TorchTrace: Any = _message("TorchTrace")
+TorchPacket: Any = _message("TorchPacket")
+TrackEvent: Any = _message("TrackEvent")
+Annotations: Any = _message("Annotations")
 Annotation: Any = _message("Annotation")
 Extra: Any = _message("Extra")
 Launch: Any = _message("Launch")

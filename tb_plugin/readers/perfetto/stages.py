@@ -104,7 +104,9 @@ class Stages:
             if str(device) not in described
         ]
         for (device, _), (lane, name) in self._lanes.items():
-            events.append(f'{{"ph":"M","name":"thread_name","pid":{device},"tid":{lane},"args":{{"name":{quoted(name)}}}}}')
+            events.append(
+                f'{{"ph":"M","name":"thread_name","pid":{device},"tid":{lane},"args":{{"name":{quoted(name)}}}}}'
+            )
         return events
 
     def arrows(self) -> list[str]:
@@ -197,7 +199,11 @@ class _Extras(dict[bytes, tuple[str, str]]):
             self._log.add("unreadable_annotation", "note")
             return "", ""
         name = plain(extra.name, self._log)
-        made = ("", "") if name in _CONSTANT else (quoted(_ARGUMENTS.get(name, name)), _stated(plain(extra.value, self._log)))
+        made = (
+            ("", "")
+            if name in _CONSTANT
+            else (quoted(_ARGUMENTS.get(name, name)), _stated(plain(extra.value, self._log)))
+        )
         return remember(self, raw, made)
 
 

@@ -12,16 +12,16 @@ from typing import Any
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.perfetto.clocks import BOOT, Clocks
 from tb_plugin.readers.perfetto.interned import Interned, number, plain, quoted
-from tb_plugin.readers.perfetto.schema import BEGIN, COUNTER, END, INSTANT
+from tb_plugin.readers.perfetto.schema import BEGIN, COUNTER, END, INSTANT, Trace
 from tb_plugin.readers.perfetto.stages import Stages
-from tb_plugin.readers.perfetto.tracks import Tracks, named
+from tb_plugin.readers.perfetto.tracks import CounterTrack, Tracks, named
 from tb_plugin.readers.perfetto.unshown import Unshown
 
 _CLEARED, _NEEDS_STATE = 1, 2
 """Flags of packets: the sequence's state begins anew, and the packet refers to it."""
 _PHASES = {BEGIN: "B", END: "E", INSTANT: "i"}
-_LEGACY = frozenset("BEXiIbneSTFpstf")
-"""Phases of Chrome's JSON that a packet may state in place of a type."""
+_LEGACY = {**{phase: phase for phase in "BEXbneSTFpstf"}, "i": "i", "I": "i", "R": "i"}
+"""Phases of Chrome's JSON that a packet may state in place of a type; marks and old instants are instants."""
 
 
 class _Sequence:
@@ -58,6 +58,8 @@ class ToolText:
         self._unshown = Unshown(log)
         self._flows: set[int] = set()
         """Flows that began and did not end."""
+
+    messages = Trace
 
     @property
     def base_ns(self) -> int | None:
@@ -139,23 +141,32 @@ class ToolText:
         event = packet.track_event
         time = self._time(packet, sequence)
         uuid = event.track_uuid if event.HasField("track_uuid") else sequence.track
-        yield from self._extra_counters(event, sequence, time)
+        thread_time = ""
+        for counter, value in self._extra_counters(event, sequence):
+            if counter.is_thread_time:
+                thread_time = f',"tts":{_us(int(value))}'
+            else:
+                yield self._counter(counter, value, time)
         if event.type == COUNTER:
             is_double = event.HasField("double_counter_value")
-            yield self._counter(uuid, event.double_counter_value if is_double else event.counter_value, sequence, time)
+            stated = event.double_counter_value if is_double else event.counter_value
+            counter = self._tracks.counter(uuid)
+            yield self._counter(counter, _value(counter, stated, sequence), time)
             return
         legacy = event.legacy_event if event.HasField("legacy_event") else None
         phase = _PHASES.get(event.type)
-        if legacy is not None and legacy.phase and chr(legacy.phase & 127) in _LEGACY:
-            phase = chr(legacy.phase & 127)
+        if legacy is not None and legacy.phase:
+            phase = _LEGACY.get(chr(legacy.phase & 127), phase)
         if phase is None:
             self._log.add("unknown_type", "dropped")
             return
         track = self._tracks[uuid]
-        place = f'"pid":{track.pid},"tid":{track.tid},"ts":{_us(time)}'
+        place = f'"pid":{track.pid},"tid":{track.tid},"ts":{_us(time)}{thread_time}'
         more = self._legacy(legacy, phase) if legacy is not None else ""
         args = ",".join(map(sequence.interned.annotations.__getitem__, event.annotations))
-        head = "" if phase == "E" else f'"cat":{self._categories(event, sequence)},"name":{self._name(event, sequence)},'
+        head = (
+            "" if phase == "E" else f'"cat":{self._categories(event, sequence)},"name":{self._name(event, sequence)},'
+        )
         yield f'{{"ph":"{phase}",{head}{place}{more},"args":{{{args}}}}}'
         if phase != "E":
             yield from self._flow_ends(event, place)
@@ -172,29 +183,30 @@ class ToolText:
     def _legacy(self, legacy: Any, phase: str) -> str:
         """What Chrome's JSON says besides of an event that was recorded as one of it."""
         more = f',"dur":{max(0, legacy.duration_us)}' if phase == "X" else ""
-        for field, form in (("unscoped_id", '"id":"{}"'), ("local_id", '"id2":{{"local":"{}"}}'), ("global_id", '"id2":{{"global":"{}"}}')):
+        for field, form in (
+            ("unscoped_id", '"id":"{}"'),
+            ("local_id", '"id2":{{"local":"{}"}}'),
+            ("global_id", '"id2":{{"global":"{}"}}'),
+        ):
             if legacy.HasField(field):
                 more += "," + form.format(hex(getattr(legacy, field)))
         if legacy.id_scope:
             more += f',"scope":{quoted(plain(legacy.id_scope, self._log))}'
         return more
 
-    def _extra_counters(self, event: Any, sequence: _Sequence, time: int) -> Iterator[str]:
-        tracks = event.extra_counter_track_uuids or sequence.extra_counters
-        for uuid, value in zip(tracks, event.extra_counter_values, strict=False):
-            yield self._counter(uuid, value, sequence, time)
-        tracks = event.extra_double_counter_track_uuids or sequence.extra_doubles
-        for uuid, value in zip(tracks, event.extra_double_counter_values, strict=False):
-            yield self._counter(uuid, value, sequence, time)
+    def _extra_counters(self, event: Any, sequence: _Sequence) -> Iterator[tuple[CounterTrack, float]]:
+        """The counters whose values an event of another track states, and those values."""
+        for uuids, values in (
+            (event.extra_counter_track_uuids or sequence.extra_counters, event.extra_counter_values),
+            (event.extra_double_counter_track_uuids or sequence.extra_doubles, event.extra_double_counter_values),
+        ):
+            for uuid, value in zip(uuids, values, strict=False):
+                counter = self._tracks.counter(uuid)
+                yield counter, _value(counter, value, sequence)
 
-    def _counter(self, uuid: int, value: float, sequence: _Sequence, time: int) -> str:
-        counter = self._tracks.counter(uuid)
-        if counter.is_incremental and isinstance(value, int):
-            value = sequence.totals[uuid] = sequence.totals.get(uuid, 0) + value
-        value *= counter.multiplier
+    def _counter(self, counter: CounterTrack, value: float, time: int) -> str:
         text = number(value) if isinstance(value, float) else str(value)
-        pid = self._tracks[uuid].pid
-        return f'{{"ph":"C","name":{counter.name},"pid":{pid},"ts":{_us(time)},"args":{{"":{text}}}}}'
+        return f'{{"ph":"C","name":{counter.name},"pid":{counter.pid},"ts":{_us(time)},"args":{{"":{text}}}}}'
 
     def _flow_ends(self, event: Any, place: str) -> Iterator[str]:
         """The first event of a flow is its source; all later ones are ends, and after a terminating one it begins anew."""
@@ -209,6 +221,13 @@ class ToolText:
                 self._flows.add(flow)
             bound = ',"bp":"e"' if phase == "f" else ""
             yield f'{{"ph":"{phase}","cat":"flow","name":"flow","id":"{flow}",{place}{bound}}}'
+
+
+def _value(counter: CounterTrack, stated: float, sequence: _Sequence) -> float:
+    """The value of a counter, of which a trace may state the changes."""
+    if counter.is_incremental and isinstance(stated, int):
+        stated = sequence.totals[counter.uuid] = sequence.totals.get(counter.uuid, 0) + stated
+    return stated * counter.multiplier
 
 
 def _us(time: int) -> str:

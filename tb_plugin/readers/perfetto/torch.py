@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from tb_plugin.readers.issues import IssueLog
-from tb_plugin.readers.perfetto.interned import Interned, quoted
+from tb_plugin.readers.perfetto.interned import Interned, quoted, remember
 from tb_plugin.readers.perfetto.runs import Waiting
-from tb_plugin.readers.perfetto.schema import BEGIN, END, Launched
+from tb_plugin.readers.perfetto.schema import BEGIN, END, Annotations, Launched, TorchTrace, TrackEvent
 from tb_plugin.readers.perfetto.stages import Stages
 from tb_plugin.readers.perfetto.unshown import Unshown
 from tb_plugin.readers.perfetto.tracks import Track, Tracks, named
@@ -19,6 +19,8 @@ from tb_plugin.readers.perfetto.tracks import Track, Tracks, named
 _CORRELATION = re.compile(r'"correlation":(\d{1,18})\b')
 _BOOT, _REAL = 6, 1
 """Clocks: time since the start of the machine, and since 1970."""
+_ANNOTATION = b'"'
+"""Field 4, with a length: the tag of an annotation."""
 _MINUS_ONE = str(2**31 - 1)
 """What PyTorch writes for a process or stream -1."""
 
@@ -32,6 +34,17 @@ def base_time(packets: list[Any]) -> int | None:
         return None
     clocks = {clock.clock_id: clock.timestamp for clock in packets[0].clock_snapshot.clocks}
     return clocks[_BOOT] if clocks.keys() == {_BOOT, _REAL} and clocks[_BOOT] == clocks[_REAL] else None
+
+
+class _Said(NamedTuple):
+    """What a track event says but for its annotations."""
+
+    kind: int
+    uuid: int
+    head: str
+    """What its event begins with, as JSON."""
+    launched: bytes
+    is_whole: bool
 
 
 class TorchText:
@@ -48,7 +61,10 @@ class TorchText:
         """Times and tracks of ends that are not paired yet."""
         self._is_ending = False
         """An end came after the last begin."""
+        self._said: dict[bytes, _Said] = {}
         self._others = Unshown(log)
+
+    messages = TorchTrace
 
     def root(self) -> dict[str, Any]:
         """Returns what stands ahead of the events."""
@@ -57,28 +73,45 @@ class TorchText:
     def events(self, batch: list[Any]) -> Iterator[str]:
         """Yields the events of some packets, in texts of one or several that commas separate."""
         base, (ends, end_tracks) = self._base, self._ends
-        annotations, heads = self._interned.annotations, self._interned.heads
-        add = self._waiting.add
+        annotations, said = self._interned.annotations.__getitem__, self._said
+        begun: list[tuple[int, int, str]] = []
         for packet in batch:
-            event = packet.track_event
-            kind = event.type
-            if kind == END:
+            raw = packet.track_event
+            if not raw:
+                yield from self._other(packet)
+                continue
+            # What stands ahead of the first annotation is the same in many begins, and all of an end.
+            at = raw.find(_ANNOTATION)
+            ahead = raw[:at] if at >= 0 else raw
+            known = said.get(ahead) or self._learn(ahead)
+            if known.kind == END and at < 0:
+                if begun:
+                    self._waiting.add(begun)
+                    begun = []
                 ends.append(packet.timestamp)
-                end_tracks.append(event.track_uuid)
-            elif kind == BEGIN:
+                end_tracks.append(known.uuid)
+                continue
+            args = _all_annotations(raw[at:]) if at >= 0 and known.is_whole else None
+            if args is None:
+                known, args = self._apart(raw)
+            if known.kind == BEGIN:
                 if ends:
                     yield from self._paired()
                 if self._is_ending:
                     self._is_ending = False
                     yield from self._left()
-                start, track = packet.timestamp, event.track_uuid
-                key = (event.name_iid, track, *event.category_iids)
-                args = ",".join(map(annotations.__getitem__, event.annotations))
-                if event.launched:
-                    self._note_launched(event.launched, args)
-                add(start, track, f'"ts":{start - base}e-3,{heads.get(key) or self._head(key)}{args}}}')
+                start = packet.timestamp
+                text = ",".join(filter(None, map(annotations, args)))
+                if known.launched:
+                    self._note_launched(known.launched, text)
+                begun.append((start, known.uuid, f'"ts":{start - base}e-3,{known.head}{text}}}'))
+            elif known.kind == END:
+                ends.append(packet.timestamp)
+                end_tracks.append(known.uuid)
             else:
-                yield from self._other(packet)
+                self._log.add("unknown_type", "dropped")
+        if begun:
+            self._waiting.add(begun)
         if ends:
             yield from self._paired()
 
@@ -112,17 +145,33 @@ class TorchText:
         for text in self._waiting.take():
             yield f'{{"ph":"B",{text}}}'
 
-    def _head(self, key: tuple[int, ...]) -> str:
-        """What all ranges of one name, track and category share."""
+    def _learn(self, ahead: bytes) -> _Said:
+        """What some bytes ahead of annotations say; they may be cut inside a number that looks like the tag of one."""
+        try:
+            event = TrackEvent.FromString(ahead)
+        except DecodeError:
+            return remember(self._said, ahead, _Said(0, 0, "", b"", is_whole=False))
+        return remember(self._said, ahead, self._say(event))
+
+    def _apart(self, raw: bytes) -> tuple[_Said, list[bytes]]:
+        """A track event whose annotations do not stand at its end."""
+        try:
+            event = TrackEvent.FromString(raw)
+        except DecodeError:
+            self._log.add("unreadable_packet", "dropped")
+            return _Said(0, 0, "", b"", is_whole=False), []
+        return self._say(event), list(event.annotations)
+
+    def _say(self, event: Any) -> _Said:
         interned = self._interned
-        name, uuid, *categories = key
-        pid, tid = _place(self._tracks[uuid])
-        # Of all that PyTorch writes, only the profiler's own overhead and waits for a device have no category.
-        category = interned.categories.get(categories[0], "") if categories else "overhead" if pid == "-1" else "cuda_sync"
-        named_ = interned.names.get(name, f"(name {name})")
-        head = f'"cat":{quoted(category)},"name":{quoted(named_)},"pid":{pid},"tid":{tid},"args":{{'
-        interned.heads[key] = head
-        return head
+        pid, tid = _place(self._tracks[event.track_uuid])
+        if event.category_iids:
+            category = interned.categories.get(event.category_iids[0], "")
+        else:  # of all that PyTorch writes, only the profiler's own overhead and waits for a device have none
+            category = "overhead" if pid == "-1" else "cuda_sync"
+        name = interned.names.get(event.name_iid, f"(name {event.name_iid})")
+        head = f'"cat":{quoted(category)},"name":{quoted(name)},"pid":{pid},"tid":{tid},"args":{{'
+        return _Said(event.type, event.track_uuid, head, event.launched, is_whole=True)
 
     def _note_launched(self, raw: bytes, args: str) -> None:
         correlation = _CORRELATION.search(args)
@@ -141,11 +190,24 @@ class TorchText:
             yield from self._stages.counters(packet, self._interned, packet.timestamp)
         elif packet.HasField("track_descriptor"):
             self._tracks.add(packet.track_descriptor)
-            self._interned.heads.clear()
+            self._said.clear()
         elif packet.HasField("interned_data"):
             self._interned.add(packet.interned_data)
+            self._said.clear()
         elif not packet.HasField("clock_snapshot"):
             self._others.add(packet)
+
+
+def _all_annotations(raw: bytes) -> list[bytes] | None:
+    """The annotations that these bytes hold; None where they hold something else as well."""
+    try:
+        found = list(Annotations.FromString(raw).annotations)
+    except DecodeError:
+        return None
+    beside = len(raw) - sum(map(len, found)) - 2 * len(found)  # two bytes of each are its tag and its length
+    if beside:
+        beside -= sum((len(each) > 127) + (len(each) > 16383) for each in found)
+    return found if not beside else None
 
 
 def _place(track: Track) -> tuple[str, str]:

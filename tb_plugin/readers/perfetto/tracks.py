@@ -12,7 +12,8 @@ from tb_plugin.readers.perfetto.interned import plain, quoted
 _MAX_PARENTS = 16
 _UNITS = {1: "ns", 2: "", 3: "bytes"}
 """Units of counters that have a number: times in nanoseconds, plain counts, sizes."""
-_BUILT_IN = {1: ("thread time", "ns"), 2: ("thread instructions", "")}
+_THREAD_TIME = 1
+_BUILT_IN = {_THREAD_TIME: ("thread time", "ns"), 2: ("thread instructions", "")}
 """Counters that Perfetto's own library takes: name and unit."""
 _NOWHERE = "(no process)"
 
@@ -29,10 +30,15 @@ class Track:
 class CounterTrack:
     """What is known of the values of a counter."""
 
+    uuid: int
+    pid: str
+    """As JSON."""
     name: str
     """With its unit, as JSON."""
-    multiplier: int
-    is_incremental: bool
+    multiplier: int = 1
+    is_incremental: bool = False
+    is_thread_time: bool = False
+    """It counts the time that a thread ran, in nanoseconds."""
 
 
 class Tracks:
@@ -47,6 +53,7 @@ class Tracks:
     def add(self, descriptor: Any) -> None:
         """Takes in one description; a later one of a track replaces the one before."""
         self._descriptors[descriptor.uuid] = descriptor
+
     def __getitem__(self, uuid: int) -> Track:
         track = self._made.get(uuid)
         if track is None:
@@ -75,16 +82,23 @@ class Tracks:
 
     def _counter(self, uuid: int) -> CounterTrack:
         descriptor = self._descriptors.get(uuid)
+        pid = self[uuid].pid
         if descriptor is None:
-            return CounterTrack(quoted(f"counter {uuid}"), 1, False)
+            return CounterTrack(uuid, pid, quoted(f"counter {uuid}"))
         counter = descriptor.counter
         stated, implied = _BUILT_IN.get(counter.type, (f"counter {uuid}", ""))
         name = self._name(descriptor) or stated
         if thread := self._thread_of(descriptor):
             name += f", thread {thread}"
         unit = plain(counter.unit_name, self._log) or _UNITS.get(counter.unit, implied)
-        multiplier = counter.unit_multiplier or 1
-        return CounterTrack(quoted(f"{name} ({unit})" if unit else name), multiplier, counter.is_incremental)
+        return CounterTrack(
+            uuid,
+            pid,
+            quoted(f"{name} ({unit})" if unit else name),
+            counter.unit_multiplier or 1,
+            counter.is_incremental,
+            counter.type == _THREAD_TIME,
+        )
 
     def _thread_of(self, descriptor: Any) -> str:
         """The thread that a counter belongs to: Chrome's events know counters of processes only."""

@@ -18,6 +18,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Progress, ReadState, Source
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.perfetto.packets import Packets
+from tb_plugin.readers.perfetto.schema import Trace
 from tb_plugin.readers.perfetto.tools import ToolText
 from tb_plugin.readers.perfetto.torch import TorchText, base_time
 from tb_plugin.readers.stream import BOMB_BYTES, BOMB_RATIO, TextStream
@@ -78,10 +79,10 @@ class Translated:
         self.told(self._state)
 
     @contextmanager
-    def _opened(self, log: IssueLog) -> Iterator[tuple[TextStream, Packets]]:
+    def _opened(self, log: IssueLog, messages: Any = Trace) -> Iterator[tuple[TextStream, Packets]]:
         with self._source.open(self._name) as raw:
             stream = TextStream(raw, self._source.size(self._name), self._tell, log)
-            yield stream, Packets(stream, self._chunk_bytes, log)
+            yield stream, Packets(stream, self._chunk_bytes, log, messages)
 
     def _begun(self) -> TorchText | ToolText:
         """What makes the text. Raises UnreadableTrace where there is no packet, StorageError and what the progress raises."""
@@ -107,7 +108,7 @@ class Translated:
         root = msgspec.json.encode(text.root())[:-1]
         yield root + (b"," if len(root) > 1 else b"") + b'"traceEvents":['
         separator, written = "", 0
-        with self._opened(self.log) as (stream, packets):
+        with self._opened(self.log, text.messages) as (stream, packets):
             for batch in packets.batches():
                 events = separator + ",\n".join(filter(None, text.events(batch)))
                 if len(events) > len(separator):

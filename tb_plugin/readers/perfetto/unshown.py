@@ -11,7 +11,7 @@ from tb_plugin.readers.issues import IssueLog
 
 _ABOUT_THE_TRACE = frozenset({33, 34, 35, 36, 45, 46, 49, 51, 67, 69, 72, 78, 89, 107, 124, 126, 128, 134})
 """Fields of packets that speak of the recording: configuration, statistics, the machine, marks of its services."""
-_OF_PACKETS = frozenset({79, *range(80, 82), 87, 98, 106})
+_OF_PACKETS = frozenset({3, 79, 80, 81, 87, 98, 106})
 """Fields that any packet may have beside what it holds."""
 _KINDS = {
     1: "events of the kernel (ftrace)",
