@@ -8,15 +8,19 @@ from tb_plugin.readers.base import Reader
 from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.flight_recorder import FlightRecorderReader
 from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.readers.memory_flow import MemoryFlowReader
 from tb_plugin.readers.megengine import MegEngineReader
+from tb_plugin.readers.memory_flow import MemoryFlowReader
 from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
 from tb_plugin.readers.memory_timeline import MemoryTimelineReader
+from tb_plugin.readers.perfetto import PerfettoReader
+
+_KINETO, _CHROME_JSON = KinetoReader(), ChromeJsonReader()
 
 READERS: tuple[Reader[Any], ...] = (
-    KinetoReader(),
+    _KINETO,
     MegEngineReader(),
-    ChromeJsonReader(),
+    _CHROME_JSON,
+    PerfettoReader(of_torch=_KINETO, of_tools=_CHROME_JSON),
     MemorySnapshotReader(),
     MemoryTimelineReader(),
     MemoryFlowReader(),

@@ -8,13 +8,28 @@ from pathlib import PurePosixPath
 from tb_plugin.readers.base import Candidate
 
 _JSON_NAME = re.compile(r"(?s)^(?P<worker>.*)\.json(?:\.gz)?\Z")
+# As torch.profiler.tensorboard_trace_handler calls its JSON, with another ending; the span token is a time in ms or ns.
+# (?s) and \Z: a file name may hold line breaks.
+_PACKETS_NAME = re.compile(
+    r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d{10,}))?(?:\.pt\.trace)?\.(?:pftrace|perfetto-trace)(?:\.gz)?\Z"
+)
 
 
 def json_candidate(reader_id: str, path: str) -> Candidate | None:
-    """Returns the uncertain candidate that a path (relative, forward slashes) stands for; None when it is no JSON file."""
-    pure = PurePosixPath(path)
-    match = _JSON_NAME.match(pure.name)
-    return Candidate(reader_id, run_of(path), match["worker"], None, (path,), certain=False) if match else None
+    """Returns the uncertain candidate that a path (relative, forward slashes) stands for; None when it is no JSON file.
+
+    PyTorch writes JSON also where a name asks for packets.
+    """
+    match = _JSON_NAME.match(PurePosixPath(path).name)
+    if match is None:
+        return packets_candidate(reader_id, path)
+    return Candidate(reader_id, run_of(path), match["worker"], None, (path,), certain=False)
+
+
+def packets_candidate(reader_id: str, path: str) -> Candidate | None:
+    """Returns the uncertain candidate that the name of a Perfetto trace stands for; None when it is none."""
+    match = _PACKETS_NAME.match(PurePosixPath(path).name)
+    return match and Candidate(reader_id, run_of(path), match["worker"], match["span"], (path,), certain=False)
 
 
 def run_of(path: str) -> str:

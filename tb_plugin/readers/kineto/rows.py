@@ -65,6 +65,7 @@ _OF_COLLECTIVES: tuple[_Field, ...] = (
     ("group_size", "Group size", -1),
 )
 """Arguments of collectives, of work that states no name of one: annotations of a graph may state any of them."""
+_WORK = _flags(*DEVICE_WORK)
 _HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
 MODULE_RANGES = ("[pl][module]", "nn.Module: ")

@@ -1,0 +1,157 @@
+"""Bytes to packets: a bounded batch at a time, and what is damaged left out and counted.
+
+A trace is a row of packets, each with its length ahead of it and nothing between them. A packet that does not decode costs
+itself alone; where the row itself is lost nothing tells the next packet, and the rest is left.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.perfetto.schema import Trace, TracePacket
+from tb_plugin.readers.stream import BOMB_BYTES, BOMB_RATIO, TextStream
+
+MAX_PACKET_BYTES = 32 * 1024 * 1024
+"""Writers bound a packet by 256 KiB to 1 MiB; PyTorch has one with all names, one of which it makes of every kernel."""
+MAX_BUNDLE_BYTES = 64 * 1024 * 1024
+"""Of one bundle of compressed packets, unpacked."""
+_PACKET = 0x0A
+"""Field 1, with a length: the tag of a packet."""
+_MAX_VARINT = 10
+_LEAST_HEAD = 4096
+"""A packet may be longer than what is looked at of a file, but no text is that begins so."""
+_LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
+
+
+class Packets:
+    """The packets of a stream, once, in batches of about ``chunk_bytes``."""
+
+    def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog, messages: Any = Trace) -> None:
+        self.complete = True
+        """The file ended where a packet does."""
+        self._stream = stream
+        self._chunk_bytes = max(chunk_bytes, 64)
+        self._log = log
+        self._messages = messages
+        self._inflated = 0
+
+    def batches(self) -> Iterator[list[Any]]:
+        """Yields packets in file order."""
+        data = bytearray()
+        offset, want = 0, self._chunk_bytes
+        while True:
+            while len(data) < want and (block := self._stream.read(want - len(data))):
+                data += block
+            at_end = len(data) < want
+            end, need, intact = _whole_packets(data)
+            if end:
+                yield self._decoded(bytes(memoryview(data)[:end]), offset)
+                del data[:end]
+                offset += end
+            if not intact or need > MAX_PACKET_BYTES:
+                what = "what follows is no packet of a trace" if not intact else "a packet states an impossible length"
+                self._log.add("lost_packets", "dropped", offset, text=f"{what}: the rest of the file was left out")
+                self.complete = False
+                return
+            if at_end:
+                if data:
+                    self._log.add("truncated_packet", "dropped", offset)
+                    self.complete = False
+                return
+            want = max(self._chunk_bytes, need)
+
+    def unbundled(self, bundle: bytes) -> list[Any]:
+        """Returns the packets of a bundle of compressed packets. Raises UnreadableTrace at one that unpacks without end."""
+        unpacking = zlib.decompressobj()
+        try:
+            text = unpacking.decompress(bundle, MAX_BUNDLE_BYTES)
+        except zlib.error as error:
+            self._log.add("bad_bundle", "dropped", example=str(error))
+            return []
+        self._inflated += len(text)
+        if self._inflated > BOMB_BYTES and self._inflated > BOMB_RATIO * self._stream.text_bytes:
+            raise UnreadableTrace(
+                "Its packets unpack without end, which those of no trace do.", do="Record another one."
+            )
+        end, _, intact = _whole_packets(bytearray(text))
+        if not intact or end < len(text) or not unpacking.eof:
+            self._log.add("bad_bundle", "dropped")
+        return self._decoded(text[:end], 0)
+
+    def _decoded(self, text: bytes, offset: int) -> list[Any]:
+        try:
+            return list(self._messages.FromString(text).packet)
+        except DecodeError:
+            packets = []
+            for start, _, end in _bounds(text):
+                try:
+                    packets += self._messages.FromString(text[start:end]).packet
+                except DecodeError:
+                    self._log.add("unreadable_packet", "dropped", offset + start)
+            return packets
+
+
+def _whole_packets(data: bytearray) -> tuple[int, int, bool]:
+    """Where the last whole packet ends, how many bytes from there the next takes (0: not known), and whether it is one."""
+    position, size = 0, len(data)
+    try:
+        while position < size:
+            if data[position] != _PACKET:
+                return position, 0, False
+            # Lengths of one and two bytes, spelled out: a trace has a packet for each end of a range.
+            length, body = data[position + 1], position + 2
+            if length > 127:
+                length, body = length & 127 | data[body] << 7, body + 1
+                if length > 16383:
+                    length, body = _varint(data, position + 1)
+            if body + length > size:
+                return position, body + length - position, True
+            position = body + length
+    except IndexError:
+        return position, 0, True
+    except ValueError:
+        return position, 0, False
+    return position, 0, True
+
+
+def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
+    """A number and where it ends. Raises IndexError at the end of the data, ValueError for one without end."""
+    value = 0
+    for shift in _LENGTH_SHIFTS:
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+    raise ValueError
+
+
+def _bounds(text: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where each packet of whole ones begins, where its content does, and where it ends."""
+    position = 0
+    while position < len(text):
+        length, body = _varint(text, position + 1)
+        yield position, body, body + length
+        position = body + length
+
+
+def looks_like_packets(head: bytes) -> bool:
+    """Returns True for bytes that begin with whole packets, the first of which decodes, or with a part of one."""
+    data = bytearray(head)
+    end, _, intact = _whole_packets(data)
+    if not intact or not data:
+        return False
+    if not end:
+        return data[0] == _PACKET and len(data) > _LEAST_HEAD
+    _, start, end = next(_bounds(head[:end]))
+    try:
+        TracePacket.FromString(head[start:end])
+    except DecodeError:
+        return False
+    return True
