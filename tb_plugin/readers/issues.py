@@ -34,7 +34,7 @@ TEXTS = {
     "bad_counter_value": "values of counters that are no numbers were left out",
     "unmatched_begin": "begin and end events without partner were left out",
     "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
-    "unpaired_arrow": "arrows between nodes of a graph with one end missing, or outside the window, were left out",
+    "unpaired_arrow": "arrows between events with one end missing, or outside the window, were left out",
     "unpaired_flow": "forward-backward arrows with one end missing were left out",
 }
 
