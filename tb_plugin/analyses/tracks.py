@@ -20,8 +20,8 @@ from tb_plugin.trace.table import TraceTable, Track
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-_RECORDED = re.compile(r"thread -?[0-9]+ \((.*)\)$", re.DOTALL)
-"""How names of threads stand in traces: the number is known, what matters stands in the parentheses."""
+_RECORDED = re.compile(r"thread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)
+"""How names of threads stand in traces: the number is known, what matters stands in the parentheses, if anything does."""
 _PLAIN_STREAM = re.compile(r"(?i)(?:(?:stream|thread|device|queue)?\s*(-?[0-9]{1,18}))?")
 """How names of streams stand in traces where nobody named them; the number may differ from that of the track."""
 _PLACE = re.compile(r"\([0-9]+\): ")
@@ -102,7 +102,7 @@ def recorded_name(track: Track) -> str:
     """Returns the name that a thread has in the trace, "" where it has none."""
     name = track.thread.strip()
     found = _RECORDED.match(name)
-    return found.group(1).strip() if found else name
+    return (found.group(1) or "").strip() if found else name
 
 
 def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:

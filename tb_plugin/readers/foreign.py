@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from tb_plugin.readers.chrome.sniffing import beginning
 
-LOOKED_INTO = re.compile(r"(?i)\.(?:html?|prof|bin|db|sqlite3?)\Z")
+LOOKED_INTO = re.compile(r"(?i)\.(?:prof|bin|db|sqlite3?)\Z")
 """Names that say little, and of which the first bytes are worth a look. None of a kind that grows while a training runs."""
 MOST_NAMED = 3
 """Files (or folders) of one kind that are named one by one; of more, their common folder is, and how many there are."""
@@ -80,17 +80,17 @@ FOREIGN = (
         path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
     ),
     Foreign(
-        "This is an execution trace (ExecutionTraceObserver): it has nodes and no timeline. Record a trace of the same run with "
-        "torch.profiler to see their times.",
+        "This is an execution trace (ExecutionTraceObserver): it has nodes and no timeline. Record the run with "
+        "torch.profiler as well to see its times.",
         head=rb'\A\{\s*"schema"\s*:\s*"\d[^"]*"[\s\S]{0,4096}"nodes"\s*:\s*\[',
     ),
     Foreign(
-        "This is a report of Nsight Systems: Nsight Systems opens it. Record the training with torch.profiler to see it here.",
+        "This is a report of Nsight Systems: Nsight Systems opens it. Record with torch.profiler to see the training here.",
         path=r"(?i)\.(?:nsys-rep|qdrep|qdstrm)\Z",
     ),
     Foreign(
-        "This is a database of Nsight Systems (nsys export): Nsight Systems opens the report that it was made of. Record the "
-        "training with torch.profiler to see it here.",
+        "This is a database of Nsight Systems (nsys export): Nsight Systems opens the report it comes from. "
+        "Record the training with torch.profiler to see it here.",
         head=rb"\ASQLite format 3\0[\s\S]*?(?:CUPTI_ACTIVITY_KIND_|TARGET_INFO_SESSION|NVTX_EVENTS)",
     ),
     Foreign(
@@ -98,8 +98,8 @@ FOREIGN = (
         path=r"(?i)\.(?:ncu-repz?|nsight-cuprof-report)\Z",
     ),
     Foreign(
-        "This is a profile of XLA (JAX, TensorFlow, PyTorch/XLA): the plugin tensorboard-plugin-profile opens it. JAX writes one "
-        "that opens here with jax.profiler.trace(..., create_perfetto_trace=True).",
+        "This is a profile of XLA (JAX, TensorFlow, PyTorch/XLA): tensorboard-plugin-profile opens it. JAX writes one that "
+        "opens here with jax.profiler.trace(..., create_perfetto_trace=True).",
         path=r"\.xplane\.pb(?:\.gz)?\Z",
     ),
     Foreign(

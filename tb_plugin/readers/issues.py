@@ -45,7 +45,7 @@ TEXTS = {
     "unfinished_range": "ranges that nothing ends last to the end of the trace",
     "unpaired_arrow": "ends of arrows without partner were left out",
     "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
-    "unpaired_arrow": "arrows between nodes of a graph with one end missing, or outside the window, were left out",
+    "unpaired_arrow": "arrows between events with one end missing, or outside the window, were left out",
     "unpaired_flow": "forward-backward arrows with one end missing were left out",
 }
 

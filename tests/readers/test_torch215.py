@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.hardware_streams import hardware_streams
@@ -21,6 +23,7 @@ from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, name_of, named, part, trace
+from tests.depth import examples
 from tests.readers.sources import DATA, issues, read
 from tests.samples import SAMPLES
 
@@ -308,3 +311,61 @@ def test_texts_that_are_no_json_are_repaired(name: str, wanted: dict[str, int]) 
     table = table_of(FOLDER / name)
     assert issues_of(table) == wanted and table.coverage.complete
     assert table.metadata["obj"] == {"a": [1, 2]} and "say" in table.metadata["quote"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted", "loose"),
+    [
+        (("out", "in"), [("e0", "e1")], 0),
+        (("in", "out"), [("e1", "e0")], 0),
+        (("out", "both", "in"), [("e0", "e1"), ("e1", "e2")], 0),
+        (("out", ""), [], 1),
+        (("", "in"), [], 1),
+        (("", ""), [], 0),
+    ],
+)
+@pytest.mark.parametrize("chunk_bytes", [300, 1 << 20])
+def test_events_bound_by_an_id_of_their_own(
+    flags: tuple[str, ...], wanted: list[tuple[str, str]], loose: int, chunk_bytes: int
+) -> None:
+    builder = trace().op("a", 0, 100)
+    for i, flag in enumerate(flags):
+        stated = {"bind_id": 7, **{f"flow_{each}": True for each in ("out", "in") if flag in (each, "both")}}
+        builder.raw(
+            ph="X", cat="mtia_insight", name=f"e{i}", pid=0, tid=i, ts=10 * i, dur=5, **(stated if flag else {})
+        )
+    table = assemble(builder.raw_trace(chunk_bytes))
+    said = [table.strings[name] for name in table.name.tolist()]
+    found = [(said[a], said[b]) for a, b in zip(table.arrows.tail.tolist(), table.arrows.head.tolist(), strict=True)]
+    assert sorted(found) == sorted(wanted) and issues_of(table).get("unpaired_arrow", 0) == loose
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["s", "f"]), st.integers(0, 3), st.integers(0, 30), st.integers(100, 102)),
+        max_size=12,
+    )
+)
+@examples(suite=40, deep=500)
+def test_any_arrows_lead_from_a_node_to_another_that_begins_there(drawn: list[tuple[str, int, int, int]]) -> None:
+    """Whatever is written: each arrow that is kept joins nodes of its lanes at its times; all others are counted."""
+    builder = trace().op("a", 0, 100)
+    for lane in (100, 101, 102):
+        for at in range(0, 30, 5):
+            builder.event("kernel", f"{lane}.{at}", at, 5 if lane != 102 else 0, 0, lane, device=0, stream=lane)
+    for phase, number, at, lane in drawn:
+        builder.raw(ph=phase, cat="ac2g", name="ac2g", id=2**40 + number, pid=0, tid=lane, ts=at)
+    table = builder.table()
+    starts, ends = ([(n, at, lane) for p, n, at, lane in drawn if p == phase] for phase in "sf")
+    pairs = sum(min(sum(n == i for n, *_ in starts), sum(n == i for n, *_ in ends)) for i in range(4))
+    told = issues_of(table)
+    assert len(table.arrows.tail) + told.get("unbound_arrow", 0) == pairs
+    assert told.get("unpaired_arrow", 0) == len(drawn) - 2 * pairs
+    for tail, head in zip(table.arrows.tail.tolist(), table.arrows.head.tolist(), strict=True):
+        reach = {at for _, at, lane in starts if str(lane) == table.tracks[int(table.track[tail])].tid}
+        begin = {at for _, at, lane in ends if str(lane) == table.tracks[int(table.track[head])].tid}
+        first, last = int(table.start_ns[tail]) // 1000, int(table.ends(np.array([tail]))[0]) // 1000
+        assert any(first <= at <= last for at in reach)
+        assert any(
+            int(table.start_ns[head]) // 1000 <= at <= int(table.ends(np.array([head]))[0]) // 1000 for at in begin
+        )

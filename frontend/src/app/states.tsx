@@ -20,6 +20,7 @@ with profile(
         profiler.step()`
 
 export function EmptyPanel({ catalog }: { catalog: Catalog }) {
+  const folder = `${catalog.logdir.replace(/\/+$/, '')}/`
   const hint = HINT.replace('LOGDIR', catalog.logdir.replaceAll('"', ''))
   return (
     <div className={basicsCss.panel}>
@@ -32,7 +33,7 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
       {catalog.skipped.length > 0 && (
         <>
           <h3>Passed over</h3>
-          <table className={plainTableCss.table}>
+          <table className={`${plainTableCss.table} ${css.passed}`}>
             <thead>
               <tr>
                 <th scope="col">File</th>
@@ -45,7 +46,7 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
               {catalog.skipped.slice(0, 50).map((item) => (
                 <tr key={item.path}>
                   <th scope="row" className={textCss.mono}>
-                    {item.path}
+                    {item.path.startsWith(folder) ? item.path.slice(folder.length) : item.path}
                   </th>
                   <td className={textCss.left}>{item.reason}</td>
                 </tr>

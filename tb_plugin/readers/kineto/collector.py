@@ -44,6 +44,7 @@ class Collector:
         self.counters = Counters(self.interner, log)
         self.arrows = Arrows(self.interner)
         self.dependencies = Arrows(self.interner)
+        self.bound = Arrows(self.interner)
         self.names = Names()
         self.marks = Marks(detached, merged)
         self.seen = 0
@@ -101,6 +102,8 @@ class Collector:
             dependencies, dependencies_ns = self.cut.arrows(dependencies, dependencies_ns)
         texts = (names, categories) if rows is looked_at else None
         self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args, texts)
+        if self._decoding.binds:
+            self._add_bound(rows, starts)
         self.memory.add(memory, memory_ns)
         self.counters.add(counters, [_series(event) for event in counters], counters_ns)
         self.arrows.add(arrows, arrows_ns)
@@ -111,6 +114,13 @@ class Collector:
                 if event.ph == "M":
                     args = event.args or NO_ARGS
                     self.names.add(event, args.name, args.labels)
+
+    def _add_bound(self, rows: Sequence[Event], starts: Int64) -> None:
+        """Arrows that events state themselves, as MTIA's instruction traces do; others are flow events of their own."""
+        for flag, phase in (("flow_out", "s"), ("flow_in", "f")):
+            at = [i for i, event in enumerate(rows) if getattr(event, flag, None) is True]
+            ends = [Event(phase, pid=rows[i].pid, tid=rows[i].tid, id=getattr(rows[i], "bind_id", None)) for i in at]
+            self.bound.add(ends, starts[at])
 
     def counts(self) -> dict[str, int]:
         """Returns how many events of each kind came so far; see ReadState."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ COPY_KIND, SOURCE_KIND, TARGET_KIND = "copy kind", "src kind", "dst kind"
 """Arguments of copies whose name says nothing of them."""
 DEPENDENCY = "graph dependency"
 """What arrows between nodes of a graph are called; the file calls them as it does launches."""
+BOUND = "bind_id"
+"""What arrows between events of one ``bind_id`` are called: they have no name."""
 FIRST_DEPENDENCY = 2**40
 """Ids of launches are correlation ids, which have 32 bits."""
 _NEAR_NS = 2
@@ -88,16 +90,23 @@ def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
     place[order] = np.arange(len(order))
     node = np.where(same, order[np.maximum(place[node] - 1, 0)], node)
     fits = (lane[node] == wanted) & (np.abs(end[node] - found.start_time_ns) <= _NEAR_NS)
-    return ArrowEnds(
-        name=np.full(len(wanted), interner.text(DEPENDENCY), np.int32),
-        start_time_ns=np.where(fits, begin[node], found.start_time_ns),
-        start_pid=found.start_pid,
-        start_tid=found.start_tid,
-        end_time_ns=found.end_time_ns,
-        end_pid=found.end_pid,
-        end_tid=found.end_tid,
-        to_next=np.zeros(len(wanted), np.bool_),
-    )
+    started = replace(found, start_time_ns=np.where(fits, begin[node], found.start_time_ns))
+    return _named(started, DEPENDENCY, interner)
+
+
+def bound(found: Flows, interner: Interner) -> ArrowEnds:
+    """Returns arrows between events that state the same id, each from the begin of one to the begin of the other."""
+    return _named(found, BOUND, interner) if len(found.start_time_ns) else ArrowEnds()
+
+
+def _named(found: Flows, name: str, interner: Interner) -> ArrowEnds:
+    count = len(found.start_time_ns)
+    return ArrowEnds(np.full(count, interner.text(name), np.int32), **vars(found), to_next=np.zeros(count, np.bool_))
+
+
+def together(*ends: ArrowEnds) -> ArrowEnds:
+    """Returns all of these arrows."""
+    return ArrowEnds(*(np.concatenate([getattr(each, f.name) for each in ends]) for f in fields(ArrowEnds)))
 
 
 def _lane(pid: Int32, tid: Int32) -> Int64:

@@ -14,7 +14,7 @@ from tb_plugin.readers.chrome.need import need_bytes, room_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.collector import Collector
-from tb_plugin.readers.kineto.completed import completed, dependencies
+from tb_plugin.readers.kineto.completed import bound, completed, dependencies, together
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
@@ -108,8 +108,9 @@ class _Reading:
         if lonely:
             self.log.add("unpaired_flow" if collector.cut is None else "cut_flow", "note", count=lonely)
         arrows, lonely = collector.dependencies.take()
-        if lonely:
-            self.log.add("unpaired_arrow", "note", count=lonely)
+        ties, loose = collector.bound.take()
+        if lonely + loose:
+            self.log.add("unpaired_arrow", "note", count=lonely + loose)
         if collector.interner.replaced:
             self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
         if self.decoding.left_out:
@@ -125,7 +126,7 @@ class _Reading:
         counters, series = of_devices(collector.counters.take(), collector.interner)
         others = collector.rows.others.take()
         device_args = completed(DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner)
-        dependent = dependencies(arrows, core, collector.interner)
+        drawn = together(dependencies(arrows, core, collector.interner), bound(ties, collector.interner))
         texts = collector.interner.texts
         return RawTrace(
             **vars(core),
@@ -141,7 +142,7 @@ class _Reading:
             counters=counters,
             counter_series=series,
             flows=flows,
-            arrows=dependent,
+            arrows=drawn,
             process_names=collector.names.processes(),
             thread_names=collector.names.threads(),
             metadata=document.metadata,
