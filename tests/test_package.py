@@ -28,6 +28,7 @@ SHARED = {
         "recorded_units",
         "in_timeline",
         "allocator",
+        "only_ranges",
         "busy",
         "annotations",
         "backward",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -78,8 +79,13 @@ def _sentences(functions: Frame) -> list[Notice]:
 
 
 def _first(frame: Frame, name: str, title: str) -> Frame:
-    """The head of a table of the stacks, without what only Python calls have."""
-    columns = [column for column in frame.columns if column.metric.key not in _OF_PYTHON]
+    """The head of a table of the stacks, without what only Python calls have, and without kinds where there is one."""
+    alike = "node_kind" in frame.data.column_names and len(pc.unique(frame.data["node_kind"])) == 1
+    without = (*_OF_PYTHON, *(("node_kind",) if alike else ()))
+    columns = [
+        msgspec.structs.replace(column, hidden=column.hidden or column.metric.key in without)
+        for column in frame.columns
+    ]
     return replace(frame, name=name, title=title, columns=columns, data=frame.data.slice(0, LISTED))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.pyramid import Pyramid, pyramid_of, tile_ns
 from tb_plugin.analyses.timeline.tiles import CATEGORIES
@@ -72,5 +73,6 @@ def head_of(pyramid: Pyramid) -> Timeline:
         has_modules=pyramid.module is not None,
         busy=share.tolist(),
         busy_is_device=is_device,
+        only_ranges=has_only_ranges(trace),
         total_events=len(trace),
     )
