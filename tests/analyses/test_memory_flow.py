@@ -78,10 +78,10 @@ def test_the_peak_and_what_was_there() -> None:
         8,
     )
     assert figures(part, "moment") == {
-        "moment_ns": 30,
-        "moment_used_bytes": 158,
-        "moment_shared_bytes": 150,
-        "moment_tensors": 4,
+        "flow_moment_ns": 30,
+        "flow_moment_used_bytes": 158,
+        "flow_moment_shared_bytes": 150,
+        "flow_moment_tensors": 4,
     }
     rules = [notice.rule for notice in part.payloads["data_quality"].notices]  # type: ignore[union-attr]
     assert rules == ["flow_not_released", "flow_shared"]
@@ -119,7 +119,7 @@ def test_tables() -> None:
         "producer_life_ns": 50,
     }
     assert part.frames["tensors_at"].title == "Tensors at the chosen moment"
-    assert figures(part, "moment")["moment_used_bytes"] == 108
+    assert figures(part, "moment")["flow_moment_used_bytes"] == 108
 
 
 def test_the_picture_leaves_gaps_out_and_keeps_addresses() -> None:

@@ -61,8 +61,6 @@ def data_notices(flow: MemoryFlow) -> Notices:
         notices.append(Notice("flow_not_exact", "low", text, ""))
     elif (levels.used != levels.tensors).any():
         shared = int((levels.tensors - levels.used).max())
-        text = (
-            "Up to {moment_shared_bytes} belonged to several tensors at a time (views): memory in use counts them once."
-        )
-        notices.append(Notice("flow_shared", "info", text, "", [METRICS.figure("moment_shared_bytes", shared)]))
+        text = "Up to {flow_most_shared_bytes} were shared at a time, as by views: memory in use counts them once."
+        notices.append(Notice("flow_shared", "info", text, "", [METRICS.figure("flow_most_shared_bytes", shared)]))
     return Notices("data_quality", "About these numbers", "data", notices)
