@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tb_plugin.errors import BadRequest, KeptLost
 from tb_plugin.memory_flow import arrow, table
 from tb_plugin.memory_flow.table import MOST_REGIONS, MemoryFlow, levels_of
 from tests.memory_flow import T, flow, no_flow
-from tests.samples import BY_NAME, made
+from tests.samples import BY_NAME, SAMPLES, made
 
 SAMPLE = next(name for name in BY_NAME if name.startswith("memory_flow_cpu/"))
 KIB, GIB = 1024, 2**30
@@ -224,3 +225,19 @@ def test_the_sample_says_what_its_drawing_says() -> None:
     assert part.facts["memory_flow.tensors"] == 37 and part.facts["memory_flow.peak_bytes"] == 874_120
     makers = {row["tensor_producer"]: row["producer_tensors"] for row in rows(part, "flow_producers")}
     assert makers["block2.Convolution"] == makers["block1.RELU"] == makers["MatrixMul"] == 3
+
+
+@pytest.mark.parametrize("process", ["4100", "4111"])
+def test_an_invented_training_has_the_memory_that_it_was_played_with(process: str) -> None:
+    worker = json.loads((SAMPLES / "truth" / "synthetic_megengine.json").read_text())["workers"][process]
+    truth, model = worker["memory"], made(f"synthetic_megengine/{process}.memory_flow.svg")
+    part, levels = ask(model), levels_of(model)
+    keys = ("peak_bytes", "peak_time_ns", "tensors", "unreleased")
+    told = [truth[key] for key in ("peak_bytes", "peak_ns", "tensors", "unreleased")]
+    assert [part.facts[f"memory_flow.{key}"] for key in keys] == told
+    at = [levels.at(time) for time, _ in truth["used_after_ns"]]
+    # The last tensors are released while those that nobody released end with the recording.
+    assert levels.used[at].tolist()[:-1] == [level for _, level in truth["used_after_ns"]][:-1]
+    names = {operation["id"]: operation["name"] for operation in worker["operations"]}
+    for row in page(part.frames["tensors"], Params(limit=None)).rows:
+        assert row["tensor_operator_number"] is None or names[row["tensor_operator_number"]] == row["tensor_operator"]
