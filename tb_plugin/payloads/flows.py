@@ -26,6 +26,8 @@ class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
     from_: list[int] = field(name="from")
     to: list[int]
     arrow: list[int]
+    label: list[int]
+    """Place in ``names`` of what the trace calls each arrow, -1 where it says nothing."""
     total: int
     """Arrows that answer the question, also those that are not here."""
     hidden: int

@@ -21,6 +21,7 @@ from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder,
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
+    Arrows,
     CallNames,
     ClippedRows,
     CollectiveArgs,
@@ -36,7 +37,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -49,10 +50,11 @@ SECTIONS: dict[str, type[Any]] = {
     "classes": ClassNames,
     "memory": MemoryEvents,
     "counters": CounterEvents,
+    "arrows": Arrows,
     "blocks": AllocatorBlocks,
     "totals": AllocatorTotals,
 }
-_RARE = ("classes", "blocks", "totals")
+_RARE = ("arrows", "classes", "blocks", "totals")
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.trace import links, tree
+from tb_plugin.trace import links, recorded_arrows, tree
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.numbering import firsts, numbered, places_of
 from tb_plugin.trace.open import blocks_from, moved_columns, totals_from
@@ -77,6 +77,8 @@ def assemble(raw: RawTrace) -> TraceTable:
     report = set_aside(raw.report, "impossible_time", len(aside) + untimely + early)
     report = set_aside(report, "impossible_size", unsized, untotalled)
     report = told(without_outside(report, outside), cut)
+    arrows, unbound = recorded_arrows.bound(raw.arrows, raw.strings, rows, tracks, origin)
+    report = report if raw.window is not None else recorded_arrows.told(report, unbound)
     return TraceTable(
         start_ns=rows.start,
         dur_ns=rows.end - rows.start,
@@ -110,6 +112,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         classes=raw.classes,
         memory=memory,
         counters=counters,
+        arrows=arrows,
         steps=_steps(raw, rows, launch, origin),
         metadata=raw.metadata,
         report=report,
@@ -285,14 +288,9 @@ def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[T
     forward[backward_row] = forward_row
     flows = raw.flows
     if len(flows.start_time_ns):
-        by_ids = {(t.pid, t.tid): i for i, t in enumerate(tracks) if not t.is_device}
 
         def ends(pid: Int32, tid: Int32, time: Int64) -> Int32:
-            width = len(raw.strings) + 1
-            which, count = numbered(pid.astype(np.int64) * width + tid)
-            first = firsts(which, count).tolist()
-            texts = [(raw.strings[int(pid[i])], raw.strings[int(tid[i])]) for i in first]
-            track = np.array([by_ids.get(text, MISSING) for text in texts], np.int32)[which]
+            track = recorded_arrows.tracks_at(raw.strings, tracks, pid, tid, on_device=False)
             return links.rows_starting_at(rows.track, rows.start, rows.of(EventKind.OPERATOR), track, time - origin)
 
         source = ends(flows.start_pid, flows.start_tid, flows.start_time_ns)
@@ -318,7 +316,7 @@ def _drawn(rows: Rows, nests: Nests) -> _Drawn:
     depth = np.zeros(len(rows.start), np.int16)
     overlaps = np.zeros(len(rows.start), np.bool_)
     groups = (
-        (EventKind.ANNOTATION, EventKind.OPERATOR, EventKind.RUNTIME),
+        (EventKind.ANNOTATION, EventKind.OPERATOR, EventKind.RUNTIME, EventKind.INSTANT),
         (EventKind.PYTHON, EventKind.MODULE),
         DEVICE_WORK,
         (EventKind.DEVICE_ANNOTATION,),

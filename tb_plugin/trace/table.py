@@ -178,6 +178,37 @@ class Flows:
 
 
 @dataclass(frozen=True, eq=False)
+class ArrowEnds:
+    """Recorded arrows between events, each end as a place in time, in file order. Times as the rows' ``start_ns``.
+
+    An arrow begins at the innermost event around its start. It ends at the innermost one around its end, or, where
+    ``to_next`` says so, at the next event that begins on that thread or stream.
+    """
+
+    name: Int32 = no_rows(np.int32)
+    """String id of what the trace calls it."""
+    start_time_ns: Int64 = no_rows(np.int64)
+    start_pid: Int32 = no_rows(np.int32)
+    start_tid: Int32 = no_rows(np.int32)
+    end_time_ns: Int64 = no_rows(np.int64)
+    end_pid: Int32 = no_rows(np.int32)
+    end_tid: Int32 = no_rows(np.int32)
+    to_next: Bool = no_rows(np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrows:
+    """Recorded arrows between rows, sorted by (tail, head); launches and forward operators have columns of their own."""
+
+    tail: Int32 = no_rows(np.int32)
+    """Row at which it begins."""
+    head: Int32 = no_rows(np.int32)
+    """Row at which it ends."""
+    name: Int32 = no_rows(np.int32)
+    """String id."""
+
+
+@dataclass(frozen=True, eq=False)
 class RawTrace:
     """What a reader hands over: n duration events in file order, times in absolute nanoseconds as the file states them.
 
@@ -210,6 +241,7 @@ class RawTrace:
     memory: MemoryEvents = field(default_factory=MemoryEvents)
     counters: CounterEvents = field(default_factory=CounterEvents)
     flows: Flows = field(default_factory=Flows)
+    arrows: ArrowEnds = field(default_factory=ArrowEnds)
     process_names: Mapping[str, str] = field(default_factory=dict)
     """pid text -> process name (labels appended in parentheses)."""
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -370,6 +402,7 @@ class TraceTable:
     classes: ClassNames
     memory: MemoryEvents
     counters: CounterEvents
+    arrows: Arrows
     steps: Steps
     metadata: Mapping[str, Any]
     report: ReadReport

@@ -463,6 +463,7 @@ export interface Flows {
   hidden: number
   kind: 'flows'
   kinds: string[]
+  label: number[]
   lane: number[]
   name: number[]
   names: string[]

@@ -309,7 +309,12 @@ function triangle(
   context.closePath()
 }
 
-const ARROW: Record<string, string> = { launch: 'kernel', forward_backward: 'module', sync: 'sync' }
+const ARROW: Record<string, string> = {
+  launch: 'kernel',
+  forward_backward: 'module',
+  sync: 'sync',
+  recorded: 'operator',
+}
 
 /** Arrows lie over everything that scrolls. */
 function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {

@@ -26,6 +26,7 @@ const CATEGORIES: Record<string, string> = {
   module: HUES.magenta,
   sync: HUES.rust,
   overhead: HUES.stone,
+  instant: HUES.stone,
   gemm: HUES.blue,
   convolution: HUES.teal,
   attention: HUES.magenta,

@@ -25,6 +25,7 @@ const KINDS: Record<string, string> = {
   sync: 'device waits',
   overhead: 'profiler overhead',
   window: 'record windows',
+  instant: 'instants',
   memory: 'allocator events',
   counter: 'counter events',
   other: 'names, arrows and marks',

@@ -27,8 +27,8 @@ Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
-KINDS = ("launch", "forward_backward", "sync", "operator")
-LAUNCH, AUTOGRAD, SYNC, OPERATOR = range(len(KINDS))
+KINDS = ("launch", "forward_backward", "sync", "operator", "recorded")
+LAUNCH, AUTOGRAD, SYNC, OPERATOR, RECORDED = range(len(KINDS))
 MOST = 500
 """Arrows of a window that are still told apart; with more of them none is shown."""
 MOST_ALLOWED = 5000
@@ -90,6 +90,8 @@ class Arrows:
     tail: Int32
     head: Int32
     kind: UInt8
+    name: Int32
+    """String id of what the trace calls it, -1 = nothing."""
 
 
 @remembered
@@ -98,7 +100,8 @@ def arrows_of(trace: TraceTable) -> Arrows:
 
     ``launch``: from the call to what it had a device do. ``operator``: from the operator to device work whose launch was
     not recorded. ``sync``: from the call to the wait on a device row that it made. ``forward_backward``: from an operator to
-    the one that runs in the backward pass for it. An event is the head of one arrow at the most.
+    the one that runs in the backward pass for it. Of each of these kinds an event is the head of one arrow at the most.
+    ``recorded``: all other arrows of the trace, under its own names.
     """
     alone = of_kind(trace.kind, *DEVICE_WORK) & (trace.launch == MISSING)
     waits = np.flatnonzero(trace.kind == EventKind.SYNC)
@@ -114,8 +117,12 @@ def arrows_of(trace: TraceTable) -> Arrows:
     heads[SYNC], tails[SYNC] = waits[made_by != MISSING].astype(np.int32), made_by[made_by != MISSING]
     head, tail = np.concatenate(list(heads.values())), np.concatenate(list(tails.values()))
     kind = np.repeat(np.array(list(heads), np.uint8), [len(rows) for rows in heads.values()])
+    recorded = trace.arrows
+    name = np.concatenate((np.full(len(kind), MISSING, np.int32), recorded.name))
+    tail, head = np.concatenate((tail, recorded.tail)), np.concatenate((head, recorded.head))
+    kind = np.concatenate((kind, np.full(len(recorded.name), RECORDED, np.uint8)))
     order = np.lexsort((head, tail))
-    return Arrows(tail[order], head[order], kind[order])
+    return Arrows(tail[order], head[order], kind[order], name[order])
 
 
 def _touching(trace: TraceTable, arrows: Arrows, start: int, end: int) -> Int64:
@@ -133,14 +140,14 @@ def _by_head(arrows: Arrows, chosen: Int64) -> Int64:
 
 
 def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
-    """Three sorts of arrows, each by time: what ran on devices for the event, its links between forward and backward,
-    and what ran on devices for the operators at the other ends of the links that are shown.
+    """Three sorts of arrows, each by time: what ran on devices for the event, its links (between forward and backward, and
+    those recorded), and what ran on devices for the operators at the other ends of the links that are shown.
     """
-    work = arrows.kind != AUTOGRAD
+    work = ~_is_link(arrows)
     if of_kind(trace.kind[[event]], *ON_DEVICE)[0]:
-        own = np.flatnonzero(arrows.head == event)
+        own = np.flatnonzero((arrows.head == event) & work)
         source = int(arrows.tail[own[0]]) if len(own) else MISSING
-        among = np.empty(0, np.int64)
+        among = np.flatnonzero(~work & ((arrows.head == event) | (arrows.tail == event)))
     else:
         beneath = _tails_inside(trace, arrows, np.array([event]))
         own, source = beneath[work[beneath]], event
@@ -156,6 +163,12 @@ def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
     further = _tails_inside(trace, arrows, others)
     further = np.setdiff1d(further[work[further]], own)
     return [_by_head(arrows, own), among, _by_head(arrows, further)]
+
+
+def _is_link(arrows: Arrows) -> Bool:
+    """Whether an arrow joins two pieces of work, rather than a call with what it had a device do."""
+    linked: Bool = (arrows.kind == AUTOGRAD) | (arrows.kind == RECORDED)
+    return linked
 
 
 def _inside(trace: TraceTable, rows: npt.NDArray[np.integer], event: int) -> Bool:
@@ -178,8 +191,8 @@ def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
 
 
 def _links_around(trace: TraceTable, arrows: Arrows, row: int) -> tuple[Int64, int]:
-    """Links between forward and backward of the nearest operator around a row that has any, and that operator."""
-    linked = np.flatnonzero(arrows.kind == AUTOGRAD)
+    """Links of the nearest operator around a row that has any, and that operator."""
+    linked = np.flatnonzero(_is_link(arrows))
     while row != MISSING:
         found = linked[(arrows.tail[linked] == row) | (arrows.head[linked] == row)]
         if len(found):
@@ -192,9 +205,13 @@ def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events
     """Some of the arrows, with the events that they join and ``events``."""
     tail, head = arrows.tail[shown], arrows.head[shown]
     points = np.unique(np.concatenate((tail, head, np.array(events, np.int32))))
-    name, count = numbered(trace.name[points])
+    said = arrows.name[shown]
+    texts = np.concatenate((trace.name[points], said[said != MISSING]))
+    number, count = numbered(texts)
+    name, label = number[: len(points)], np.full(len(said), MISSING, np.int64)
+    label[said != MISSING] = number[len(points) :]
     return Flows(
-        names=[trace.strings[int(i)] for i in trace.name[points[firsts(name, count)]]],
+        names=[trace.strings[int(i)] for i in texts[firsts(number, count)]],
         categories=CATEGORIES,
         kinds=list(KINDS),
         event=points.tolist(),
@@ -207,6 +224,7 @@ def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events
         from_=np.searchsorted(points, tail).tolist(),
         to=np.searchsorted(points, head).tolist(),
         arrow=arrows.kind[shown].tolist(),
+        label=label.tolist(),
         total=total,
         hidden=total - len(shown),
     )
