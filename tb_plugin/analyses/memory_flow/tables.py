@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.memory_flow.metrics import METRICS
@@ -12,6 +13,7 @@ from tb_plugin.analyses.memory_flow.words import NO_NAME, origins_of
 from tb_plugin.analyses.snapshot.words import address_texts
 from tb_plugin.memory_flow.table import MemoryFlow
 from tb_plugin.payloads import Sort
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -21,10 +23,10 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
     """Returns some tensors, the largest first."""
     rows = rows[np.lexsort((rows, -flow.size[rows]))]
     origins, operator = origins_of(flow), flow.operator[rows]
-    names = [text or NO_NAME for text in flow.strings.take(flow.name[rows]).to_pylist()]
+    names = flow.strings.take(flow.name[rows])
     operators = pa.array(origins.operators, pa.large_string())
     columns = {
-        "tensor_name": pa.array(names, pa.large_string()),
+        "tensor_name": pc.if_else(pc.equal(names, ""), NO_NAME, names),
         "tensor_bytes": pa.array(flow.size[rows]),
         "tensor_made_ns": pa.array(flow.start_ns[rows]),
         "tensor_released_ns": pa.array(flow.end_ns[rows], mask=~flow.is_released[rows]),
@@ -44,6 +46,12 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
         name_column="tensor_name",
         sort=Sort("tensor_bytes", True),
     )
+
+
+@remembered
+def all_tensors_frame(flow: MemoryFlow) -> Frame:
+    """Returns all tensors: the same for every part that is looked at."""
+    return tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors")
 
 
 def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
