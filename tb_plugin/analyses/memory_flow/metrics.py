@@ -59,8 +59,12 @@ METRICS = SHARED.adding(
         {
             "flow_moment_used_bytes": ("In use", "Bytes in use at the moment."),
             "flow_moment_shared_bytes": ("Shared", "Sizes of the tensors that are there less the bytes in use."),
-            "unnamed_bytes": ("Without a name", "Sizes of the tensors without a name that are there at the moment."),
-            "producer_moment_bytes": ("Then", "Sizes of the tensors of this producer that are there at the moment."),
+            "unnamed_bytes": ("Without a name", "Bytes at which a tensor without a name lies at the moment."),
+            "producer_moment_bytes": (
+                "Then",
+                "Bytes at which a tensor of this producer lies at the moment: what its tensors share counts once, what "
+                "those of two producers share for each.",
+            ),
         },
     ),
     define(MOMENT, "ns", {"flow_moment_ns": ("Moment", "The moment that is looked at.")}),

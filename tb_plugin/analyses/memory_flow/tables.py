@@ -13,6 +13,7 @@ from tb_plugin.analyses.memory_flow.words import NO_NAME, origins_of
 from tb_plugin.analyses.snapshot.words import address_texts
 from tb_plugin.memory_flow.table import MemoryFlow
 from tb_plugin.payloads import Sort
+from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 
@@ -48,6 +49,11 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
     )
 
 
+def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
+    """Returns the bytes of the addresses at which some tensors lie, by what each is ``of``: shared ones count once in each."""
+    return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
+
+
 @remembered
 def all_tensors_frame(flow: MemoryFlow) -> Frame:
     """Returns all tensors: the same for every part that is looked at."""
@@ -58,8 +64,8 @@ def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
     """Returns who made tensors, with what of them is there at the moment."""
     origins = origins_of(flow)
     count = len(origins.producers)
-    then, total, longest, largest = (np.zeros(count, np.int64) for _ in range(4))
-    np.add.at(then, origins.producer[alive], flow.size[alive])
+    then = used_by(flow, alive, origins.producer[alive], count)
+    total, longest, largest = (np.zeros(count, np.int64) for _ in range(3))
     np.add.at(total, origins.producer, flow.size)
     np.maximum.at(longest, origins.producer, flow.end_ns - flow.start_ns)
     np.maximum.at(largest, origins.producer, flow.size)
