@@ -50,7 +50,7 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
 
 
 def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
-    """Returns the bytes of the addresses at which some tensors lie, by what each is ``of``: shared ones count once in each."""
+    """Returns the bytes of the addresses at which some tensors lie, by what each is ``of``; shared ones count once."""
     return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
 
 
