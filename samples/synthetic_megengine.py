@@ -3,7 +3,8 @@
 The generator plays a small training through (an interpreter that dispatches, a worker that executes, streams of a device) and
 writes `<pid>.chrome_timeline.json` as MegEngine's profiler does with CUPTI switched on: one line, keys in the order of the
 alphabet, microseconds as floats, operators told at their ends. Beside it goes the truth, in integer nanoseconds, counted
-while the training is played and never from reading the written file back.
+while the training is played and never from reading the written file back. `<pid>.memory_flow.svg` beside it draws where the
+tensors of the same training lay in the memory of the device.
 
 Nothing here was recorded: the host rows follow recordings of MegEngine 1.13, the rows of devices and of CUPTI what the
 source of its writer says. It is one long file on purpose: people copy it to a machine that has nothing but Python.
@@ -37,6 +38,7 @@ SKEW_NS = 2_300  # the device's clock as MegEngine takes it is so much early: a 
 CUPTI_SHORT_NS = 16  # MegEngine ends a kernel so much early, to keep neighbours apart
 BATCH, CLASSES = 32, 10
 MIB = 1 << 20
+FIRST_ADDRESS, ALIGNED = 0x7F2A_4000_0000, 512
 IDLE_BYTES = 900 * MIB
 
 Json = dict[str, Any]
@@ -157,6 +159,41 @@ _MODES_OF_ELEMWISE = {"RELU", "ADD", "SUB", "EXP", "LOG"}
 
 
 @dataclass
+class Storage:
+    """A range of addresses; tensors that are views of each other have one together."""
+
+    address: int
+    size: int
+    tensors: int = 0
+
+
+class Memory:
+    """The memory of a device: the first gap that is wide enough is taken."""
+
+    def __init__(self) -> None:
+        self.taken: list[Storage] = []
+        self.levels: list[tuple[int, int]] = []  # when, and bytes in use from then on
+
+    def take(self, size: int, at: int) -> Storage:
+        address = FIRST_ADDRESS
+        for storage in self.taken:
+            if storage.address - address >= size:
+                break
+            address = -(-(storage.address + storage.size) // ALIGNED) * ALIGNED
+        found = Storage(address, size)
+        self.taken = sorted([*self.taken, found], key=lambda storage: storage.address)
+        self._count(at)
+        return found
+
+    def give_back(self, storage: Storage, at: int) -> None:
+        self.taken.remove(storage)
+        self._count(at)
+
+    def _count(self, at: int) -> None:
+        self.levels.append((at, sum(storage.size for storage in self.taken)))
+
+
+@dataclass
 class Tensor:
     id: int
     name: str
@@ -165,6 +202,17 @@ class Tensor:
     producer: int | None = None  # operator
     ready: int = 0  # when the device has it
     consumers: list[int] = field(default_factory=list)
+    storage: Storage | None = None
+    made_ns: int = 0
+    released_ns: int = 0
+
+    @property
+    def layout(self) -> str:
+        strides = [1]
+        for length in self.shape[:0:-1]:
+            strides.append(strides[-1] * length)
+        parts = [f"{length}({stride})" for length, stride in zip(self.shape, reversed(strides), strict=True)]
+        return "{" + ",".join(parts) + f" {self.dtype}" + "}"
 
     @property
     def bytes(self) -> int:
@@ -244,6 +292,7 @@ class Process:
         self.last_id = 70
         self.last_correlation = 500
         self.allocated = IDLE_BYTES
+        self.memory = Memory()
         self.drawn: dict[str, int] = defaultdict(int)  # how often, of each place in this step
 
     # ------------------------------------------------------------------------------------------------ small things
@@ -342,9 +391,13 @@ class Process:
         self.tensors[tensor.id] = tensor
         return tensor
 
-    def produce(self, tensor: Tensor) -> None:
-        """The worker has made a tensor."""
+    def produce(self, tensor: Tensor, base: Tensor | None = None) -> None:
+        """The worker has made a tensor; one that is a view of another lies where that does."""
         at = self.spend("worker", 300)
+        shared = base.storage if base is not None else None
+        tensor.storage = shared if shared is not None else self.memory.take(tensor.bytes, at)
+        tensor.storage.tensors += 1
+        tensor.made_ns = at
         self.count(at, "worker", "nr_alive_tensor", 1)
         self.flow(at, "worker", "s", "TensorLink", tensor.id)
         self.allocated += tensor.bytes
@@ -400,6 +453,11 @@ class Process:
         at = self.spend("worker", 250)
         self.count(at, "worker", "nr_alive_tensor", -1)
         self.flow(at, "worker", "t", "TensorLink", tensor.id)
+        tensor.released_ns = at
+        if tensor.storage is not None:
+            tensor.storage.tensors -= 1
+            if not tensor.storage.tensors:
+                self.memory.give_back(tensor.storage, at)
         self.count(at, "worker", "nr_redunant_tensor", 1)
         self.flow(at, "worker", "f", "TensorLink", tensor.id)
         self.write(self.spend("worker", 600), "worker", "E", title, args=tensor.detail())
@@ -473,7 +531,7 @@ class Process:
             tensor = self.tensors[number]
             tensor.ready = done
             self.write(self.spend("worker", 150), "worker", "B", f"Output {number}", args=tensor.detail())
-            self.produce(tensor)
+            self.produce(tensor, inputs[0] if operation.name == "Reshape" else None)
             self.write(self.spend("worker", 150), "worker", "E", f"Output {number}", args=tensor.detail())
         operation.host_end_ns = self.spend("worker", 200)
         self.write(operation.host_end_ns, "worker", "E", operation.name, args=operation.args)
@@ -783,6 +841,60 @@ def text(process: Process) -> str:
     return f'{{"traceEvents":{head},"metadata":{tail}}}'
 
 
+_TIME_UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
+_SIZE_UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1))
+
+
+def _words(number: int, units: Iterable[tuple[str, int]]) -> str:
+    """A number as the writer says it: nothing for zero."""
+    said = ""
+    for unit, size in units:
+        if number >= size:
+            said, number = f"{said}{number // size}{unit} ", number % size
+    return said
+
+
+def drawing(process: Process) -> str:
+    """Returns the memory flow as MegEngine draws it: a tensor that was not released ends at nothing."""
+    tensors = [(tensor, tensor.storage) for tensor in process.tensors.values() if tensor.storage is not None]
+    low, high = min(s.address for _, s in tensors), max(s.address + s.size for _, s in tensors)
+    begin, end = min(t.made_ns for t, _ in tensors), max(t.released_ns for t, _ in tensors)
+    width, height = (end - begin) // 100_000, (high - low) / 1e6
+    rows = [f'<rect x="0" y="0" width="{width}" height="{height:.6f}" fill="blue">\n</rect>\n']
+    random.Random(process.config.seed).shuffle(tensors)  # the writer keeps them by hash
+    for tensor, storage in tensors:
+        life = tensor.released_ns - tensor.made_ns
+        x, y = (tensor.made_ns - begin) // 100_000, (storage.address - low) / 1e6
+        fill = next(color for most, color in _FILLS if life <= most)
+        group = f' tag:group="{tensor.producer}"' if tensor.producer is not None else ""
+        rows.append(
+            f'<rect x="{x:.6f}" y="{y:.6f}" height="{tensor.bytes / 1e6:.6f}" '
+            f'width="{int(life / 100_000):.6f}" fill="{fill}" '
+            f'tag:type="tensor" tag:name="{tensor.name}" tag:address="0x{storage.address:x}" '
+            f'tag:size="{_words(tensor.bytes, _SIZE_UNITS)}" tag:layout="{tensor.layout}" '
+            f'tag:produced="{_words(tensor.made_ns, _TIME_UNITS)}" tag:erased="{_words(tensor.released_ns, _TIME_UNITS)}" '
+            f'tag:duration="{_words(life, _TIME_UNITS)}"{group}>\n</rect>\n'
+        )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" '
+        '"http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">\n<svg xmlns="http://www.w3.org/2000/svg" '
+        f'xmlns:tag="https://megengine.org.cn" width="{width}" height="{height:.6f}">\n{"".join(rows)}</svg>\n'
+    )
+
+
+_FILLS = (
+    *(
+        (0, "#DDDDDD"),
+        (10**5, "#CCCCCC"),
+        (10**6, "#BBBBBB"),
+        (10**7, "#AAAAAA"),
+        (10**8, "#999999"),
+        (10**9, "#888888"),
+    ),
+    (float("inf"), "#555555"),
+)
+
+
 def _counter(process: Process, tid: int, name: str, value: float, ts: int) -> Json:
     args = {"value": float(value)}
     return {"args": args, "name": name, "ph": "C", "pid": process.pid, "tid": tid, "ts": ts / 1000}
@@ -823,12 +935,26 @@ def truth_of(process: Process) -> Json:
         "waits": process.waits,
         "scopes": [asdict(scope) for scope in process.scopes],
         "redundant_reshapes": process.unused_reshapes,
+        "memory": _memory_of(process),
         "all_reduces": [
             {"operator": o.id, "step": o.step, "lane": o.lane, "start_ns": k["start_ns"], "end_ns": k["end_ns"]}
             for o in process.operations
             if o.name == "CollectiveComm"
             for k in o.kernels
         ],
+    }
+
+
+def _memory_of(process: Process) -> Json:
+    """The most that was in use, what tensors share counted once, and when first; and how many tensors there were."""
+    peak = max(level for _, level in process.memory.levels)
+    made = [tensor for tensor in process.tensors.values() if tensor.storage is not None]
+    return {
+        "peak_bytes": peak,
+        "peak_ns": next(at for at, level in process.memory.levels if level == peak),
+        "tensors": len(made),
+        "unreleased": sum(not tensor.released_ns for tensor in made),
+        "used_after_ns": [list(change) for change in process.memory.levels],
     }
 
 
@@ -852,7 +978,7 @@ def _step_ns(processes: list[Process]) -> int:
 
 
 def write(processes: list[Process], out_dir: Path, compressed: bool = True) -> list[Path]:
-    """Writes the timeline of every process; gzip without a time stamp, so that equal plays give equal files."""
+    """Writes timeline and memory flow of every process; gzip without a time stamp, so that equal plays give equal files."""
     out_dir.mkdir(parents=True, exist_ok=True)
     paths = []
     for process in processes:
@@ -860,6 +986,8 @@ def write(processes: list[Process], out_dir: Path, compressed: bool = True) -> l
         content = text(process).encode()
         path.write_bytes(gzip.compress(content, mtime=0) if compressed else content)
         paths.append(path)
+        paths.append(out_dir / f"{process.pid}.memory_flow.svg")
+        paths[-1].write_text(drawing(process))
     return paths
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tb_plugin.memory_flow.table import MemoryFlow, RawMemoryFlow, assembled
 from tb_plugin.readers.base import ReadOptions, no_progress
@@ -17,6 +19,7 @@ HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 </rect>
 """
 TAIL = "</svg>\n"
+COLUMNS = ("address", "size", "start_ns", "end_ns", "operator", "name", "layout")
 
 
 @dataclass(frozen=True)
@@ -71,3 +74,9 @@ def read(text: str | bytes, chunk_bytes: int = 512 * 1024) -> RawMemoryFlow:
 def flow(*tensors: T) -> MemoryFlow:
     """The model of some tensors."""
     return assembled(read(svg(*tensors)))
+
+
+def no_flow() -> MemoryFlow:
+    """The model of no tensors: a reader refuses a file without any, a model need not."""
+    none = replace(read(svg(T(64, 64, 1, 2))), **dict.fromkeys(COLUMNS, np.empty(0, np.int64)))
+    return assembled(none)

@@ -6,7 +6,10 @@ lane in the order of the file, and knows names, numbers of flows and arguments o
 
 import gzip
 import json
+import re
+import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -193,6 +196,37 @@ def test_planted_faults_cost_what_the_mended_program_saves() -> None:
         assert lanes == {"gpux:0" if fault == "serial_all_reduce" else "gpux:1"}
 
 
+def test_the_drawing_of_memory_is_that_of_the_same_tensors(case: Case) -> None:
+    """Counted byte by byte of pages of 512: no two tensors lie at one place, but views where what they are views of does."""
+    root = ElementTree.fromstring(generator.drawing(case.process))
+    tag = "{https://megengine.org.cn}"
+    drawn = [rect.attrib for rect in root if rect.attrib.get(f"{tag}type") == "tensor"]
+    said = case.truth["memory"]
+    assert len(drawn) == said["tensors"] and sum(not rect[f"{tag}erased"] for rect in drawn) == said["unreleased"] > 0
+    made = {rect[f"{tag}group"] for rect in drawn if f"{tag}group" in rect}
+    assert made == {str(operation["id"]) for operation in case.truth["operations"]}
+
+    def number(text: str) -> int:
+        units = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9, "B": 1, "KB": 1024, "MB": 1 << 20}
+        return sum(int(n) * units[unit] for n, unit in re.findall(r"(\d+)([a-zA-Z]+)", text))
+
+    lives = [
+        (
+            number(r[f"{tag}produced"]),
+            number(r[f"{tag}erased"]) or 10**18,
+            int(r[f"{tag}address"], 16),
+            number(r[f"{tag}size"]),
+        )
+        for r in drawn
+    ]
+    assert max(level for _, level in said["used_after_ns"]) == said["peak_bytes"]
+    for at, level in said["used_after_ns"][:: len(said["used_after_ns"]) // 20 or 1]:
+        there = {(address, size) for start, end, address, size in lives if start <= at < end}
+        assert sum(size for _, size in there) == level
+        ordered = sorted(there)
+        assert all(address + size <= following for (address, size), (following, _) in pairwise(ordered))
+
+
 def test_processes_meet_in_their_sums() -> None:
     first, second = (generator.truth_of(p) for p in generator.play(generator.Config(steps=1, ranks=2, blocks=1)))
     ends = [[a["end_ns"] + worker["local_time_ns"] for a in worker["all_reduces"]] for worker in (first, second)]
@@ -244,3 +278,4 @@ def test_the_sample_is_what_the_generator_makes_today() -> None:
     for process in processes:
         path = SAMPLES / "synthetic_megengine" / f"{process.pid}.chrome_timeline.json.gz"
         assert gzip.decompress(path.read_bytes()).decode() == generator.text(process)
+        assert path.with_name(f"{process.pid}.memory_flow.svg").read_text() == generator.drawing(process)

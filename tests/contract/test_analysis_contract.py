@@ -22,6 +22,7 @@ from tb_plugin.analyses.base import rows_of as on_the_wire
 from tb_plugin.category_memory.table import CategoryMemory
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.flight.table import Flight
+from tb_plugin.memory_flow.table import MemoryFlow
 from tb_plugin.payloads.export import to_json
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.table import TraceTable
@@ -31,6 +32,7 @@ from tests.depth import sampled
 from tests.flight import call, flight
 from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
+from tests.memory_flow import T, flow, no_flow
 from tests.metrics import ALL as DOCUMENTED
 from tests.samples import ALL, BY_NAME, OURS, Sample, made
 from tests.snapshots import event, snapshot
@@ -260,12 +262,14 @@ EMPTY = {
     Snapshot: lambda: snapshot([]),
     CategoryMemory: lambda: category_memory([-1, 1, 0, 0]),
     Flight: lambda: flight([]),
+    MemoryFlow: lambda: no_flow(),
 }
 SMALL = {
     TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
     Snapshot: lambda: snapshot([event("alloc", 512, 512)]),
     CategoryMemory: lambda: category_memory([0, 2, 512, 4]),
     Flight: lambda: flight([call(1)]),
+    MemoryFlow: lambda: flow(T(64, 512, 10, 90)),
 }
 """Profiles of each model of ours."""
 

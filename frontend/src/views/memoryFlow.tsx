@@ -105,7 +105,7 @@ function Picture(props: { flow: MemoryFlowMap; series: Series; summary: Figures;
   const { flow, series, summary } = props
   const { tensor = '', colour = '', at_ns = '' } = useRoute()
   const byLife = colour === 'life'
-  const moment = figure(props.moment, 'moment_ns')
+  const moment = figure(props.moment, 'flow_moment_ns')
   const [peak, when] = [figure(summary, 'flow_peak_bytes'), figure(summary, 'flow_peak_time_ns')]
   const marks = useMemo<CurveMarks>(
     () => ({

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tb_plugin.analyses.base import (
     OWN_ONLY,
     Missing,
@@ -20,7 +18,7 @@ from tb_plugin.analyses.base import (
 from tb_plugin.analyses.memory_flow.metrics import METRICS
 from tb_plugin.analyses.memory_flow.notices import answer_of, data_notices
 from tb_plugin.analyses.memory_flow.picture import curve_of, map_of, part_of
-from tb_plugin.analyses.memory_flow.tables import producers_frame, tensors_frame
+from tb_plugin.analyses.memory_flow.tables import all_tensors_frame, producers_frame, tensors_frame
 from tb_plugin.analyses.snapshot.curve import WIDTH
 from tb_plugin.memory_flow.table import MemoryFlow, levels_of
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
@@ -85,10 +83,10 @@ class MemoryFlowAnalysis:
                 "At the peak" if asked is None else "At the chosen moment",
                 "",
                 [
-                    METRICS.figure("moment_ns", moment),
-                    METRICS.figure("moment_used_bytes", used),
-                    METRICS.figure("moment_shared_bytes", sizes - used),
-                    METRICS.figure("moment_tensors", len(alive)),
+                    METRICS.figure("flow_moment_ns", moment),
+                    METRICS.figure("flow_moment_used_bytes", used),
+                    METRICS.figure("flow_moment_shared_bytes", sizes - used),
+                    METRICS.figure("flow_moment_tensors", len(alive)),
                 ],
             ),
             "data_quality": data_notices(flow),
@@ -99,7 +97,7 @@ class MemoryFlowAnalysis:
             for frame in (
                 tensors_frame(flow, alive, "tensors_at", f"Tensors {when}"),
                 producers_frame(flow, alive),
-                tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors"),
+                all_tensors_frame(flow),
             )
         }
         coverage = CoverageInfo(window_ns=part.end_ns - part.start_ns, complete=flow.report.complete)

@@ -47,6 +47,7 @@ METRICS = SHARED.adding(
                 "Bytes of all addresses at which a tensor lies: what several tensors share counts once.",
             ),
             "flow_sum_bytes": ("Sum of sizes", "Sizes of all tensors that are there: what they share counts for each."),
+            "flow_most_shared_bytes": ("Most shared", "The most by which the sum of sizes is above the bytes in use."),
             "flow_peak_bytes": ("Peak", "Most bytes in use at a time."),
             "producer_bytes": ("Made in all", "Sizes of all tensors of this producer, one after the other or not."),
             "largest_tensor_bytes": ("Largest", "Size of the largest tensor."),
@@ -56,14 +57,18 @@ METRICS = SHARED.adding(
         MOMENT,
         "bytes",
         {
-            "moment_used_bytes": ("In use", "Bytes in use at the moment."),
-            "moment_shared_bytes": ("Shared", "Sizes of the tensors that are there less the bytes in use."),
-            "unnamed_bytes": ("Without a name", "Sizes of the tensors without a name that are there at the moment."),
-            "producer_moment_bytes": ("Then", "Sizes of the tensors of this producer that are there at the moment."),
+            "flow_moment_used_bytes": ("In use", "Bytes in use at the moment."),
+            "flow_moment_shared_bytes": ("Shared", "Sizes of the tensors that are there less the bytes in use."),
+            "unnamed_bytes": ("Without a name", "Bytes at which a tensor without a name lies at the moment."),
+            "producer_moment_bytes": (
+                "Then",
+                "Bytes at which a tensor of this producer lies at the moment: what its tensors share counts once, what "
+                "those of two producers share for each.",
+            ),
         },
     ),
-    define(MOMENT, "ns", {"moment_ns": ("Moment", "The moment that is looked at.")}),
-    define(MOMENT, "count", {"moment_tensors": ("Tensors then", "Tensors that are there at the moment.")}),
+    define(MOMENT, "ns", {"flow_moment_ns": ("Moment", "The moment that is looked at.")}),
+    define(MOMENT, "count", {"flow_moment_tensors": ("Tensors then", "Tensors that are there at the moment.")}),
     define(
         RECORDING,
         "count",

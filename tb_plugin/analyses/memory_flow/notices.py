@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.memory_flow.metrics import METRICS
+from tb_plugin.analyses.memory_flow.tables import used_by
 from tb_plugin.analyses.memory_flow.words import NO_NAME, origins_of
 from tb_plugin.analyses.wording import noun
 from tb_plugin.memory_flow.table import MemoryFlow, levels_of
@@ -20,7 +21,7 @@ def answer_of(flow: MemoryFlow) -> Notices:
     at = int(levels.time_ns[levels.peak])
     alive = flow.alive_at(at)
     origins = origins_of(flow)
-    by = np.bincount(origins.producer[alive], flow.size[alive], len(origins.producers)).astype(np.int64)
+    by = used_by(flow, alive, origins.producer[alive], len(origins.producers))
     named = np.array([name != NO_NAME for name in origins.producers])
     most, unnamed = int(np.where(named, by, -1).argmax()), int(by[~named].sum())
     parts = ["{producer_moment_bytes} of it made by {tensor_producer}"] if named[most] and by[most] else []
@@ -61,8 +62,6 @@ def data_notices(flow: MemoryFlow) -> Notices:
         notices.append(Notice("flow_not_exact", "low", text, ""))
     elif (levels.used != levels.tensors).any():
         shared = int((levels.tensors - levels.used).max())
-        text = (
-            "Up to {moment_shared_bytes} belonged to several tensors at a time (views): memory in use counts them once."
-        )
-        notices.append(Notice("flow_shared", "info", text, "", [METRICS.figure("moment_shared_bytes", shared)]))
+        text = "Up to {flow_most_shared_bytes} were shared at a time, as by views: memory in use counts them once."
+        notices.append(Notice("flow_shared", "info", text, "", [METRICS.figure("flow_most_shared_bytes", shared)]))
     return Notices("data_quality", "About these numbers", "data", notices)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.memory_flow.metrics import METRICS
@@ -12,6 +13,8 @@ from tb_plugin.analyses.memory_flow.words import NO_NAME, origins_of
 from tb_plugin.analyses.snapshot.words import address_texts
 from tb_plugin.memory_flow.table import MemoryFlow
 from tb_plugin.payloads import Sort
+from tb_plugin.trace.intervals import measure_by
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -21,10 +24,10 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
     """Returns some tensors, the largest first."""
     rows = rows[np.lexsort((rows, -flow.size[rows]))]
     origins, operator = origins_of(flow), flow.operator[rows]
-    names = [text or NO_NAME for text in flow.strings.take(flow.name[rows]).to_pylist()]
+    names = flow.strings.take(flow.name[rows])
     operators = pa.array(origins.operators, pa.large_string())
     columns = {
-        "tensor_name": pa.array(names, pa.large_string()),
+        "tensor_name": pc.if_else(pc.equal(names, ""), NO_NAME, names),
         "tensor_bytes": pa.array(flow.size[rows]),
         "tensor_made_ns": pa.array(flow.start_ns[rows]),
         "tensor_released_ns": pa.array(flow.end_ns[rows], mask=~flow.is_released[rows]),
@@ -46,12 +49,23 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
     )
 
 
+def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
+    """Returns the bytes of the addresses at which some tensors lie, by what each is ``of``; shared ones count once."""
+    return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
+
+
+@remembered
+def all_tensors_frame(flow: MemoryFlow) -> Frame:
+    """Returns all tensors: the same for every part that is looked at."""
+    return tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors")
+
+
 def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
     """Returns who made tensors, with what of them is there at the moment."""
     origins = origins_of(flow)
     count = len(origins.producers)
-    then, total, longest, largest = (np.zeros(count, np.int64) for _ in range(4))
-    np.add.at(then, origins.producer[alive], flow.size[alive])
+    then = used_by(flow, alive, origins.producer[alive], count)
+    total, longest, largest = (np.zeros(count, np.int64) for _ in range(3))
     np.add.at(total, origins.producer, flow.size)
     np.maximum.at(longest, origins.producer, flow.end_ns - flow.start_ns)
     np.maximum.at(largest, origins.producer, flow.size)

@@ -15,6 +15,8 @@ from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.stream import TextStream
 
 MARK = b"<rect"
+NAME = b'tag:name="'
+"""The attribute that may hold anything: scopes are named by people."""
 MOST_HELD = 1024 * 1024
 """Text without the beginning of a rectangle: no rectangle is so large."""
 PROLOG = b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn">'
@@ -81,9 +83,7 @@ class Elements:
                 place = self._parser.ErrorByteIndex - self._fed
                 if not self.is_closed:
                     self._damaged(text, place, offset, expat.errors.messages.get(error.code, "not well-formed"))
-                    self._parser = self._new()
-                    self._parser.Parse(PROLOG, False)
-                    self._fed = len(PROLOG)
+                    self._parser = self._again()
                 follows = text.find(MARK, max(place + 1, 0))
                 offset += max(follows, 0)
                 text = text[follows:] if follows >= 0 else b"" if not self.is_closed else text[max(place, 0) :]
@@ -103,6 +103,15 @@ class Elements:
         parser.EntityDeclHandler = self._refuse
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
+        return parser
+
+    def _again(self) -> expat.XMLParserType:
+        """A parser inside of a drawing."""
+        parser = self._new()
+        parser.StartElementHandler = None
+        parser.Parse(PROLOG, False)
+        parser.StartElementHandler = self._start
+        self._depth, self._fed = 1, len(PROLOG)
         return parser
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -147,7 +156,7 @@ class Elements:
 
 
 def _escaped(piece: bytes) -> bytes:
-    """A rectangle with its values escaped: each reaches to the last quote ahead of the next attribute."""
+    """A rectangle with its names escaped: each reaches to the last quote ahead of the next attribute."""
     begins = [match.span() for match in _BEGIN.finditer(piece)]
     if not begins:
         return piece
@@ -157,6 +166,9 @@ def _escaped(piece: bytes) -> bytes:
         close = text.rfind(b'"')
         if close < 0:
             return piece
+        if not piece[begin:value].endswith(NAME):
+            parts.append(piece[begin:following])
+            continue
         clean = _BARE.sub(b"&amp;", text[:close]).replace(b"<", b"&lt;").replace(b'"', b"&quot;")
         parts += [piece[begin:value], clean, text[close:]]
     return b"".join(parts)

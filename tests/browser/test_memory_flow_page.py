@@ -1,0 +1,75 @@
+"""The page of memory flows: a tensor, a moment and a part are chosen by hand and by keyboard, and are in the URL."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import Open
+from tests.browser.expect import ask, assert_healthy
+
+PLACE = {"run": "memory_flow_cpu", "worker": "25915"}
+PICTURE = "[data-testid=memory-flow] canvas"
+
+
+def test_a_tensor_a_moment_and_a_part(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(**PLACE)
+    assert_healthy(frame)
+    assert frame.locator("h1").inner_text() == "Memory flow"
+    said = frame.get_by_test_id("answer").inner_text()
+    assert said.startswith("Most memory was in use at 11.0 ms: 854 KiB by 11 tensors; 256 KiB of it made by block2.ADD")
+    assert tab.overflow() == 0 and tab.axe() == []
+
+    flow = ask(tab.address, "view/memory_flow", **PLACE)["payloads"]["flow"]
+    picture = frame.locator(PICTURE)
+    picture.focus()
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.keyboard.press("ArrowRight")
+    frame = tab.settle()
+    assert tab.state()["tensor"] == str(flow["row"][1])
+    size = frame.get_by_test_id("chosen-tensor").inner_text()
+    assert "B" in size and flow["layouts"][flow["layout"][1]] in size
+    tab.page.keyboard.press("Escape")
+    frame = tab.settle()
+    assert "tensor" not in tab.state() and frame.get_by_test_id("chosen-tensor").count() == 0
+
+    picture.scroll_into_view_if_needed()
+    box = picture.bounding_box()
+    assert box is not None
+    largest = max(
+        range(len(flow["row"])), key=lambda i: flow["size_bytes"][i] * (flow["released_ns"][i] - flow["made_ns"][i])
+    )
+    x = box["x"] + 62 + (box["width"] - 80) * 0.5
+    y = (
+        box["y"]
+        + 4
+        + (box["height"] - 8) * (flow["offset"][largest] + flow["size_bytes"][largest] / 2) / flow["extent_bytes"]
+    )
+    tab.page.mouse.click(x, y)
+    frame = tab.settle()
+    assert tab.state()["tensor"] == str(flow["row"][largest])
+
+    tab.page.mouse.move(x, y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(x + 100, y + 40, steps=4)
+    tab.page.mouse.up()
+    frame = tab.settle()
+    assert_healthy(frame)
+    state = tab.state()
+    part = {key: state[key] for key in ("start_ns", "end_ns", "low", "high")}
+    shown = ask(tab.address, "view/memory_flow", **PLACE, **part)["payloads"]["flow"]
+    assert (
+        frame.get_by_test_id("memory-flow").get_attribute("data-tensors")
+        == str(len(shown["row"]))
+        != str(len(flow["row"]))
+    )
+    tab.page.mouse.dblclick(x, y)
+    frame = tab.settle()
+    assert not part.keys() & tab.state().keys()
+
+    frame.locator("[data-testid=curve]").click()
+    frame = tab.settle()
+    moment = tab.state()["at_ns"]
+    figures = ask(tab.address, "view/memory_flow", **PLACE, at_ns=moment)["payloads"]["moment"]["figures"]
+    there = next(figure["value"] for figure in figures if figure["metric"]["key"] == "flow_moment_tensors")
+    assert frame.get_by_test_id("count").inner_text() == f"{there} rows"
+    tab.set_dark()
+    assert tab.axe() == []
