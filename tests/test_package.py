@@ -57,6 +57,7 @@ SHARED = {
         "runtime_calls",
         "wording",
         "flight",
+        "merged_stacks",
         "snapshot",
         "idle",
         "host",

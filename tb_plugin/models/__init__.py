@@ -8,6 +8,13 @@ from tb_plugin.models.base import Model
 from tb_plugin.models.category_memory import CategoryMemoryModel
 from tb_plugin.models.flight import FlightModel
 from tb_plugin.models.snapshot import SnapshotModel
+from tb_plugin.models.stack_profile import StackProfileModel
 from tb_plugin.models.trace import TraceModel
 
-MODELS: tuple[Model[Any, Any], ...] = (TraceModel(), SnapshotModel(), CategoryMemoryModel(), FlightModel())
+MODELS: tuple[Model[Any, Any], ...] = (
+    TraceModel(),
+    SnapshotModel(),
+    CategoryMemoryModel(),
+    FlightModel(),
+    StackProfileModel(),
+)

@@ -10,6 +10,7 @@ from tb_plugin.readers.flight_recorder import FlightRecorderReader
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
 from tb_plugin.readers.memory_timeline import MemoryTimelineReader
+from tb_plugin.readers.stack_files import StackFilesReader
 
 READERS: tuple[Reader[Any], ...] = (
     KinetoReader(),
@@ -17,6 +18,7 @@ READERS: tuple[Reader[Any], ...] = (
     MemorySnapshotReader(),
     MemoryTimelineReader(),
     FlightRecorderReader(),
+    StackFilesReader(),
 )
 """An uncertain file goes to the first whose ``sniff`` knows it: those that look for a tool's marks stand before those that
 take any trace."""

@@ -146,7 +146,8 @@ class Scanner:
                 refused[draft], final = why.what, False
             else:
                 refused[draft] = why
-        shown = {located(root, draft.candidate.place): why for draft, why in refused.items() if taken.leaves(draft)}
+        told = ((draft.candidate, why) for draft, why in refused.items() if taken.leaves(draft))
+        shown = {located(root, candidate.place): why for candidate, why in told if not candidate.is_quiet}
         ignored = _ignored(root, files.get(ignore.NAME))
         final &= ignored is not None
         sniffed = [_sniff_key(draft) for draft in uncertain]
@@ -276,7 +277,7 @@ def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
-        return ["The file is empty."] * len(drafts)
+        return [foreign(file.path, b"") or "The file is empty."] * len(drafts)
     try:
         head = read_head(root.folder, file)
     except zlib.error:

@@ -24,6 +24,7 @@ from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.flight.table import Flight
 from tb_plugin.payloads.export import to_json
 from tb_plugin.snapshot.table import Snapshot
+from tb_plugin.stack_profile.table import StackProfile
 from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
 from tests.category_memory import category_memory
@@ -34,6 +35,7 @@ from tests.golden.rewrite import folder_of
 from tests.metrics import ALL as DOCUMENTED
 from tests.samples import ALL, BY_NAME, OURS, Sample, made
 from tests.snapshots import event, snapshot
+from tests.stack_profiles import stack_profile
 
 EVERYTHING = Params(limit=None)
 
@@ -260,12 +262,14 @@ EMPTY = {
     Snapshot: lambda: snapshot([]),
     CategoryMemory: lambda: category_memory([-1, 1, 0, 0]),
     Flight: lambda: flight([]),
+    StackProfile: lambda: stack_profile("a;b 0"),
 }
 SMALL = {
     TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
     Snapshot: lambda: snapshot([event("alloc", 512, 512)]),
     CategoryMemory: lambda: category_memory([0, 2, 512, 4]),
     Flight: lambda: flight([call(1)]),
+    StackProfile: lambda: stack_profile("a;b 1"),
 }
 """Profiles of each model of ours."""
 
