@@ -60,6 +60,7 @@ SHARED = {
         "runtime_calls",
         "wording",
         "flight",
+        "merged_stacks",
         "snapshot",
         "idle",
         "host",

@@ -31,6 +31,7 @@ from tb_plugin.analyses.ranks_collectives import RanksCollectives
 from tb_plugin.analyses.ranks_memory import RanksMemory
 from tb_plugin.analyses.segments import Segments
 from tb_plugin.analyses.snapshot_diff import SnapshotDiff
+from tb_plugin.analyses.stack_profile import StackProfileAnalysis
 from tb_plugin.analyses.stacks import Stacks
 from tb_plugin.analyses.stated import Stated
 from tb_plugin.analyses.timeline import TimelineAnalysis
@@ -48,6 +49,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Modules(),
     BackwardPass(),
     Stacks(),
+    StackProfileAnalysis(),
     PhasesAnalysis(),
     Launches(),
     IdleTime(),

@@ -9,6 +9,7 @@ from tb_plugin.models.category_memory import CategoryMemoryModel
 from tb_plugin.models.flight import FlightModel
 from tb_plugin.models.memory_flow import MemoryFlowModel
 from tb_plugin.models.snapshot import SnapshotModel
+from tb_plugin.models.stack_profile import StackProfileModel
 from tb_plugin.models.trace import TraceModel
 
 MODELS: tuple[Model[Any, Any], ...] = (
@@ -17,4 +18,5 @@ MODELS: tuple[Model[Any, Any], ...] = (
     CategoryMemoryModel(),
     MemoryFlowModel(),
     FlightModel(),
+    StackProfileModel(),
 )

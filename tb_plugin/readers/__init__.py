@@ -13,6 +13,7 @@ from tb_plugin.readers.memory_flow import MemoryFlowReader
 from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
 from tb_plugin.readers.memory_timeline import MemoryTimelineReader
 from tb_plugin.readers.perfetto import PerfettoReader
+from tb_plugin.readers.stack_files import StackFilesReader
 
 _KINETO, _CHROME_JSON = KinetoReader(), ChromeJsonReader()
 
@@ -25,6 +26,7 @@ READERS: tuple[Reader[Any], ...] = (
     MemoryTimelineReader(),
     MemoryFlowReader(),
     FlightRecorderReader(),
+    StackFilesReader(),
 )
 """An uncertain file goes to the first whose ``sniff`` knows it: those that look for a tool's marks stand before those that
 take any trace."""

@@ -87,6 +87,8 @@ class Candidate:
     """Files that belong to it and are not read: claimed, so that nobody takes them for profiles of their own."""
     time_unix_ns: int | None = None
     """When it was recorded, where the names tell it in another way than ``span``."""
+    is_quiet: bool = False
+    """Nothing but a common ending speaks for it: refused, it is not told among what was skipped."""
 
     @property
     def strength(self) -> tuple[bool, int]:

@@ -31,6 +31,8 @@ class Foreign:
     """Regular expression that is found in the path of such files. A group ``folder`` says that this folder is one thing."""
     head: bytes | None = None
     """Regular expression that is found in their first bytes."""
+    is_empty: bool = False
+    """Such files hold nothing; others of that path are something else."""
 
 
 _ASCEND = "This belongs to an Ascend profile (torch_npu), which is not read yet."
@@ -47,6 +49,12 @@ _WEIGHTS = (
     r"|(?:^|/)(?:pytorch_model|model|optimizer|diffusion_pytorch_model)[^/]*\.bin\Z"
 )
 FOREIGN = (
+    Foreign(
+        "The file is empty: export_stacks writes nothing unless the profiler has with_stack=True and "
+        "experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True), and nothing of an unused device.",
+        path=r"(?:stacks?[^/]{0,100}|self_[a-z]{1,20}_time_total[^/]{0,20})\.txt$",
+        is_empty=True,
+    ),
     Foreign(
         "This is a pointer of Git LFS, not the file it stands for: fetch that with git lfs pull.",
         head=rb"\Aversion https://git-lfs\.github\.com/spec/",
@@ -159,6 +167,8 @@ def foreign(path: str, head: bytes) -> str:
     """Returns what a file is that no reader takes, judged by its path and first (uncompressed) bytes; empty when unknown."""
     text = beginning(head)
     for kind in FOREIGN:
+        if kind.is_empty != (not head):
+            continue
         if kind.path is not None and re.search(kind.path, path):
             return kind.text
         if kind.head is not None and re.search(kind.head, text):

@@ -149,7 +149,8 @@ class Scanner:
                 refused[draft], final = why.what, False
             else:
                 refused[draft] = why
-        shown = {draft.candidate.place: why for draft, why in refused.items() if taken.leaves(draft)}
+        left = {draft.candidate: why for draft, why in refused.items() if taken.leaves(draft)}
+        shown = {candidate.place: why for candidate, why in left.items() if not candidate.is_quiet}
         told, looked, is_all = self._others(
             root, [file for file in listing.files if taken.leaves_file(file.path)], shown
         )
@@ -315,7 +316,7 @@ def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
-        return ["The file is empty."] * len(drafts)
+        return [foreign(file.path, b"") or "The file is empty."] * len(drafts)
     try:
         head = read_head(root.folder, file)
     except zlib.error:

@@ -25,6 +25,7 @@ from tb_plugin.flight.table import Flight
 from tb_plugin.memory_flow.table import MemoryFlow
 from tb_plugin.payloads.export import to_json
 from tb_plugin.snapshot.table import Snapshot
+from tb_plugin.stack_profile.table import StackProfile
 from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
 from tests.category_memory import category_memory
@@ -36,6 +37,7 @@ from tests.memory_flow import T, flow, no_flow
 from tests.metrics import ALL as DOCUMENTED
 from tests.samples import ALL, BY_NAME, OURS, Sample, made
 from tests.snapshots import event, snapshot
+from tests.stack_profiles import stack_profile
 
 EVERYTHING = Params(limit=None)
 
@@ -263,6 +265,7 @@ EMPTY = {
     CategoryMemory: lambda: category_memory([-1, 1, 0, 0]),
     Flight: lambda: flight([]),
     MemoryFlow: lambda: no_flow(),
+    StackProfile: lambda: stack_profile("a;b 0"),
 }
 SMALL = {
     TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
@@ -270,6 +273,7 @@ SMALL = {
     CategoryMemory: lambda: category_memory([0, 2, 512, 4]),
     Flight: lambda: flight([call(1)]),
     MemoryFlow: lambda: flow(T(64, 512, 10, 90)),
+    StackProfile: lambda: stack_profile("a;b 1"),
 }
 """Profiles of each model of ours."""
 

@@ -22,6 +22,7 @@ import { Phases } from './phases'
 import { RanksMemory } from './ranksMemory'
 import { Segments } from './segments'
 import { SnapshotDiff } from './snapshotDiff'
+import { StackProfile } from './stackProfile'
 import { Stacks } from './stacks'
 import { TimelineView } from './timeline'
 import type { ViewProps } from './view'
@@ -35,6 +36,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   modules: Modules,
   backward: BackwardPass,
   stacks: Stacks,
+  stack_profile: StackProfile,
   segments: Segments,
   launches: Launches,
   idle: Idle,

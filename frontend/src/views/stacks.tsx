@@ -1,5 +1,5 @@
 // Stacks: who called whom, merged, as an icicle chart and a tree, or function by function; whole, as files for other programs.
-import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
+import { Button, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Table, Tree, View } from '../api/payloads'
@@ -12,7 +12,7 @@ import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
 import { ViewFrame } from './parts/frame'
 import { AboutPlace, Functions } from './parts/functions'
-import { StacksSaveMenu, StacksShowMenu } from './parts/stacksMenus'
+import { FormControl, StacksSaveMenu, StacksShowMenu } from './parts/stacksMenus'
 import { ThreadsMenu } from './parts/threadsMenu'
 import { TreePage } from './parts/treePage'
 import type { ViewProps } from './view'
@@ -59,10 +59,6 @@ export function Stacks({ base }: ViewProps) {
 
 const choose = (change: Record<string, string>) => setRoute({ ...change, row: '', zoom: '' }, true)
 
-/** Another form has other rows, and searches in other columns. */
-const chooseForm = (form: string) =>
-  setRoute({ form: form === 'tree' ? '' : form, row: '', zoom: '', search: '', sort: '', desc: '', cols: '' }, true)
-
 const whereOf = (row: Row) => (canBeShown(row) ? [`name:${row.name}`, `kind:${row.node_kind}`] : [])
 
 const kindOf = (row: Row) => String(row.node_kind)
@@ -81,16 +77,7 @@ function Page({ view, query }: { view: View; query: Query }) {
   ]
   const lead = (
     <>
-      <SegmentedControl
-        size="sm"
-        aria-label="Form"
-        value={byFunction ? 'functions' : 'tree'}
-        onChange={chooseForm}
-        data={[
-          { value: 'tree', label: 'Flame graph' },
-          { value: 'functions', label: 'Functions' },
-        ]}
-      />
+      <FormControl byFunction={byFunction} />
       {selects.map(({ key, label, value, data }) => (
         <NativeSelect
           key={key}
@@ -115,7 +102,7 @@ function Page({ view, query }: { view: View; query: Query }) {
     return (
       <div className={frameCss.page}>
         {idle}
-        <Functions base={query} lead={lead} />
+        <Functions view="stacks" base={query} lead={lead} hasEvents />
       </div>
     )
   }

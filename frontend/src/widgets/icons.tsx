@@ -72,6 +72,7 @@ const NAV: Record<string, string> = {
 }
 /** Views of another model that show the same in its terms. */
 NAV.allocation_stacks = NAV.stacks
+NAV.stack_profile = NAV.stacks
 NAV.allocations = NAV.memory
 NAV.categories = NAV.memory
 NAV.snapshot_diff = NAV.diff

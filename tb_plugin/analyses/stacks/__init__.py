@@ -14,14 +14,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.merged_stacks.functions import functions_of, sandwich, tree_of_places
+from tb_plugin.analyses.merged_stacks.places import Places
+from tb_plugin.analyses.merged_stacks.terms import Terms
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.analyses.stack_frames import FRAMES, stack_frames
 from tb_plugin.analyses.stacks.choice import FOLDS, WEIGHTS, Choice, choice_of
-from tb_plugin.analyses.stacks.functions import functions_of, numbers_of, sandwich, tree_of
 from tb_plugin.analyses.stacks.metrics import METRICS
-from tb_plugin.analyses.stacks.places import Places, all_places, merged
+from tb_plugin.analyses.stacks.places import all_places, merged
 from tb_plugin.analyses.threads import Thread, threads_of
-from tb_plugin.payloads import Sort, Table, Tree, View
+from tb_plugin.payloads import Sort, Table, View
 from tb_plugin.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.trace.table import TraceTable
 
@@ -64,22 +66,19 @@ class Stacks:
         """
         choice = choice_of(params)
         selection = select_rows(trace, *params.chosen)
-        has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
+        terms = _terms(trace, selection, choice)
         places = all_places(trace, selection.chosen, choice)
         function = params.get("function")
         if function:
-            callers, callees = sandwich(places, function, choice, has_device)
+            callers, callees = sandwich(places, function, terms)
             payloads = {"callers": callers, "callees": callees}
             return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
         found = merged(trace, selection, choice, most=NODES_SENT)
-        frames = {
-            "functions": functions_of(places, choice, has_device),
-            "threads": threads_frame(trace, selection, choice),
-        }
+        frames = {"functions": functions_of(places, terms), "threads": threads_frame(trace, selection, choice)}
         return Part(
             coverage=selection.coverage,
             frames=frames,
-            payloads={"stacks": _tree(found, choice, has_device)},
+            payloads={"stacks": tree_of_places(found, terms)},
             layout=("stacks", "functions", "threads"),
         )
 
@@ -88,16 +87,14 @@ class Stacks:
         return answer_view(self, parts[0], params)
 
 
-def _tree(places: Places, choice: Choice, has_device: bool) -> Tree:
-    data = numbers_of(places, has_device)
-    value = f"{choice.weight}_ns"
-    return tree_of("stacks", "Stacks", places.name, places.kind, places.parent, data, value, places.found)
-
-
 def named_functions(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
     """Returns the table of functions: of ranges with one name too."""
+    return functions_of(all_places(trace, selection.chosen, choice), _terms(trace, selection, choice))
+
+
+def _terms(trace: TraceTable, selection: Selection, choice: Choice) -> Terms:
     has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
-    return functions_of(all_places(trace, selection.chosen, choice), choice, has_device)
+    return Terms(METRICS, choice.weight, has_device)
 
 
 def threads_frame(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tb_plugin.analyses.backward import backward_operators
 from tb_plugin.analyses.backward_times import backward_times
-from tb_plugin.analyses.grouping import Forest, Groups, group, preorder, sum_by
+from tb_plugin.analyses.grouping import Forest, group, sum_by
+from tb_plugin.analyses.merged_stacks.places import Laid, Places, above, ordered
 from tb_plugin.analyses.selection import Chosen, Selection, select_rows
 from tb_plugin.analyses.stack_frames import FRAMES, REST, labels_of, stack_frames
 from tb_plugin.analyses.stacks.choice import ALL_THREADS, Choice, chosen_threads
@@ -23,56 +23,6 @@ from tb_plugin.trace.tree import inherit
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """Merged stacks in pre-order, siblings in the chosen order. Times in nanoseconds.
-
-    ``host_ns`` and ``device_ns`` are own times: without what stands beneath. Places without any of the chosen time in
-    and beneath them are left out.
-    """
-
-    name: list[str]
-    kind: Int64
-    """EventKind of the frame; of the place without one, UNKNOWN."""
-    parent: Int64
-    """Position of the place around it, -1 = none."""
-    thread: Int64
-    """Thread, when places of different threads are kept apart; else, and for the place without a frame, -1."""
-    calls: Int64
-    host_ns: Int64
-    device_ns: Int64
-    host_total_ns: Int64
-    device_total_ns: Int64
-    found: int
-    """How many there are, also where only those with most time are here."""
-
-    def __len__(self) -> int:
-        return len(self.name)
-
-
-@dataclass(frozen=True, eq=False)
-class Laid:
-    """All places, also those without time, in the order in which they were first called; parents before children."""
-
-    label: Int64
-    """Position in ``texts``."""
-    texts: pa.Array
-    kind: Int64
-    parent: Int32
-    thread: Int64
-    calls: Int64
-    host_ns: Int64
-    device_ns: Int64
-    backward_host_ns: Int64
-    """Of backward operators whose forward operators the place called."""
-    backward_device_ns: Int64
-
-    def names(self, some: npt.NDArray[np.integer]) -> list[str]:
-        """Returns the names of some places."""
-        found: list[str] = self.texts.take(pa.array(self.label[some])).to_pylist()
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,22 +55,7 @@ def merged(
         if by_thread or by_time
         else all_places(trace, selection.chosen, choice)
     )
-    forest = Forest(found.parent)
-    totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
-    heavy = totals[choice.weight]
-    order = in_order(found.parent, heaviest(heavy, most), -found.thread if by_time else heavy)
-    return Places(
-        name=found.names(order),
-        kind=found.kind[order],
-        parent=places_of(order, len(heavy)).astype(np.int64)[found.parent[order]],
-        thread=found.thread[order],
-        calls=found.calls[order],
-        host_ns=found.host_ns[order],
-        device_ns=found.device_ns[order],
-        host_total_ns=totals["host"][order],
-        device_total_ns=totals["device"][order],
-        found=int((heavy > 0).sum()),
-    )
+    return ordered(found, choice.weight, most, by_time)
 
 
 @remembered
@@ -157,28 +92,6 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
         backward_host_ns=nodes.sum(np.append(calls.backward_host_ns, 0)),
         backward_device_ns=nodes.sum(np.append(calls.backward_device_ns, 0)),
     )
-
-
-def above(nodes: Groups, parent: Int32) -> Int32:
-    """Returns the group around each group, -1 = none, of rows whose groups are paths."""
-    around = parent[nodes.first]
-    return np.where(around == MISSING, MISSING, nodes.of[around]).astype(np.int32)
-
-
-def heaviest(total_ns: Int64, most: int | None) -> Int64:
-    """Returns the places that have any time, at most so many, in their order.
-
-    One with time has ancestors with no less, which stand before it: they are kept as well.
-    """
-    found = np.flatnonzero(total_ns > 0)
-    return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])
-
-
-def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
-    """Returns the kept places in pre-order, siblings with the highest rank first, then those that were called first."""
-    if not len(kept):
-        return kept
-    return kept[preorder(places_of(kept, len(above))[above[kept]], rank[kept], -np.arange(len(kept)))]
 
 
 def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:

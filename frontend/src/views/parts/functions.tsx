@@ -21,15 +21,17 @@ import css from './functions.module.css'
 
 const GROUPS: Group[] = [{ table: 'functions', label: 'Functions' }]
 
-export function Functions({ base, lead }: { base: Query; lead: ReactNode }) {
+/** Of a view that has them; `hasEvents`: a function has events on a timeline. */
+export function Functions(props: { view: string; base: Query; lead: ReactNode; hasEvents: boolean }) {
+  const { view, base, lead, hasEvents } = props
   return (
     <TableSection
-      view="stacks"
+      view={view}
       base={base}
       groups={GROUPS}
       lead={lead}
       placeholder="Search functions, text or /regex/"
-      detail={(row) => <Sandwich key={String(row.name)} row={row} base={base} />}
+      detail={(row) => <Sandwich key={String(row.name)} of={view} row={row} base={base} hasEvents={hasEvents} />}
     />
   )
 }
@@ -62,10 +64,10 @@ function SourceLink({ name }: { name: string }) {
   )
 }
 
-function Sandwich({ row, base }: { row: Row; base: Query }) {
+function Sandwich({ of, row, base, hasEvents }: { of: string; row: Row; base: Query; hasEvents: boolean }) {
   const name = String(row.name)
   const query = useMemo(() => ({ ...base, function: name }), [base, name])
-  const view = useView('stacks', query)
+  const view = useView(of, query)
   const [copied, copy] = useCopied()
   return (
     <div className={css.sandwich} data-testid="sandwich">
@@ -75,7 +77,7 @@ function Sandwich({ row, base }: { row: Row; base: Query }) {
           <SourceLink name={name} />
         </span>
         <span className={textCss.row}>
-          {canBeShown(row) && (
+          {hasEvents && canBeShown(row) && (
             <Button
               size="compact-xs"
               variant="default"

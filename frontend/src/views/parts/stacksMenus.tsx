@@ -1,6 +1,7 @@
 // How stacks are shown, and the files that hold all of them.
-import { Button, Popover, Radio } from '@mantine/core'
+import { Button, Popover, Radio, SegmentedControl } from '@mantine/core'
 import { type Query, stacksUrl } from '../../api/client'
+import { setRoute } from '../../state/route'
 import toolbarCss from './toolbar.module.css'
 
 interface Group {
@@ -38,6 +39,26 @@ const FILES = [
   { format: 'folded', label: 'Folded stacks', title: 'Text for flamegraph.pl and its kin: all stacks, nanoseconds' },
   { format: 'speedscope', label: 'speedscope', title: 'JSON for speedscope: all stacks, a profile for each thread' },
 ]
+
+/** Another form has other rows, and searches in other columns. */
+const chooseForm = (form: string) =>
+  setRoute({ form: form === 'tree' ? '' : form, row: '', zoom: '', search: '', sort: '', desc: '', cols: '' }, true)
+
+/** The stacks as a flame graph, or function by function. */
+export function FormControl({ byFunction }: { byFunction: boolean }) {
+  return (
+    <SegmentedControl
+      size="sm"
+      aria-label="Form"
+      value={byFunction ? 'functions' : 'tree'}
+      onChange={chooseForm}
+      data={[
+        { value: 'tree', label: 'Flame graph' },
+        { value: 'functions', label: 'Functions' },
+      ]}
+    />
+  )
+}
 
 /** `onChange` gets the key of the URL and its value; functions have neither order nor colours. */
 export function StacksShowMenu(props: {

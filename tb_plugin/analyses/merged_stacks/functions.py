@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Forest, Spans, group, outermost
+from tb_plugin.analyses.merged_stacks.places import Laid, Places, above, heaviest, in_order
+from tb_plugin.analyses.merged_stacks.terms import Terms
 from tb_plugin.analyses.packages import package_of
-from tb_plugin.analyses.stacks.choice import Choice
-from tb_plugin.analyses.stacks.metrics import METRICS
-from tb_plugin.analyses.stacks.places import Laid, Places, above, heaviest, in_order
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import Scalar, Sort, Tree
 from tb_plugin.trace.numbering import places_of
@@ -68,8 +67,8 @@ def outermost_places(places: Laid, forest: Forest) -> Bool:
     return outer
 
 
-def functions_of(places: Laid, choice: Choice, has_device: bool) -> Frame:
-    """Returns the table of functions, that with most own time of the chosen kind first."""
+def functions_of(places: Laid, terms: Terms) -> Frame:
+    """Returns the table of functions, that with most of its own of the chosen weight first."""
     groups = group(places.label)
     forest = Forest(places.parent)
     outer = outermost_places(places, forest)
@@ -87,8 +86,8 @@ def functions_of(places: Laid, choice: Choice, has_device: bool) -> Frame:
             if own.any()
         },
     }
-    own = f"function_{choice.weight}_self_ns"
-    order = np.lexsort((-sums[f"function_{choice.weight}_ns"], -sums[own]))
+    own = f"function_{terms.weight}_self_ns"
+    order = np.lexsort((-sums[f"function_{terms.weight}_ns"], -sums[own]))
     calls = groups.sum(places.calls)
     # What was only open around the chosen steps, and bore nothing in them, is no function of theirs.
     order = order[(calls[order] > 0) | (sums["function_host_ns"][order] > 0) | (sums["function_device_ns"][order] > 0)]
@@ -100,12 +99,13 @@ def functions_of(places: Laid, choice: Choice, has_device: bool) -> Frame:
         "node_kind": pa.array([EventKind(kind).name.lower() for kind in kinds], pa.string()),
         "package": pa.array([package for package, _ in packages], pa.string()),
         "framework": pa.array([framework for _, framework in packages], pa.bool_()),
-        "calls": pa.array(calls[order]),
-        **{key: pa.array(values[order]) for key, values in sums.items() if has_device or "device" not in key},
+        **terms.named(
+            {"calls": pa.array(calls[order]), **{key: pa.array(values[order]) for key, values in sums.items()}}
+        ),
     }
-    share = tuple(key for key in data if key.endswith("_self_ns"))
-    columns = METRICS.columns(*data, hidden=("framework",), share=share)
-    return Frame("functions", "Functions", columns, pa.table(data), ("name",), "name", Sort(own, True))
+    share = tuple(terms.key(key) for key in sums if key.endswith("_self_ns"))
+    columns = terms.metrics.columns(*data, hidden=("framework", *terms.hidden), share=share)
+    return Frame("functions", "Functions", columns, pa.table(data), ("name",), "name", Sort(terms.key(own), True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class _Paths:
     device_ns: Int64
 
 
-def sandwich(places: Laid, function: str, choice: Choice, has_device: bool) -> tuple[Tree, Tree]:
+def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
     """Returns who called a function and whom it called. Raises NotFound for one that there is not."""
     label = places.texts.index(pa.scalar(function, places.texts.type)).as_py()
     named = places.label == label
@@ -133,7 +133,7 @@ def sandwich(places: Laid, function: str, choice: Choice, has_device: bool) -> t
     totals = forest.sums(places.host_ns), forest.sums(places.device_ns)
     callers = _outwards(places, mine, totals)
     callees = _inwards(places, forest, mine)
-    return _callers(places, callers, choice, has_device), _callees(callees, choice, has_device)
+    return _callers(places, callers, terms), _callees(callees, terms)
 
 
 def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
@@ -194,41 +194,53 @@ def _inwards(places: Laid, forest: Forest, mine: Int64) -> Places:
     )
 
 
-def _callers(places: Laid, paths: _Paths, choice: Choice, has_device: bool) -> Tree:
-    weight = {"host": paths.host_ns, "device": paths.device_ns}[choice.weight]
+def _callers(places: Laid, paths: _Paths, terms: Terms) -> Tree:
+    weight = {"host": paths.host_ns, "device": paths.device_ns}[terms.weight]
     order = in_order(paths.parent, heaviest(weight, NODES_SENT), weight)
     names = places.texts.take(pa.array(paths.label[order])).to_pylist()
-    data = {"caller_calls": paths.calls[order], "caller_host_ns": paths.host_ns[order]}
-    if has_device:
-        data["caller_device_ns"] = paths.device_ns[order]
+    data = {
+        "caller_calls": paths.calls[order],
+        "caller_host_ns": paths.host_ns[order],
+        "caller_device_ns": paths.device_ns[order],
+    }
     found = int((weight > 0).sum())
     parent = places_of(order, len(weight))[paths.parent[order]]
-    value = f"caller_{choice.weight}_ns"
-    return tree_of("callers", "Callers", names, paths.kind[order], parent, data, value, found, ("node_kind",))
+    value = f"caller_{terms.weight}_ns"
+    return tree_of(terms, "callers", "Callers", names, paths.kind[order], parent, data, value, found, ("node_kind",))
 
 
-def _callees(places: Places, choice: Choice, has_device: bool) -> Tree:
-    weight = {"host": places.host_total_ns, "device": places.device_total_ns}[choice.weight]
+def _callees(places: Places, terms: Terms) -> Tree:
+    weight = {"host": places.host_total_ns, "device": places.device_total_ns}[terms.weight]
     order = in_order(places.parent.astype(np.int32), heaviest(weight, NODES_SENT), weight)
     parent = places_of(order, len(weight))[places.parent[order]]
     names = [places.name[i] for i in order.tolist()]
-    data = numbers_of(places, has_device)
     found = int((weight > 0).sum())
-    data = {key: values[order] for key, values in data.items()}
+    data = {key: values[order] for key, values in numbers_of(places).items()}
     # Beside the callers there is room for the chosen time alone.
-    hidden = ("node_kind", *(key for key in data if key.startswith("host" if choice.weight == "device" else "device")))
-    return tree_of("callees", "Callees", names, places.kind[order], parent, data, f"{choice.weight}_ns", found, hidden)
+    hidden = ("node_kind", *(key for key in data if key.startswith("host" if terms.weight == "device" else "device")))
+    value = f"{terms.weight}_ns"
+    return tree_of(terms, "callees", "Callees", names, places.kind[order], parent, data, value, found, hidden)
 
 
-def numbers_of(places: Places, has_device: bool) -> dict[str, Int64]:
+def tree_of_places(places: Places, terms: Terms) -> Tree:
+    """Returns the tree of all places."""
+    data, value = numbers_of(places), f"{terms.weight}_ns"
+    return tree_of(terms, "stacks", "Stacks", places.name, places.kind, places.parent, data, value, places.found)
+
+
+def numbers_of(places: Places) -> dict[str, Int64]:
     """Returns the columns of numbers of a tree of places."""
-    data = {"calls": places.calls, "host_ns": places.host_total_ns, "host_own_ns": places.host_ns}
-    if has_device:
-        data |= {"device_ns": places.device_total_ns, "device_own_ns": places.device_ns}
-    return data
+    return {
+        "calls": places.calls,
+        "host_ns": places.host_total_ns,
+        "host_own_ns": places.host_ns,
+        "device_ns": places.device_total_ns,
+        "device_own_ns": places.device_ns,
+    }
 
 
 def tree_of(
+    terms: Terms,
     name: str,
     title: str,
     names: list[str],
@@ -240,7 +252,7 @@ def tree_of(
     hidden: tuple[str, ...] = (),
 ) -> Tree:
     """Returns a tree whose width is one of the numbers; ``hidden`` columns are sent and not shown."""
-    numbers = {key: values.tolist() for key, values in data.items()}
+    numbers = {key: values.tolist() for key, values in terms.named(data).items()}
     kinds = kind.tolist()
     packages = packages_of(names, kinds)
     rows: list[dict[str, Scalar]] = [
@@ -253,7 +265,12 @@ def tree_of(
         }
         for i, text in enumerate(names)
     ]
-    columns = METRICS.columns(
-        "name", "node_kind", "package", "framework", *data, hidden=("package", "framework", *hidden)
+    columns = terms.metrics.columns(
+        "name",
+        "node_kind",
+        "package",
+        "framework",
+        *numbers,
+        hidden=("package", "framework", *terms.hidden, *map(terms.key, hidden)),
     )
-    return Tree(name, title, columns, parent.tolist(), rows, "name", [value], found)
+    return Tree(name, title, columns, parent.tolist(), rows, "name", [terms.key(value)], found)

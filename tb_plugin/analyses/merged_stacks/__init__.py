@@ -1,0 +1,1 @@
+"""What views of merged stacks share, whatever was recorded: places, functions, who called one and whom it called."""

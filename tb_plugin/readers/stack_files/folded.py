@@ -1,0 +1,129 @@
+"""Folded stacks: ``outermost;...;innermost value`` a line. The last blank separates; equal stacks are summed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.stream import TextStream
+
+MAX_LINE = 1024 * 1024
+"""Bytes of a line beyond which it is no stack."""
+MOST = 2**53
+"""Larger values are left out: sums would not be exact."""
+_LINE = r"^(?P<stack>.*[^ \t])[ \t]+(?P<value>\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)$"
+_WHOLE = r"^[0-9]{1,15}$"
+_HEAD = re.compile(rb"[^\n]*[^ \t\n][^\n]*[ \t]\+?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?[ \t]*\Z")
+_LOOKED_AT = 50
+"""Lines of the head."""
+_BATCH = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """Distinct stacks as text, and their values. ``lines`` counts those of the file that are stacks."""
+
+    stacks: pa.Array
+    values: np.ndarray[tuple[int], np.dtype[np.int64]]
+    lines: int
+
+
+def is_folded(head: bytes) -> bool:
+    """Returns whether text that begins so may be folded stacks: every line ends in a number, and one has several frames."""
+    lines = head.replace(b"\r\n", b"\n").split(b"\n")
+    whole = lines[:-1] if len(lines) > 1 else lines
+    told = [line for line in whole[:_LOOKED_AT] if line.strip() and not line.startswith(b"#")]
+    return bool(told) and any(b";" in line for line in told) and all(_HEAD.match(line) for line in told)
+
+
+def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> Folded:
+    """Returns the stacks of a text; lines that are none are counted."""
+    lines = _Lines(log)
+    rest = head
+    while True:
+        piece = stream.read(max(chunk_bytes, 64 * 1024))
+        rest += piece
+        cut = len(rest) if not piece else rest.rfind(b"\n") + 1
+        if cut:
+            lines.take(rest[:cut])
+            rest = rest[cut:]
+        if len(rest) > MAX_LINE:
+            log.add("event_too_large", "dropped", text=_TOO_LONG)
+            rest = _after_line(stream, max(chunk_bytes, 64 * 1024))
+        if not piece and not rest:
+            return lines.made()
+
+
+_TOO_LONG = "lines of over a megabyte were left out"
+
+
+def _after_line(stream: TextStream, size: int) -> bytes:
+    """What stands behind the end of a line that is left out."""
+    while piece := stream.read(size):
+        _, found, rest = piece.partition(b"\n")
+        if found:
+            return rest
+    return b""
+
+
+_NOTHING = pa.schema({"stack": pa.large_string(), "value": pa.int64()})
+
+
+class _Lines:
+    """Stacks so far, each once as soon as there are many."""
+
+    def __init__(self, log: IssueLog) -> None:
+        self._log = log
+        self._tables: list[pa.Table] = [_NOTHING.empty_table()]
+        self._bytes = 0
+        self._lines = 0
+
+    def take(self, text: bytes) -> None:
+        """Takes whole lines."""
+        decoded = text.decode("utf-8", "replace")
+        lines = pc.utf8_rtrim(pc.split_pattern(pa.scalar(decoded, pa.large_string()), "\n").values, " \t\r")
+        asked = pc.and_(pc.not_equal(lines, ""), pc.invert(pc.starts_with(lines, "#")))
+        lines = lines.filter(asked)
+        found = pc.extract_regex(lines, _LINE)
+        self._lost(lines.filter(pc.is_null(found)), "lines that do not end in a number were left out")
+        found = found.filter(pc.is_valid(found))
+        stacks, texts = found.field("stack"), found.field("value")
+        whole = pc.match_substring_regex(texts, _WHOLE)
+        numbers = pc.if_else(whole, None, texts).cast(pa.float64())
+        counts = pc.if_else(whole, texts, None).cast(pa.int64())
+        large = pc.fill_null(pc.greater(numbers, MOST), False)
+        if pc.any(large).as_py():
+            self._lost(texts.filter(large), "stacks with a value beyond all measure were left out")
+        rounded = pc.if_else(large, None, pc.round(numbers)).cast(pa.int64())
+        odd = pc.sum(pc.fill_null(pc.not_equal(rounded.cast(pa.float64()), numbers), False)).as_py()
+        if odd:
+            self._log.add("odd_number", "repaired", count=odd, text="fractions of values were rounded")
+        table = pa.table({"stack": stacks, "value": pc.coalesce(counts, rounded)})
+        table = table.filter(pc.is_valid(table["value"]))
+        self._lines += len(table)
+        self._tables.append(table)
+        self._bytes += len(text)
+        if self._bytes > _BATCH:
+            self._tables, self._bytes = [_summed(self._tables)], 0
+
+    def made(self) -> Folded:
+        """Returns all of it."""
+        table = _summed(self._tables)
+        return Folded(table["stack"].combine_chunks(), table["value_sum"].to_numpy(), self._lines)
+
+    def _lost(self, lines: pa.Array, text: str) -> None:
+        if len(lines):
+            self._log.add("unreadable_event", "dropped", example=lines[0].as_py(), count=len(lines), text=text)
+
+
+def _summed(tables: list[pa.Table]) -> pa.Table:
+    """Equal stacks as one, in the order in which they first came."""
+    renamed = [table.rename_columns(["stack", "value"]) for table in tables]
+    return pa.concat_tables(renamed).group_by("stack", use_threads=False).aggregate([("value", "sum")]).select(
+        ["stack", "value_sum"]
+    )  # fmt: skip
