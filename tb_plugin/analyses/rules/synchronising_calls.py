@@ -12,7 +12,7 @@ from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import measure
-from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.schema import MISSING, CallRole
 
 Int64 = npt.NDArray[np.int64]
 
@@ -40,7 +40,8 @@ def _look(s: Scene) -> Seen | None:
     whole, copies = s.covered(outermost(trace, place)), copies_of(trace, calls)
     if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
-    explicit = place[(trace.operator[calls] == MISSING) & ~np.isin(calls, trace.launch[copies])]
+    alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
+    explicit = place[alone & ~np.isin(calls, trace.launch[copies])]
     line, lines = s.lines(calls)
     kinds = [("", len(explicit) < times(place)), (".explicit", len(explicit) > 0)]
     notice = Notice(

@@ -34,7 +34,8 @@ _BACKWARD = re.compile(r"^\w+Backward$")
 _COPIED, _COPY, _SET = "HostToDevice", "Memcpy", "Memset"
 _OF_HOST = ("Pageable", "Pinned")
 """Kinds of memory, without what CUPTI writes before them."""
-WAIT = "TensorWaitProp"
+WAITS = ("TensorWaitProp", "GetValue")
+"""Calls that wait: the program for a property of a tensor, and the thread that executes for its value on the device."""
 DISPATCHED = "OpDispatch"
 LAUNCHED = "KernelLaunch"
 """Name of the moment at which a thread launched the work of an operator, recorded as the begin of an arrow."""

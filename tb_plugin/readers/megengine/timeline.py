@@ -23,7 +23,7 @@ from tb_plugin.readers.megengine.lanes import lanes_of, places_of_lanes
 from tb_plugin.readers.megengine.rows import (
     BASE_BITS,
     LAUNCHED,
-    WAIT,
+    WAITS,
     base_names,
     copy_names,
     kinds_of,
@@ -144,14 +144,14 @@ class Timeline:
             stack[row[row != MISSING]] = stacks.value[row != MISSING]
         shapes = np.full(self.count, MISSING, np.int32)
         types = shapes.copy()
-        inputs: Int64 = np.flatnonzero((self.bare == self.interner.names["Input"]) & (slices.parent != MISSING))
+        inputs = np.flatnonzero((self.bare == self.interner.names["Input"]) & (slices.parent != MISSING))
         inputs = inputs[np.argsort(slices.parent[inputs], kind="stable")]
         if len(inputs):
             owner, first = np.unique(slices.parent[inputs], return_index=True)
             bounds = np.append(first, len(inputs))
-            for column, key, wrap in ((shapes, "shape", _dims), (types, "dtype", _quoted)):
-                ids = text_ids(events.args.get(key), len(events))[slices.end[inputs]]
-                column[self.row[owner]] = self._lists(ids, bounds, wrap)
+            known = {key: text_ids(events.args.get(key), len(events))[slices.end[inputs]] for key in ("shape", "dtype")}
+            shapes[self.row[owner]] = self._lists(known["shape"], bounds, _dims)
+            types[self.row[owner]] = self._lists(known["dtype"], bounds, _quoted)
         on_host = of_kind(core.kind, EventKind.OPERATOR, EventKind.RUNTIME)
         row = np.flatnonzero(on_host & ((stack != MISSING) | (shapes != MISSING)))
         none = np.full(len(row), MISSING, np.int32)
@@ -257,11 +257,11 @@ class Timeline:
 
     def _calls(self, core: _Core) -> CallNames:
         known = call_names(core, self.interner.texts)
-        waits = self.interner.names[WAIT]
-        if not ((core.name == waits) & (core.kind == EventKind.RUNTIME)).any():
-            return known
+        waits = np.array([self.interner.names[name] for name in WAITS], np.int32)
+        waits = np.intersect1d(waits, core.name[core.kind == EventKind.RUNTIME])
         return CallNames(
-            np.append(known.name, waits).astype(np.int32), np.append(known.role, CallRole.WAIT).astype(np.uint8)
+            np.append(known.name, waits).astype(np.int32),
+            np.append(known.role, np.full(len(waits), CallRole.WAIT)).astype(np.uint8),
         )
 
     def _arrows(self, core: _Core, log: IssueLog) -> ArrowEnds:
