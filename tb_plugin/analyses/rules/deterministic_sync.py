@@ -12,12 +12,10 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.host_waits import For, copies_of, host_waits, outermost, regular, times
+from tb_plugin.analyses.rules.host_waits import For, times, waiting
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
-from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.trace.intervals import measure
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
@@ -64,14 +62,10 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Seen | None:
-    trace, waits = s.trace, host_waits(s.trace)
-    at = waits.of(For.BACKWARD)
-    at = at[(s.rows & s.on_threads)[waits.row[at]]]
-    at = at[regular(s, waits.row[at], waits.place[at])]
-    calls, place = waits.row[at], waits.place[at]
-    whole, copies = s.covered(outermost(trace, place)), copies_of(trace, calls)
-    if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
+    trace, found = s.trace, waiting(s, For.BACKWARD)
+    if found is None:
         return None
+    calls, place = found.row, found.place
     said, kinds = _most(trace, calls)
     notice = Notice(
         rule="deterministic_sync",
@@ -91,7 +85,7 @@ def _look(s: Scene) -> Seen | None:
         "are on is not recorded. At least the waits go, at most also the operators and copies that they are made for.",
         confidence="medium",
     )
-    return Seen(notice, Change(s.covered(calls)), Change(whole, copies, trace.dur_ns[copies]), s.by_length(calls))
+    return Seen(notice, found.least, found.most, s.by_length(calls))
 
 
 def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:

@@ -16,7 +16,8 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.waits import handovers, waits_for_device
-from tb_plugin.trace.intervals import contains, union
+from tb_plugin.analyses.what_if import Change
+from tb_plugin.trace.intervals import contains, measure, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -170,7 +171,35 @@ def outermost(trace: TraceTable, place: Int64) -> Int64:
     return place
 
 
-def regular(s: Scene, calls: Int64, place: Int64) -> Bool:
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """Calls of the chosen steps that wait for one thing, made in enough of them to be worth a finding."""
+
+    row: Int64
+    place: Int64
+    """As in HostWaits."""
+    copies: Int64
+    """Copies that they make."""
+    least: Change
+    """The waits go."""
+    most: Change
+    """So do the operators around them that do hardly anything else, and the copies."""
+
+
+def waiting(s: Scene, why: For) -> Waiting | None:
+    """Returns the calls that wait for this, None where a step would hardly be shorter without them."""
+    trace, waits = s.trace, host_waits(s.trace)
+    at = waits.of(why)
+    at = at[(s.rows & s.on_threads)[waits.row[at]]]
+    at = at[_regular(s, waits.row[at], waits.place[at])]
+    row, place = waits.row[at], waits.place[at]
+    whole, copies = s.covered(outermost(trace, place)), _copies_of(trace, row)
+    if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
+        return None
+    return Waiting(row, place, copies, Change(s.covered(row)), Change(whole, copies, trace.dur_ns[copies]))
+
+
+def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
     """Returns which calls belong to those of one line and name that are made in enough of the steps."""
     trace, count = s.trace, len(s.steps.label)
     made = group(code_lines(trace).of[calls], trace.name[place])
@@ -185,7 +214,7 @@ def times(place: Int64) -> int:
     return len(np.unique(place))
 
 
-def copies_of(trace: TraceTable, calls: Int64) -> Int64:
+def _copies_of(trace: TraceTable, calls: Int64) -> Int64:
     """Returns the copies that these calls make."""
     made = np.zeros(len(trace) + 1, np.bool_)
     made[calls] = True

@@ -7,11 +7,9 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.host_waits import For, copies_of, host_waits, outermost, regular, times
+from tb_plugin.analyses.rules.host_waits import For, times, waiting
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
-from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import measure
 from tb_plugin.trace.schema import MISSING, CallRole
 
 Int64 = npt.NDArray[np.int64]
@@ -32,16 +30,12 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Seen | None:
-    trace, waits = s.trace, host_waits(s.trace)
-    at = waits.of(For.RESULT)
-    at = at[(s.rows & s.on_threads)[waits.row[at]]]
-    at = at[regular(s, waits.row[at], waits.place[at])]
-    calls, place = waits.row[at], waits.place[at]
-    whole, copies = s.covered(outermost(trace, place)), copies_of(trace, calls)
-    if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
+    trace, found = s.trace, waiting(s, For.RESULT)
+    if found is None:
         return None
+    calls, place = found.row, found.place
     alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
-    explicit = place[alone & ~np.isin(calls, trace.launch[copies])]
+    explicit = place[alone & ~np.isin(calls, trace.launch[found.copies])]
     line, lines = s.lines(calls)
     kinds = [("", len(explicit) < times(place)), (".explicit", len(explicit) > 0)]
     notice = Notice(
@@ -62,7 +56,7 @@ def _look(s: Scene) -> Seen | None:
         "At least the waits go, at most also the operators and copies that they are made for.",
         confidence="high",
     )
-    return Seen(notice, Change(s.covered(calls)), Change(whole, copies, trace.dur_ns[copies]), s.by_length(calls))
+    return Seen(notice, found.least, found.most, s.by_length(calls))
 
 
 def _kind(s: Scene, explicit: int, every: int) -> str:
