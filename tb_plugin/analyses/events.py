@@ -277,8 +277,11 @@ def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
         if at == MISSING:
             continue
         title = column.title or column.key
-        title = f"{title} ({column.unit})" if column.unit else title
         value = column.value[at]
+        if column.unit == "ns" and value.dtype.kind == "i":
+            figures.append(_fact(f"args.{column.key}", title, "ns", int(value)))
+            continue
+        title = f"{title} ({column.unit})" if column.unit else title
         if column.is_text:
             figures.append(_fact(f"args.{column.key}", title, "code", trace.strings[int(value)]))
         elif value.dtype.kind == "f":

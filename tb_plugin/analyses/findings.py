@@ -13,6 +13,7 @@ from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.filters import EVENT
 from tb_plugin.analyses.metrics import WHOLE, define
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
@@ -50,7 +51,9 @@ class FindingsAnalysis:
     borrows = OWN_ONLY
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None: rules look at every trace."""
+        """Returns why no rule can speak about a trace of which nothing but ranges is known."""
+        if has_only_ranges(trace):
+            return Missing("The trace is not one of a training: no rule speaks about it.", "")
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:

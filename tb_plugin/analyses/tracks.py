@@ -48,7 +48,8 @@ class TrackName:
     label: str
     """One text for both, for lists of events."""
     order: tuple[int, ...]
-    """By what it is: the main thread, then what the framework runs, then all others; streams by their numbers."""
+    """By what it is: the main thread, then what the framework runs, then all others, then what is on no thread; streams by
+    their numbers. Where the trace states an order of its threads, by that first."""
 
 
 @remembered
@@ -56,12 +57,28 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
     """Returns the name of each track of a trace."""
     main = main_thread(trace)
     titles, rank = _host_titles(trace, main)
-    distinct = _apart(trace, titles)
+    processes = _processes(trace)
+    distinct = _apart(trace, titles, processes)
     work = _work_of(trace)
     return tuple(
         _of_device(trace, track, work[i]) if track.is_device else _of_host(track, distinct[i], rank[i])
         for i, track in enumerate(trace.tracks)
     )
+
+
+def _processes(trace: TraceTable) -> list[str]:
+    """What the process of each track is called, "" where one alone has threads: then it says nothing."""
+    tools = ~np.isin(np.arange(len(trace.tracks)), trace.track[trace.kind != EventKind.WINDOW])
+    own = {i: track for i, track in enumerate(trace.tracks) if not track.is_device and not tools[i]}
+    named = {track.pid: track.process.strip() for track in own.values()}
+    if len(named) < 2:
+        return [""] * len(trace.tracks)
+    count = Counter(named.values())
+    called = {
+        pid: (name if count[name] == 1 else f"{name} {pid}" if name else f"Process {pid}" if pid else "")[:_LONGEST]
+        for pid, name in named.items()
+    }
+    return [called[track.pid] if i in own else "" for i, track in enumerate(trace.tracks)]
 
 
 def main_thread(trace: TraceTable) -> int:
@@ -87,6 +104,8 @@ def recorded_name(track: Track) -> str:
 
 
 def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
+    if track.is_async:
+        return TrackName(title, "", title, rank)
     tid = track.tid if _is_plausible(track.tid) else ""
     recorded = " ".join(filter(None, (recorded_name(track), tid)))
     label = title if tid in title else f"{title} ({tid})"
@@ -119,7 +138,9 @@ def _host_titles(trace: TraceTable, main: int) -> tuple[list[str], list[tuple[in
     for i, track in enumerate(trace.tracks):
         own = recorded_name(track)
         is_tool = kinds[i, EventKind.WINDOW] and kinds[i].sum() == 1
-        if i == main:
+        if track.is_async:
+            title, place = track.tid, others + 1
+        elif i == main:
             title, place = "Main thread", 0
         elif is_tool:
             title, place = track.tid if _number(track.tid) is None else own or "Recorder", others + 1
@@ -136,13 +157,16 @@ def _host_titles(trace: TraceTable, main: int) -> tuple[list[str], list[tuple[in
             title, place = f"Thread {track.tid}" if _is_plausible(track.tid) else "Thread", others
         titles.append(title[:_LONGEST])
         # Those of one kind by their numbers; of the others the order says nothing.
-        rank.append((place, (_number(track.tid) or 0) if 0 < place < others else 0))
+        rank.append((track.thread_order, place, (_number(track.tid) or 0) if 0 < place < others else 0))
     return titles, rank
 
 
-def _apart(trace: TraceTable, titles: list[str]) -> list[str]:
-    """The titles of threads, those that several have with their number, or one of ours where theirs is none."""
+def _apart(trace: TraceTable, titles: list[str], processes: list[str]) -> list[str]:
+    """The titles of threads, those that several have with their number, or one of ours where theirs is none; before them
+    their processes where there are several.
+    """
     hosts = [i for i, track in enumerate(trace.tracks) if not track.is_device]
+    titles = [" · ".join(filter(None, (p, title))) for p, title in zip(processes, titles, strict=True)]
     count = Counter(titles[i] for i in hosts)
     seen: Counter[str] = Counter()
     apart = list(titles)

@@ -42,4 +42,6 @@ class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
     busy: list[float]
     """Share of each of so many equal slices of the whole trace in which the devices work; without one, the host."""
     busy_is_device: bool
+    only_ranges: bool
+    """Nothing is known of the events but their names: colours by name tell more than those by kind."""
     total_events: int

@@ -33,13 +33,16 @@ TEXTS = {
     "bad_counter": "counter events without a number were left out",
     "bad_counter_value": "values of counters that are no numbers were left out",
     "unmatched_begin": "begin and end events without partner were left out",
+    "unmatched_end": "end events before which nothing is open were left out",
+    "unfinished_range": "ranges that nothing ends last to the end of the trace",
+    "unpaired_arrow": "ends of arrows without partner were left out",
     "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
     "unpaired_flow": "forward-backward arrows with one end missing were left out",
 }
 
 _OTHERS = {
     "unknown_category": "events of {kinds} further unknown categories were kept without a meaning",
-    "not_shown": "events of {kinds} further phases are not shown yet",
+    "not_shown": "events of {kinds} further phases are not shown",
 }
 """What is told of the texts of a code beyond MAX_TEXTS."""
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.trace import links, recorded_arrows, tree
 from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.lanes import lanes
 from tb_plugin.trace.numbering import firsts, numbered, places_of
 from tb_plugin.trace.open import blocks_from, moved_columns, totals_from
 from tb_plugin.trace.order import kinds, plausible, sort
@@ -19,6 +20,7 @@ from tb_plugin.trace.rows import Nests, Rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
 from tb_plugin.trace.table import (
+    AsyncRows,
     CollectiveArgs,
     DeviceArgs,
     OperatorArgs,
@@ -36,7 +38,7 @@ Int32 = npt.NDArray[np.int32]
 Int16 = npt.NDArray[np.int16]
 Bool = npt.NDArray[np.bool_]
 
-Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs)
+Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs, AsyncRows)
 
 
 def assemble(raw: RawTrace) -> TraceTable:
@@ -66,7 +68,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     python = _moved(raw.python, position)
 
     nests = Nests(rows)
-    drawn = _drawn(rows, nests)
+    drawn = _drawn(rows, nests, _moved(raw.asynchronous, position))
     parent, self_ns, overlaps = _op_tree(rows, nests, raw.window)
     operator, op_parent = _operators(rows, nests)
     launch, operator, disagreements = _device_links(rows, operator, op_parent)
@@ -142,13 +144,15 @@ def _origin(raw: RawTrace, order: Int64) -> int:
 
 
 def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
-    """Host threads, then device streams, by first event. The two never share a track, even where their ids collide."""
-    is_device = of_kind(raw.kind[order], *ON_DEVICE)
+    """Host threads, then what lies on none, then device streams, by first event. They never share a track."""
+    is_async = np.zeros(len(raw.start_ns), np.bool_)
+    is_async[raw.asynchronous.row] = True
+    sort = np.where(is_async[order], 1, 2 * of_kind(raw.kind[order], *ON_DEVICE))
     width = len(raw.strings) + 1
-    key = (is_device * width + raw.pid[order].astype(np.int64) + 1) * width + raw.tid[order] + 1
+    key = (sort * width + raw.pid[order].astype(np.int64) + 1) * width + raw.tid[order] + 1
     track, count = numbered(key)
     first = firsts(track, count)
-    by_time = np.lexsort((first, is_device[first]))
+    by_time = np.lexsort((first, sort[first]))
     number = np.empty(len(by_time), np.int32)
     number[by_time] = np.arange(len(by_time), dtype=np.int32)
     tracks = []
@@ -159,8 +163,11 @@ def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
                 pid=pid,
                 tid=tid,
                 process=raw.process_names.get(pid, ""),
-                thread=raw.thread_names.get((pid, tid), ""),
+                thread="" if is_async[position] else raw.thread_names.get((pid, tid), ""),
                 is_device=bool(raw.kind[position] in ON_DEVICE),
+                is_async=bool(is_async[position]),
+                process_order=raw.process_order.get(pid, 0),
+                thread_order=0 if is_async[position] else raw.thread_order.get((pid, tid), 0),
             )
         )
     return tuple(tracks), number[track]
@@ -309,8 +316,8 @@ class _Drawn:
     overlaps: Bool
 
 
-def _drawn(rows: Rows, nests: Nests) -> _Drawn:
-    """Rows within the groups of the timeline: annotations with operators, Python calls, device work, the rest.
+def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
+    """Rows within the groups of the timeline: annotations with operators, Python calls, device work, others, no thread.
 
     Kernels of one stream may overlap by design (programmatic launches), so device rows are not flagged.
     """
@@ -329,6 +336,10 @@ def _drawn(rows: Rows, nests: Nests) -> _Drawn:
         depth[members] = nesting.depth
         if i < 2:
             overlaps[members] = nesting.overlaps
+    free = asynchronous.row
+    lane = lanes(rows.track[free], asynchronous.operation, rows.start[free], rows.end[free])
+    depth[free] = np.minimum(lane, np.iinfo(np.int16).max)
+    overlaps[free] = False
     return _Drawn(depth, overlaps)
 
 

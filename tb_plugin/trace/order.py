@@ -7,7 +7,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import RawTrace
 
 Int64 = npt.NDArray[np.int64]
@@ -24,7 +24,7 @@ LONG = 86_400 * 10**9
 """A trace whose median lies further than this (a day, ns) from 0 counts from an epoch: there 0 means "never set",
 and less cannot be."""
 
-CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0, 9], np.uint8)
+CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0, 9, 4], np.uint8)
 """Order of kinds (by EventKind) with equal bounds: what usually encloses comes first. Python ids order Python calls."""
 
 MARKER_NAME = re.compile(
@@ -108,7 +108,9 @@ def _text_rank(raw: RawTrace, ids: Int32) -> Int64:
 
 
 def _identity(raw: RawTrace, rows: Int64) -> Int64:
-    """Numbers that the profiler gave in order of start: the external id, for Python calls the Python id."""
+    """Numbers in order of start: the external id, for Python calls the Python id, or what the reader knows of the order."""
     ident = raw.external_id.copy()
     ident[raw.python.row] = raw.python.python_id
+    if raw.nth is not None:
+        ident = np.where(raw.nth == MISSING, ident, raw.nth)
     return ident[rows]

@@ -23,7 +23,11 @@ Int32 = npt.NDArray[np.int32]
 
 def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: Int32, *, on_device: bool) -> Int32:
     """Returns the track with these ids (string ids) among those of the host or of devices, -1 = none."""
-    by_ids = {(track.pid, track.tid): i for i, track in enumerate(tracks) if track.is_device == on_device}
+    by_ids = {
+        (track.pid, track.tid): i
+        for i, track in enumerate(tracks)
+        if track.is_device == on_device and not track.is_async
+    }
     which, count = numbered(pid.astype(np.int64) * (len(strings) + 1) + tid)
     texts = [(strings[int(pid[i])], strings[int(tid[i])]) for i in firsts(which, count).tolist()]
     found: Int32 = np.array([by_ids.get(text, MISSING) for text in texts], np.int32)[which]

@@ -44,6 +44,8 @@ class EventKind(IntEnum):
     """The profiler's record window (category Trace)."""
     INSTANT = 13
     """A moment that was marked; it has no duration."""
+    ASYNC = 14
+    """A part of an operation that belongs to no thread: it may begin on one and end on another."""
 
 
 class MatrixUse(IntEnum):
@@ -113,6 +115,6 @@ def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.b
     """Returns which rows of a ``kind`` column are of one of these kinds."""
     flags = np.zeros(len(EventKind), np.bool_)
     flags[list(wanted)] = True
-    # A look into 14 flags takes a tenth of the time of np.isin, which is asked so often that it showed in profiles.
+    # A look into 15 flags takes a tenth of the time of np.isin, which is asked so often that it showed in profiles.
     found: npt.NDArray[np.bool_] = flags[kind]
     return found

@@ -231,6 +231,15 @@ class Arrows:
 
 
 @dataclass(frozen=True, eq=False)
+class AsyncRows:
+    """Rows that lie on no thread: their ``tid`` names a track of the process, on which operations take lanes (lanes.py)."""
+
+    row: Int32 = no_rows(np.int32)
+    operation: Int32 = no_rows(np.int32)
+    """Number of what they are part of; those of one operation nest."""
+
+
+@dataclass(frozen=True, eq=False)
 class RawTrace:
     """What a reader hands over: n duration events in file order, times in absolute nanoseconds as the file states them.
 
@@ -269,6 +278,13 @@ class RawTrace:
     """pid text -> process name (labels appended in parentheses)."""
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(pid text, tid text) -> thread name."""
+    process_order: Mapping[str, int] = field(default_factory=dict)
+    """pid text -> where the trace wants the process, smallest first."""
+    thread_order: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(pid text, tid text) -> where the trace wants the thread in its process."""
+    nth: Int64 | None = None
+    """Order of rows with equal bounds, outermost first, where the trace says which encloses the other; -1 = it does not."""
+    asynchronous: AsyncRows = field(default_factory=AsyncRows)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Top-level keys of the file other than the event list; JSON values."""
     base_time_ns: int | None = None
@@ -289,13 +305,18 @@ class RawTrace:
 
 @dataclass(frozen=True)
 class Track:
-    """One row group of a timeline: a host thread or a device stream."""
+    """One row group of a timeline: a host thread, a device stream, or operations of a process that belong to no thread."""
 
     pid: str
     tid: str
     process: str
     thread: str
     is_device: bool
+    is_async: bool = False
+    """No thread: ``tid`` is the name of the operations."""
+    process_order: int = 0
+    """Where the trace wants the process, smallest first."""
+    thread_order: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,9 @@ from tb_plugin.analyses.base import Params, rows_of
 from tests.samples import BY_NAME, OURS, made
 
 FOLDER = Path(__file__).resolve().parent
+UNTOLD = {"chromium/startup_trace.json.gz", "clang/rows.json.gz", "node/node_trace.1.log"}
+"""Traces of further tools: the contracts hold for them; what they should answer says tests/analyses/test_other_tools.py."""
+TOLD = [sample for sample in OURS if sample.name not in UNTOLD]
 ROWS = 8
 LONGEST = 160
 """Characters of a text that are kept: names of kernels and stacks are long and their heads tell them apart."""
@@ -66,7 +69,7 @@ def main() -> None:
         if old.is_dir() and old.name != "__pycache__":
             shutil.rmtree(old)
     files = 0
-    for sample in OURS:
+    for sample in TOLD:
         folder = FOLDER / folder_of(sample.name)
         folder.mkdir()
         for analysis, text in expected(sample.name).items():

@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from tests.golden.rewrite import FOLDER, expected, folder_of
-from tests.samples import OURS
+from tests.golden.rewrite import FOLDER, TOLD, expected, folder_of
 
 
-@pytest.mark.parametrize("name", [sample.name for sample in OURS], ids=folder_of)
+@pytest.mark.parametrize("name", [sample.name for sample in TOLD], ids=folder_of)
 def test_answers_are_the_expected_ones(name: str) -> None:
     for analysis, text in expected(name).items():
         path = FOLDER / folder_of(name) / f"{analysis}.json"
@@ -20,4 +19,4 @@ def test_answers_are_the_expected_ones(name: str) -> None:
 
 def test_no_expected_answer_is_left_over() -> None:
     files = {str(path.relative_to(FOLDER)) for path in FOLDER.glob("*/*.json")}
-    assert files == {f"{folder_of(sample.name)}/{analysis.id}.json" for sample in OURS for analysis in sample.analyses}
+    assert files == {f"{folder_of(sample.name)}/{analysis.id}.json" for sample in TOLD for analysis in sample.analyses}

@@ -16,7 +16,7 @@ from tb_plugin.trace.table import RawTrace
 from tests.builders import Bytes
 from tests.conftest import SAMPLES, sample
 
-from .sources import issues, kinds, names
+from .sources import issues, names
 
 VIZTRACER = SAMPLES / "viztracer_cpu" / "result.json.gz"
 
@@ -28,40 +28,6 @@ def read(*events: dict[str, Any], **root: Any) -> RawTrace:
 
 def event(ph: str, ts: float, name: str = "f", **more: Any) -> dict[str, Any]:
     return {"ph": ph, "name": name, "pid": 1, "tid": 2, "ts": ts, **more}
-
-
-def test_ranges_whole_and_in_pairs() -> None:
-    trace = read(event("X", 1, "a", dur=2.5), event("B", 4, "b"), event("B", 5, "c"), event("E", 6), event("E", 8))
-    assert names(trace) == ["a", "c", "b"]
-    assert trace.start_ns.tolist() == [1000, 5000, 4000]
-    assert trace.dur_ns.tolist() == [2500, 1000, 4000]
-    assert [kind.name for kind in kinds(trace)] == ["ANNOTATION"] * 3
-    assert (trace.report.format, trace.report.events_seen, trace.report.events_kept) == ("chrome", 5, 3)
-
-
-def test_what_is_not_shown_yet_is_counted_and_said() -> None:
-    trace = read(
-        event("X", 1, dur=1), event("i", 2), event("i", 3), event("s", 1, id=1), event("f", 2, id=1), event("b", 1, id=7),
-        event("E", 9),
-    )  # fmt: skip
-    assert {issue.text: issue.count for issue in trace.report.issues} == {
-        "instants (phase i) are not shown yet": 2,
-        "arrows (phase s) are not shown yet": 1,
-        "arrows (phase f) are not shown yet": 1,
-        "asynchronous ranges (phase b) are not shown yet": 1,
-        "begin and end events without partner were left out": 1,
-    }
-    assert (trace.report.events_kept, trace.report.events_dropped, trace.report.events_other) == (1, 1, 5)
-
-
-def test_counters_and_names() -> None:
-    trace = read(
-        event("C", 3, "queue", args={"waiting": 2, "running": 1.5}),
-        event("M", 0, "process_name", args={"name": "server"}),
-        event("M", 0, "thread_name", args={"name": "main"}),
-    )
-    assert trace.counters.value.tolist() == [2, 1.5]
-    assert (trace.process_names, trace.thread_names) == ({"1": "server"}, {("1", "2"): "main"})
 
 
 def test_epoch_times_keep_their_nanoseconds() -> None:
@@ -81,10 +47,10 @@ def test_damage_is_mended_as_in_any_json_trace() -> None:
 
 def test_a_recording_of_viztracer() -> None:
     trace = sample("viztracer_cpu/result.json.gz")
-    assert (trace.report.format, trace.report.events_seen, trace.report.events_kept) == ("chrome", 605, 599)
+    assert (trace.report.format, trace.report.events_seen, trace.report.events_kept) == ("chrome", 605, 602)
     assert [track.thread for track in trace.tracks] == ["MainThread", "background"]
     assert not trace.devices and not any(track.is_device for track in trace.tracks)
-    assert len(trace) == 596 and not trace.steps.recorded
+    assert len(trace) == 599 and not trace.steps.recorded
     # quicksort calls itself: the innermost call around the deepest one is again quicksort.
     deepest = int(trace.depth.argmax())
     assert trace.strings[int(trace.name[trace.python_parent[deepest]])].startswith("quicksort")

@@ -438,6 +438,7 @@ export interface Timeline {
   has_modules: boolean
   kind: 'timeline'
   levels: TimelineLevel[]
+  only_ranges: boolean
   start_ns: number
   total_events: number
   tracks: TimelineTrack[]

@@ -11,6 +11,8 @@ import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './t
 import { inSight, rowY, type Scene, toX } from './timelineScene'
 
 const NARROW = 3
+/** Half of the width of the mark of a moment, pixels; moments closer than its width are ticks beside each other. */
+const MOMENT = 4
 /** Pixels between the labels of the ruler. */
 const LABEL_PAD = 20
 
@@ -132,6 +134,7 @@ function drawLine(
   const low = Math.max(piece.start, view.start)
   const high = Math.min(piece.end, view.end)
   const to = tile.ranges[line + 1]
+  let last = Number.NEGATIVE_INFINITY
   for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
     // What began in the tile before has been drawn there.
     if (piece.goesOn && start[i] < piece.start) continue
@@ -141,6 +144,14 @@ function drawLine(
     if (!hit) strength = 0.15
     const look = colors.paint(colors.slot(tile, i), strength)
     const w = dur[i] * perNs
+    if (dur[i] === 0 && !merged) {
+      const x = toX(scene, start[i])
+      if (x - last > 2 * MOMENT) {
+        moment(context, x, y, look.fill)
+        last = x
+        continue
+      }
+    }
     if (w < NARROW) {
       const from = (start[i] - view.start) * fine
       scene.strip.put(strip, Math.floor(from), Math.round(from + dur[i] * fine), look.pixel)
@@ -152,6 +163,19 @@ function drawLine(
     box(context, left, y, visible, BAR, look, w < 24 ? '' : labelOf(model, tile, i, isDevice), scene.gutter)
     if (tile.matrix[i] === 1 && !merged && w > 12) badge(context, scene.theme, Math.min(x + w - 1, width), y)
   }
+}
+
+/** What has no duration is a diamond: a box of one pixel would be taken for something short. */
+function moment(context: CanvasRenderingContext2D, x: number, y: number, fill: string): void {
+  const middle = y + BAR / 2
+  context.fillStyle = fill
+  context.beginPath()
+  context.moveTo(x, middle - MOMENT - 2)
+  context.lineTo(x + MOMENT, middle)
+  context.lineTo(x, middle + MOMENT + 2)
+  context.lineTo(x - MOMENT, middle)
+  context.closePath()
+  context.fill()
 }
 
 const short = new Map<string, string>()

@@ -26,6 +26,7 @@ const KINDS: Record<string, string> = {
   overhead: 'profiler overhead',
   window: 'record windows',
   instant: 'instants',
+  async: 'asynchronous operations',
   memory: 'allocator events',
   counter: 'counter events',
   other: 'names, arrows and marks',

@@ -86,6 +86,8 @@ function Page({ view, whole }: { view: View; whole: View }) {
   )
   const many = devices.length > BESIDE
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
+  // Of a trace without steps and devices what its ranges took stands where the device's time does.
+  const beside = times.length === 0 && !average ? rest : []
   return (
     <div className={layoutCss.grid}>
       {headline && <Answer headline={headline} costs={costs} advice={advice} />}
@@ -104,6 +106,9 @@ function Page({ view, whole }: { view: View; whole: View }) {
       {average && <AverageCard payload={average} outside={outside} recorded={every !== null} wide={!steps} />}
       <div className={`${layoutCss.span8} ${layoutCss.column}`}>
         {!many && times.map((payload) => <TimeCard key={payload.name} payload={payload} />)}
+        {beside.map((name) => (
+          <PayloadCard key={name} payload={view.payloads[name]} onLink={followLink} />
+        ))}
       </div>
       <SideCards cards={many ? about : [...devices, ...about]} />
       {many && (
@@ -120,11 +125,13 @@ function Page({ view, whole }: { view: View; whole: View }) {
           </div>
         </>
       )}
-      {rest.map((name) => (
-        <div key={name} className={layoutCss.span12}>
-          <PayloadCard payload={view.payloads[name]} onLink={followLink} />
-        </div>
-      ))}
+      {rest
+        .filter((name) => !beside.includes(name))
+        .map((name) => (
+          <div key={name} className={layoutCss.span12}>
+            <PayloadCard payload={view.payloads[name]} onLink={followLink} />
+          </div>
+        ))}
     </div>
   )
 }

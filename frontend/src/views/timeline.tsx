@@ -20,7 +20,7 @@ import { EventPanel } from './parts/eventPanel'
 import { HitChip } from './parts/hitChip'
 import { OpenInPerfetto } from './parts/perfetto'
 import { RangePanel } from './parts/rangePanel'
-import { ShowMenu, useColors } from './parts/showMenu'
+import { ShowMenu, useColors, usualColors } from './parts/showMenu'
 import { SearchBox } from './parts/tableSection'
 import { type TimelineExtras, useExtras } from './parts/timelineExtras'
 import { count, holdsOf, TimelineFoot } from './parts/timelineFoot'
@@ -106,7 +106,8 @@ function Page(props: {
   const [text, setText] = useState(false)
   const range = rangeOf(route.from_ns, route.to_ns)
   const event = route.event === undefined ? null : Number(route.event)
-  const wish = useColors()
+  const usual = usualColors(model.head.only_ranges)
+  const wish = useColors(usual)
   // Nothing on the host has a class.
   const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
   const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
@@ -179,7 +180,7 @@ function Page(props: {
           error={found?.problem}
           found={{ width: found ? FOUND_WIDTH : 0, content: found && <Hits found={found} go={go} /> }}
         />
-        <ShowMenu hasModules={model.head.has_modules} hasDevices={hasDevices} />
+        <ShowMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <TracksMenu all={named} tracks={tracks} />
         <BookmarksMenu
           bookmarks={extras.bookmarks}

@@ -22,14 +22,16 @@ from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.metrics import idle_slices, word_of
 from tb_plugin.analyses.kernel_classes import class_slices
 from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import data_notices
+from tb_plugin.analyses.overview.ranges import ranges_payloads
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.savings import Findings, findings_of
-from tb_plugin.analyses.selection import select_rows, steps_of
+from tb_plugin.analyses.selection import Selection, select_rows, steps_of
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import (
@@ -102,6 +104,8 @@ class Overview:
         meant = NO_STEPS if not trace.steps.recorded else CHOSEN_STEPS if params.steps else ""
         ratios = {d.id: device_ratios(trace, i, params.steps) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
+        if has_only_ranges(trace):
+            return _of_ranges(trace, selection, _facts(trace, breakdown, times, ratios))
         whole = trace.report.complete
         outside = outside_steps(trace)
         out = left_out(params)
@@ -148,6 +152,17 @@ class Overview:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page or its table of steps."""
         return answer_view(self, parts[0], params)
+
+
+def _of_ranges(trace: TraceTable, selection: Selection, facts: dict[str, Number]) -> Part:
+    """The page of a trace without anything that a training has: no rule speaks about it."""
+    said, frames = ranges_payloads(trace, selection)
+    about: dict[str, Payload] = {
+        "trace_health": trace_health(trace, break_down(trace, None), NO_STEPS),
+        "configuration": configuration(trace),
+        "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
+    }
+    return Part(selection.coverage, facts, frames, {**said, **about}, layout=(*said, *frames, *about))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from tb_plugin.analyses.device_time import DeviceRatios, DeviceTime
 from tb_plugin.analyses.matrix_unit import NEUTRAL
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.payloads import Figure, Figures, Metric
 from tb_plugin.trace.hardware import DeviceInfo
@@ -52,7 +53,9 @@ def _setting(key: str, title: str, value: object) -> Figure:
 def configuration(trace: TraceTable) -> Figures:
     """Returns what the file says about the machine, the software, the process group and the profiler's options."""
     figures = _software(trace.metadata)
-    figures.append(_setting("profiler_options", "Profiler options", _options(trace.metadata) or "none recorded"))
+    options = _options(trace.metadata)
+    if options or not has_only_ranges(trace):
+        figures.append(_setting("profiler_options", "Profiler options", options or "none recorded"))
     figures += _rest(trace.metadata)
     return Figures("configuration", "Configuration", "as the file states it", figures)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.step_shares import StepShares
 from tb_plugin.payloads import Figure, Figures
@@ -19,6 +20,8 @@ _GROUPS = (
     ("runtime calls", (EventKind.RUNTIME,)),
     ("device work", DEVICE_WORK),
     ("annotations", (EventKind.ANNOTATION,)),
+    ("instants", (EventKind.INSTANT,)),
+    ("parts of asynchronous operations", (EventKind.ASYNC,)),
 )
 
 
@@ -29,7 +32,7 @@ def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figur
     """
     figures = [*_links(trace), *_edges(trace)]
     total = int(breakdown.total.sum())
-    if total:
+    if total and not has_only_ranges(trace):
         figures.append(METRICS.figure("unexplained_ratio", int(breakdown.parts["other"].sum()) / total, window=window))
     report = trace.report
     figures += [

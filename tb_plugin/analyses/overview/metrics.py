@@ -51,6 +51,23 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(
+        WHOLE,
+        "ns",
+        {
+            "in_ranges_ns": ("In ranges", "Time in which threads are in any range, summed over the threads."),
+            "busiest_ns": ("Of its own", "Time in ranges of the name and in none inside them."),
+            "longest_ns": (
+                "In all",
+                "Time in ranges of the name; of one inside another of its name the outer one counts.",
+            ),
+            "operation_total_ns": (
+                "Total",
+                "Durations of all parts of operations of the name; several may run at once.",
+            ),
+            "operation_max_ns": ("Longest", "The longest of them."),
+        },
+    ),
+    define(
         STEPS,
         "ns",
         {
@@ -111,6 +128,10 @@ METRICS = OF_RULES.adding(
             "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
             "window_events": ("Events opened", "Events of the window that was opened."),
             "trace_events": ("Events of the trace", "Events of the window and outside it."),
+            "ranges": ("Ranges", "Ranges with a begin and an end on a thread, and calls."),
+            "range_threads": ("Threads", "Threads with any event."),
+            "async_ranges": ("Asynchronous", "Parts of operations that belong to no thread."),
+            "instants": ("Instants", "Moments that were marked: they have no duration."),
             "trace_steps": ("Steps of the trace", "Recorded steps, also outside the window that was opened."),
         },
     ),
@@ -140,6 +161,11 @@ METRICS = OF_RULES.adding(
         STEPS,
         "code",
         {
+            "busiest_name": ("Name", "Ranges of this name have most time of their own, in none inside them."),
+            "longest_name": (
+                "Name",
+                "Ranges of this name have most time with what is in them; the outermost one counts.",
+            ),
             "largest_name": ("Name", "Name of the rows that cover most of the largest part."),
             "largest_caller": ("Caller", "Operator that launched, or is open around, most of what has that name."),
             "largest_line": ("Python", "Line of Python that most of what has that name was called or launched under."),

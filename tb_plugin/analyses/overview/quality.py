@@ -7,6 +7,7 @@ import numpy as np
 from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.annotations import looked_into, named_ranges
 from tb_plugin.analyses.device_time import without_operator
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.payloads import Figure, Link, Notice, Severity
@@ -223,7 +224,8 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
 
 def _steps(trace: TraceTable) -> list[Notice]:
     notices = []
-    if not trace.steps.recorded and not (trace.coverage.whole and trace.coverage.whole.steps):
+    stepped = trace.steps.recorded or (trace.coverage.whole and trace.coverage.whole.steps)
+    if not stepped and not has_only_ranges(trace):
         notices.append(
             _notice(
                 "steps_missing",

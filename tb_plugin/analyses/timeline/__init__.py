@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.pyramid import Pyramid, pyramid_of, tile_ns
 from tb_plugin.analyses.timeline.tiles import CATEGORIES
@@ -57,6 +58,8 @@ def head_of(pyramid: Pyramid) -> Timeline:
     is_device = bool(work.any())
     if not is_device:
         work = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
+    if not work.any():
+        work = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.PYTHON, EventKind.MODULE)
     edges = np.linspace(trace.coverage.start_ns, trace.coverage.end_ns, SLICES + 1).astype(np.int64)
     busy = measure_within(union(trace.start_ns[work], trace.ends(work)), edges[:-1], edges[1:])
     share = np.round(busy / np.maximum(np.diff(edges), 1), 3)
@@ -70,5 +73,6 @@ def head_of(pyramid: Pyramid) -> Timeline:
         has_modules=pyramid.module is not None,
         busy=share.tolist(),
         busy_is_device=is_device,
+        only_ranges=has_only_ranges(trace),
         total_events=len(trace),
     )

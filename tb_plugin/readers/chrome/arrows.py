@@ -45,7 +45,7 @@ def id_text(value: Any) -> str:
 
 
 def scoped(event: ChromeEvent) -> tuple[Any, Any, Any, Any]:
-    """Returns what tells an asynchronous operation or an arrow from others: category, id, scope; of a local id the process."""
+    """Returns what tells an operation or an arrow from others: category, id, scope; of a local id the process."""
     if event.id is None and isinstance(event.id2, dict):
         local = event.id2.get("local")
         if local is not None:

@@ -73,9 +73,13 @@ class Names:
         self._processes: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._threads: dict[Key, str] = {}
+        self.process_order: dict[str, int] = {}
+        """pid -> where the trace wants it, smallest first."""
+        self.thread_order: dict[Key, int] = {}
+        """(pid, tid) -> where the trace wants it in its process."""
 
-    def add(self, event: ChromeEvent, name: Any, labels: Any) -> None:
-        """Takes in one metadata event whose arguments state a name or labels."""
+    def add(self, event: ChromeEvent, name: Any, labels: Any, sort_index: Any = None) -> None:
+        """Takes in one metadata event whose arguments state a name, labels or a place among others."""
         pid = "" if event.pid is None else as_text(event.pid)
         if event.name == "process_name" and name is not None:
             self._processes[pid] = as_text(name)
@@ -83,6 +87,10 @@ class Names:
             self._labels[pid] = as_text(labels)
         elif event.name == "thread_name" and name is not None:
             self._threads[pid, "" if event.tid is None else as_text(event.tid)] = as_text(name)
+        elif event.name == "process_sort_index" and _is_place(sort_index):
+            self.process_order[pid] = int(sort_index)
+        elif event.name == "thread_sort_index" and _is_place(sort_index):
+            self.thread_order[pid, "" if event.tid is None else as_text(event.tid)] = int(sort_index)
 
     def processes(self) -> dict[str, str]:
         """Returns pid -> name, with labels in parentheses."""
@@ -94,6 +102,10 @@ class Names:
     def threads(self) -> dict[Key, str]:
         """Returns (pid, tid) -> name."""
         return self._threads
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < 2**53
 
 
 class Marks:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
-
-import msgspec
 
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.document import Document
-from tb_plugin.readers.chrome.events import ABSENT, ChromeEvent
-from tb_plugin.readers.chrome.filenames import json_candidate
+from tb_plugin.readers.chrome.filenames import json_candidate, run_of
 from tb_plugin.readers.chrome.need import need_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
 from tb_plugin.readers.chrome.sniffing import has_events, speaks_of_time
+from tb_plugin.readers.chrome_json.events import Event, decode
 from tb_plugin.readers.chrome_json.rows import Collected, without_device
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.stream import TextStream
@@ -22,34 +22,19 @@ from tb_plugin.trace.table import RawTrace
 
 READER_ID = "chrome"
 
-
-class _Event(ChromeEvent, gc=False):
-    args: dict[str, Any] | None = None
-
-
-class _DigitEvent(_Event, gc=False):
-    ts: msgspec.Raw = ABSENT
-    dur: msgspec.Raw = ABSENT
-
-
-_FLOAT_DECODER: msgspec.json.Decoder[list[_Event]] = msgspec.json.Decoder(list[_Event])
-_DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(list[_DigitEvent])
-
-
-def _decode(text: bytes | memoryview, digits: bool) -> Sequence[_Event]:
-    return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
+_NODE_NAME = re.compile(r"(?P<worker>node_trace\.[0-9]{1,9})\.log\Z")
 
 
 class ChromeJsonReader:
-    """Reads the ranges (``X``, ``B`` with ``E``), counters and names of any Chrome trace; other events are counted."""
+    """Reads what any Chrome trace says (docs/formats/chrome.md); phases that mean nothing to a person are counted."""
 
     id = READER_ID
     raw = RawTrace
-    endings: tuple[str, ...] = (".json.gz", ".json")
+    endings: tuple[str, ...] = (".json.gz", ".json", ".log")
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns every JSON file among the listed ones: no name speaks for this format."""
-        found = (json_candidate(READER_ID, file.path) for file in listing)
+        """Returns every JSON file among the listed ones, and the logs of Node's tracing: no name is certain."""
+        found = (json_candidate(READER_ID, file.path) or _node_candidate(file.path) for file in listing)
         return [candidate for candidate in found if candidate is not None]
 
     def sniff(self, head: bytes) -> bool:
@@ -63,7 +48,7 @@ class ChromeJsonReader:
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading()
-        with passed(source, options, reading, _decode, progress) as (document, stream):
+        with passed(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
 
@@ -75,7 +60,7 @@ class _Reading:
         self._collected = Collected(self.log)
         self._phases_seen = False
 
-    def take(self, events: Sequence[_Event], digits: bool, text_bytes: int) -> None:
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
         """Sink of the document."""
         self._collected.add(events, digits)
         self._phases_seen = self._phases_seen or any(event.ph for event in events)
@@ -89,7 +74,7 @@ class _Reading:
         collected = self._collected
         counts = {kind: count for kind, count in collected.by_kind.items() if count}
         counts |= {"counter": collected.counters.count} if collected.counters.count else {}
-        others = collected.seen - collected.count - collected.counters.count
+        others = collected.seen - sum(counts.values())
         return ReadState(fraction, collected.seen, counts | ({"other": others} if others else {}))
 
     def check(self, is_bare_list: bool) -> None:
@@ -100,23 +85,31 @@ class _Reading:
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
         """Returns the finished trace."""
         collected = self._collected
-        columns = collected.finish()
+        columns = collected.finish().raw(document.metadata.get("stackFrames"))
+        count = len(columns["start_ns"])
         if collected.interner.replaced:
             self.log.add("bad_utf8", "repaired", count=collected.interner.replaced)
-        tally = Tally(collected.seen, collected.count + collected.counters.count, {})
+        tally = Tally(collected.seen, count + collected.counters.count, {})
         return RawTrace(
             **columns,
-            **without_device(collected.count),
+            **without_device(count),
             strings=StringTable(collected.interner.texts),
             devices=(),
             report=report_of(READER_ID, document, stream, self.log, tally),
             counters=collected.counters.take(),
             process_names=collected.names.processes(),
             thread_names=collected.names.threads(),
-            others=collected.others.take(),
-            metadata=document.metadata,
+            process_order=collected.names.process_order,
+            thread_order=collected.names.thread_order,
+            metadata={key: value for key, value in document.metadata.items() if key != "stackFrames"},
             base_time_ns=_base_time_ns(document.metadata),
         )
+
+
+def _node_candidate(path: str) -> Candidate | None:
+    """The uncertain candidate of a name that Node gives to its traces."""
+    match = _NODE_NAME.match(PurePosixPath(path).name)
+    return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False) if match else None
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:

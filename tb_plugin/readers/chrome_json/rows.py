@@ -1,119 +1,226 @@
-"""Ranges of time that a program named, as columns: nothing is known of them but what every such trace says."""
+"""Events of any tool as columns, growing by chunks: nothing is known of them but what every such trace says."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.readers.chrome.arrows import Arrows, Keys, scoped
 from tb_plugin.readers.chrome.columns import Column
 from tb_plugin.readers.chrome.event_times import Times
-from tb_plugin.readers.chrome.events import COUNTER, ChromeEvent
-from tb_plugin.readers.chrome.extras import Counters, Marks, Names
-from tb_plugin.readers.chrome.interning import Ids, Interner
+from tb_plugin.readers.chrome.events import COUNTER
+from tb_plugin.readers.chrome.extras import Counters, Names
+from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
 from tb_plugin.readers.chrome.others import Others
+from tb_plugin.readers.chrome.times import NeedsDigits, from_numbers, is_time
+from tb_plugin.readers.chrome_json.call_stacks import CallStacks, end_stack_of, stack_of
+from tb_plugin.readers.chrome_json.events import FAMILIES, NOT_SHOWN, ROLES, Event, Role
+from tb_plugin.readers.chrome_json.finishing import Collection
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 
 _PYTHON_CALLS = frozenset({"FEE"})
 """Categories of Python calls: that of VizTracer (function entry and exit)."""
-_SHOWN = frozenset({"X", "B", "E", "C", "M"})
-_NOT_SHOWN = {
-    **dict.fromkeys("iIR", "instants"), **dict.fromkeys("bneSTpF", "asynchronous ranges"), **dict.fromkeys("stf", "arrows"),
-    **dict.fromkeys("NOD", "objects"), "P": "samples",
-}  # fmt: skip
-"""What the events of a phase are called that no view shows yet."""
+_ASYNC = frozenset(phase for phase, role in ROLES.items() if role >= Role.ASYNC_BEGIN)
+_SCOPES = {"p": 1, "g": 2}
 _TYPES: dict[str, type[Any]] = {
     "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8,
-    "pid": np.int32, "tid": np.int32,
+    "pid": np.int32, "tid": np.int32, "role": np.uint8,
 }  # fmt: skip
 
 
 class Collected:
-    """Everything that a trace holds, growing by chunks. ``add`` changes nothing when it raises NeedsDigits."""
+    """Everything that a trace holds. ``add`` changes nothing when it raises NeedsDigits."""
 
     def __init__(self, log: IssueLog) -> None:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
-        self.others = Others(self.interner)
-        self.seen = self.count = 0
-        self.not_shown: Counter[str] = Counter()
-        """Phase of events that no view shows yet -> their number."""
+        self.seen = 0
         self.by_kind: Counter[str] = Counter()
-        self._marks = Marks(lambda args: args, lambda begun, ended: {**(begun or {}), **(ended or {})})
+        self._arrows = Arrows(self.interner)
+        self._others = Others(self.interner)
+        self._stacks = {False: CallStacks(self.interner), True: CallStacks(self.interner)}
+        self._count = 0
+        """Events that are rows or parts of one; each has its number among them."""
         self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
+        self._sparse = {
+            name: (Column(np.int32), Column(np.int64)) for name in ("key", "scope", "thread_time", "thread_clock")
+        }
+        self._keys = Keys()
         self._kinds = Ids(lambda cat: EventKind.PYTHON if cat in _PYTHON_CALLS else EventKind.ANNOTATION)
+        self._not_shown: Counter[str] = Counter()
         self._log = log
 
-    def add(self, events: Sequence[ChromeEvent], digits: bool) -> None:
+    def add(self, events: Sequence[Event], digits: bool) -> None:
         """Takes in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
-        phases = Counter(event.ph for event in events)
-        rows = list(events) if phases["X"] == len(events) else [event for event in events if event.ph == "X"]
-        marks = [event for event in events if event.ph in ("B", "E")] if phases["B"] or phases["E"] else []
-        counters = [event for event in events if event.ph == COUNTER] if phases[COUNTER] else []
+        phases = Counter([event.ph for event in events])
         tally = Times(digits)
+        has_rows = sum(count for phase, count in phases.items() if phase in ROLES)
+        rows = events if has_rows == len(events) else [event for event in events if event.ph in ROLES]
+        ends = [event for event in events if event.ph in ("s", "t", "f")] if phases.keys() & {"s", "t", "f"} else []
+        counters = [event for event in events if event.ph == COUNTER] if phases[COUNTER] else []
         timed, starts = tally.starts(rows)
-        durations = tally.durations(timed)
-        timed_marks, marks_ns = tally.starts(marks)
+        ranges = timed if phases["X"] == len(events) else [event for event in timed if event.ph == "X"]
+        durations = tally.durations(ranges)
+        timed_ends, ends_ns = tally.starts(ends)
         timed_counters, counters_ns = tally.starts(counters)
         # From here on nothing raises NeedsDigits.
         tally.report(self._log)
         self.seen += len(events)
         self._rows(timed, starts, durations)
-        self._marks.add(timed_marks, marks_ns)
+        self._arrows.add(timed_ends, ends_ns)
         self.counters.add(timed_counters, [event.args or {} for event in timed_counters], counters_ns)
         for event in [event for event in events if event.ph == "M"] if phases["M"] else ():
             args = event.args or {}
-            self.names.add(event, args.get("name"), args.get("labels"))
-        self.not_shown.update({phase: count for phase, count in phases.items() if phase not in _SHOWN})
+            self.names.add(event, args.get("name"), args.get("labels"), args.get("sort_index"))
+        self._not_shown.update({phase: n for phase, n in phases.items() if phase not in ROLES and phase not in "stfCM"})
+        self._not_shown.update({"": phases[""]} if phases[""] else {})
 
-    def finish(self) -> dict[str, Any]:
-        """Returns the whole columns, begin and end marks among them as pairs; call once, when all events are in."""
-        pairs, starts, durations, lonely = self._marks.take()
-        self._rows(pairs, starts, durations)
-        if lonely:
-            self._log.add("unmatched_begin", "dropped", count=lonely)
-        if self.others.left_out:
-            self._log.add("other_arguments", "note", count=self.others.left_out)
-        for phase, count in self.not_shown.items():
-            what = _NOT_SHOWN.get(phase, "events")
-            self._log.add(
-                "not_shown", "note", count=count, text=f"{what} (phase {phase or 'missing'}) are not shown yet"
-            )
-        return {name: column.take() for name, column in self._columns.items()}
+    def finish(self) -> Collection:
+        """Returns all of it; call once, when all events are in."""
+        if self._others.left_out:
+            self._log.add("other_arguments", "note", count=self._others.left_out)
+        for phase, count in self._not_shown.items():
+            what = NOT_SHOWN.get(phase, "events")
+            text = f"{what} (phase {phase[:8] or 'missing'}) are not shown"
+            self._log.add("not_shown", "note", count=count, text=text)
+        return Collection(
+            {name: column.take() for name, column in self._columns.items()},
+            {name: (rows.take(), values.take()) for name, (rows, values) in self._sparse.items()},
+            self._others.take(),
+            self._arrows,
+            self._stacks[False],
+            self._stacks[True],
+            self.interner,
+            self._log,
+        )
 
-    def _rows(self, events: Sequence[ChromeEvent], start_ns: Int64, dur_ns: Int64) -> None:
+    def _rows(self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64) -> None:
         if not events:
             return
-        columns, names, keys = self._columns, self.interner.names, self.interner.keys
-        kinds = self._kinds.of([event.cat for event in events])
-        columns["start_ns"].add(start_ns)
-        columns["dur_ns"].add(dur_ns)
-        columns["name"].add(names.of([event.name for event in events]))
-        columns["category"].add(names.of([event.cat for event in events]))
-        columns["kind"].add(kinds)
-        columns["pid"].add(keys.of([event.pid for event in events]))
-        columns["tid"].add(keys.of([event.tid for event in events]))
-        for kind in (EventKind.PYTHON, EventKind.ANNOTATION):
-            self.by_kind[kind.name.lower()] += int(np.count_nonzero(kinds == kind))
-        self._others([event.args for event in events])
-        self.count += len(events)
+        names, keys = self.interner.names, self.interner.keys
+        roles = np.array([ROLES[event.ph] for event in events], np.uint8)
+        name = names.of([event.name for event in events])
+        category = names.of([event.cat for event in events])
+        pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
+        kinds = self._kinds.of([event.cat for event in events]).astype(np.uint8)
+        dur_ns = range_dur_ns
+        if len(range_dur_ns) != len(events):
+            dur_ns = np.zeros(len(events), np.int64)
+            dur_ns[roles == Role.RANGE] = range_dur_ns
+            kinds[(roles == Role.MARK) | (roles == Role.ASYNC_MARK)] = EventKind.INSTANT
+            kinds[(roles == Role.ASYNC_BEGIN) | (roles == Role.ASYNC_END)] = EventKind.ASYNC
+            self._asynchronous(events)
+            name = self._steps_named(events, name)
+        columns = (("start_ns", start_ns), ("dur_ns", dur_ns), ("name", name), ("category", category), ("kind", kinds))
+        for key, column in (*columns, ("pid", pid), ("tid", tid), ("role", roles)):
+            self._columns[key].add(column)
+        self._rare(events, start_ns, name, pid, tid)
+        self._arguments([event.args for event in events])
+        made = (roles != Role.END) & (roles != Role.ASYNC_END)
+        for number in np.unique(kinds).tolist():
+            self.by_kind[EventKind(number).name.lower()] += int(np.count_nonzero(made & (kinds == number)))
+        self._count += len(events)
 
-    def _others(self, args: Sequence[dict[str, Any] | None]) -> None:
-        """Every argument under its own name: none has a meaning here."""
-        found: dict[str, tuple[list[int], list[Any]]] = defaultdict(lambda: ([], []))
+    def _asynchronous(self, events: Sequence[Event]) -> None:
+        """Of which operation events are part, and of what a moment was marked that belongs to no thread."""
+        places = [i for i, event in enumerate(events) if event.ph in _ASYNC]
+        keys = self._keys.of([(FAMILIES[events[i].ph], *_operation(events[i])) for i in places])
+        self._few("key", places, keys)
+        scopes = {
+            i: _SCOPES.get(event.s, 0) for i, event in enumerate(events) if event.ph in "iIR" and event.s is not None
+        }
+        places = [i for i, scope in scopes.items() if scope]
+        self._few("scope", places, [scopes[i] for i in places])
+        told = [i for i, event in enumerate(events) if event.ph in _ASYNC and event.id is not None]
+        self._others.add("id", np.array(told, np.int64) + self._count, [as_text(events[i].id) for i in told])
+
+    def _steps_named(self, events: Sequence[Event], name: Int32) -> Int32:
+        """The names of events, but steps of legacy operations are named by their step."""
+        places = [i for i, event in enumerate(events) if event.ph in "Tp" and event.args and "step" in event.args]
+        if places:
+            name = name.copy()
+            name[places] = self.interner.names.of([(events[i].args or {})["step"] for i in places])
+        return name
+
+    def _rare(self, events: Sequence[Event], start_ns: Int64, name: Int32, pid: Int32, tid: Int32) -> None:
+        """What few traces say of an event beside its arguments."""
+        for key, stated in (("thread_time", [e.tdur for e in events]), ("thread_clock", [e.tts for e in events])):
+            places = _stated(stated, is_time)
+            if places:
+                self._few(key, places, _nanoseconds([stated[i] for i in places]))
+        stacks: tuple[tuple[bool, Callable[[Event], Any], list[Any]], ...] = (
+            (False, stack_of, [e.sf for e in events]),
+            (False, stack_of, [e.stack for e in events]),
+            (True, end_stack_of, [e.esf for e in events]),
+            (True, end_stack_of, [e.estack for e in events]),
+        )
+        for at_end, of, raw in stacks:
+            found = {i: of(events[i]) for i in _stated(raw)}
+            found = {i: stack for i, stack in found.items() if stack is not None}
+            self._stacks[at_end].add([self._count + i for i in found], list(found.values()))
+        bound = [e.bind_id for e in events]
+        places = [i for i in _stated(bound) if events[i].flow_in or events[i].flow_out]
+        if places:
+            self._arrows.add_bound(
+                [(bound[i], bool(events[i].flow_in)) for i in places],
+                [bool(events[i].flow_out) for i in places],
+                np.array(places, np.int64) + self._count,
+                {"time": start_ns[places], "name": name[places], "pid": pid[places], "tid": tid[places]},
+            )
+
+    def _few(self, key: str, places: Sequence[int], values: Any) -> None:
+        rows, column = self._sparse[key]
+        rows.add(np.array(places, np.int64) + self._count)
+        column.add(np.asarray(values, np.int64))
+
+    def _arguments(self, args: Sequence[dict[str, Any] | None]) -> None:
+        """Every argument under its own name; events of the same names together, for that is most of them."""
+        shapes: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for place, stated in enumerate(args):
-            for key, value in stated.items() if stated else ():
-                found[key][0].append(place)
-                found[key][1].append(value)
-        for key, (places, values) in found.items():
-            self.others.add(key, np.array(places, np.int64) + self.count, values)
+            if stated:
+                shapes[tuple(stated)].append(place)
+        found: dict[str, tuple[list[int], list[Any]]] = {}
+        for shape, places in shapes.items():
+            values = zip(*[args[place].values() for place in places], strict=True)  # type: ignore[union-attr]
+            for key, column in zip(shape, values, strict=True):
+                into = found.get(key)
+                if into is None:
+                    found[key] = (list(places), list(column))
+                else:
+                    into[0].extend(places)
+                    into[1].extend(column)
+        for key, (places, column_values) in found.items():
+            self._others.add(key, np.array(places, np.int64) + self._count, column_values)
+
+
+def _operation(event: Event) -> tuple[Any, ...]:
+    """What tells the operation of an event from others; objects are those of their process, and of their type."""
+    key = scoped(event)
+    return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
+
+
+def _stated(values: Sequence[Any], holds: Callable[[Any], bool] = lambda value: True) -> list[int]:
+    """Places of the values that are there: of most columns none, which costs one look."""
+    if values.count(None) == len(values):
+        return []
+    return list(compress(range(len(values)), [value is not None and holds(value) for value in values]))
+
+
+def _nanoseconds(values: Sequence[Any]) -> Int64:
+    try:
+        return from_numbers(values)[0]
+    except NeedsDigits:  # clocks of threads that count from an epoch: to some hundred nanoseconds
+        return np.array([min(max(float(value) * 1000, -(2.0**62)), 2.0**62) for value in values]).astype(np.int64)
 
 
 def without_device(count: int) -> dict[str, Any]:

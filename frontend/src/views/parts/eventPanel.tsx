@@ -13,6 +13,7 @@ import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
+import { ArrowList } from './arrowList'
 import { BlocksOf } from './blocksOf'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
@@ -92,6 +93,7 @@ export function EventPanel(props: {
             )}
           </div>
         ))}
+        <ArrowList event={event} base={base} onGo={onGo} />
       </div>
     </Card>
   )

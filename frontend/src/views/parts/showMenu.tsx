@@ -6,14 +6,18 @@ import toolbarCss from './toolbar.module.css'
 
 const MODES: readonly ColorBy[] = ['kind', 'name', 'module', 'class']
 
-export function useColors(): ColorBy {
+/** Where nothing is known of events but their names, these colour them unless a person says otherwise. */
+export const usualColors = (onlyRanges: boolean): ColorBy => (onlyRanges ? 'name' : 'kind')
+
+export function useColors(usual: ColorBy): ColorBy {
   const { colors } = useRoute()
-  return MODES.find((mode) => mode === colors) ?? 'kind'
+  return MODES.find((mode) => mode === colors) ?? usual
 }
 
-export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
+export function ShowMenu(props: { hasModules: boolean; hasDevices: boolean; usual: ColorBy }) {
+  const { hasModules, hasDevices, usual } = props
   const route = useRoute()
-  const colors = useColors()
+  const colors = useColors(usual)
   const flag = (key: string) => ({
     size: 'xs',
     checked: route[key] === '1',
@@ -28,7 +32,7 @@ export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasD
       </Popover.Target>
       <Popover.Dropdown>
         <div className={toolbarCss.menu}>
-          <Checkbox {...flag('flows')} label="Arrows in sight: launches, forward to backward, waits" />
+          <Checkbox {...flag('flows')} label="Arrows in sight: launches, forward to backward, waits, those recorded" />
           {hasDevices && <Checkbox {...flag('gaps')} label="Gaps of streams, and what the host did" />}
           <Radio.Group
             size="xs"
@@ -46,7 +50,7 @@ export function ShowMenu({ hasModules, hasDevices }: { hasModules: boolean; hasD
             size="xs"
             label="Colours"
             value={colors}
-            onChange={(value) => setRoute({ colors: value === 'kind' ? '' : value })}
+            onChange={(value) => setRoute({ colors: value === usual ? '' : value })}
           >
             <div className={toolbarCss.menu}>
               <Radio size="xs" value="kind" label="By kind" />

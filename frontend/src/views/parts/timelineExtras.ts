@@ -155,9 +155,9 @@ function seriesOf(payload: Counters, all: boolean): NonNullable<Extras['counters
   const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
   // Where there is a device, what happens on it comes first.
   const devices = payload.counters.some(({ device }) => device !== null)
-  const shown = payload.counters.filter(
-    ({ key, device }) => all || (MAIN.includes(kindOf(key)) && (device !== null || !devices)),
-  )
+  const main = payload.counters.filter(({ key, device }) => MAIN.includes(kindOf(key)) && (device !== null || !devices))
+  // Where there is nothing else, what was recorded is what matters.
+  const shown = all || main.length === 0 ? payload.counters : main
   return {
     start: payload.start_ns,
     end: payload.end_ns,

@@ -15,12 +15,14 @@ export interface Holds {
   device: boolean
   python: boolean
   modules: boolean
+  async: boolean
 }
 
 export const holdsOf = ({ busy_is_device, tracks, has_modules }: Timeline): Holds => ({
   device: busy_is_device,
   python: tracks.some(({ id }) => id.endsWith('/python')),
   modules: has_modules,
+  async: tracks.some(({ id }) => id.endsWith('/async')),
 })
 
 const KINDS: { kind: string; label: string; needs?: keyof Holds }[] = [
@@ -32,6 +34,7 @@ const KINDS: { kind: string; label: string; needs?: keyof Holds }[] = [
   { kind: 'python', label: 'Python', needs: 'python' },
   { kind: 'module', label: 'module', needs: 'modules' },
   { kind: 'annotation', label: 'annotation' },
+  { kind: 'async', label: 'asynchronous', needs: 'async' },
 ]
 
 export function TimelineFoot(props: {
