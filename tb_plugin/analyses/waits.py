@@ -13,6 +13,7 @@ from tb_plugin.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
 
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
 """Names of calls in which the host waits for a device; copies that are not asynchronous among them."""
@@ -34,3 +35,15 @@ def waits_for_device(trace: TraceTable) -> Bool:
     to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[copy_texts(trace, copies)]
     waits[call[to_pageable | (trace.ends(copies) <= trace.ends(call))]] = True
     return waits
+
+
+@remembered
+def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
+    """Returns the threads that hand operators over to others, and those that run them: each by the number of its track.
+
+    A recorded arrow from a call of the runtime to an operator of another thread says so.
+    """
+    tail, head = trace.arrows.tail, trace.arrows.head
+    handed = (trace.kind[tail] == EventKind.RUNTIME) & (trace.kind[head] == EventKind.OPERATOR)
+    handed &= trace.track[tail] != trace.track[head]
+    return np.unique(trace.track[tail[handed]]).astype(np.int64), np.unique(trace.track[head[handed]]).astype(np.int64)

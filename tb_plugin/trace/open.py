@@ -18,6 +18,9 @@ from tb_plugin.trace.columns import no_rows
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+RESULT_SHAPES = "Output Dims"
+"""Key of the open column with the shapes of what operators returned: text as ``OperatorArgs.shapes``."""
+
 
 @dataclass(frozen=True, eq=False)
 class OpenColumn:

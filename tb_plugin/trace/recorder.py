@@ -95,6 +95,10 @@ class OperatorNames:
     """What only a training does: names of operators, annotations and device work of a backward pass or an optimizer."""
     laying_out: str = ""
     """A tensor gets the layout in memory that is asked for, by a copy where it has another one."""
+    reducing: str = ""
+    """Operators that a backward pass calls itself to sum a gradient over processes, as soon as it is there."""
+    reshaping: str = ""
+    """A tensor gets another shape, and its numbers stay as they are."""
 
 
 @dataclass(frozen=True)

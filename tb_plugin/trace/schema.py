@@ -75,7 +75,7 @@ class CallRole(IntEnum):
     SETUP = 7
     """Sets up the driver, a context, a stream or a library of kernels."""
     WAIT = 8
-    """The host waits in it for a device, or for a thread that does."""
+    """Waits for a value that a device computes, or for a thread that does so."""
 
 
 class KernelClass(IntEnum):

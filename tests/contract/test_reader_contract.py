@@ -25,7 +25,6 @@ NO_PROFILES = (
     "synthetic.py",
     "synthetic_faults.py",
     "synthetic_megengine.py",
-    "synthetic_megengine/",  # until its reader is here
     "synthetic_memory.py",
     "faults/",
     "scripts/",

@@ -11,6 +11,7 @@ from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ReadOptions, no_progress, windowed
 from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.readers.megengine import MegEngineReader
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace
 from tests.builders import Bytes
@@ -62,5 +63,5 @@ def test_who_knows_it(content: bytes) -> None:
     assert raw.base_time_ns is not None
     # Wall time of the first call: 22 November 2026, in ns.
     assert (raw.base_time_ns + raw.origin_ns) // 10**9 // 86_400 == 20_779
-    assert [type(reader) for reader in READERS][:2] == [KinetoReader, ChromeJsonReader]
+    assert [type(reader) for reader in READERS][:3] == [KinetoReader, MegEngineReader, ChromeJsonReader]
     assert windowed(ChromeJsonReader()) is None

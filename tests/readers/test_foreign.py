@@ -19,7 +19,6 @@ from .sources import DATA, needs_data
 
 EVENTS = b'[{"ph": "X", "name": "aten::mm", "cat": "cpu_op", "ts": "1.5", "dur": 1, "args": {}}]'
 SQLITE = b"SQLite format 3\0" + bytes(84)
-MEGENGINE = b'{"traceEvents":[{"args":{"value":45.2},"name":"train_time_ratio","ph":"C","pid":7,"tid":0,"ts":0.0}]}'
 TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims": "2,3;\\r\\n3,4"}}]'
 
 
@@ -30,8 +29,6 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
         ("x_1_ascend_pt/profiler_info.json", b"{}", "Ascend"),
         ("trace_view.json", EVENTS, "Ascend"),
         ("renamed.json", TORCH_NPU, "Ascend"),
-        ("23733.chrome_timeline.json", MEGENGINE, "MegEngine"),
-        ("renamed.json", MEGENGINE, "MegEngine"),
         ("a.json", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "Git LFS"),
         ("a.json", b"\n<!DOCTYPE html><html><head>", "web page"),
         ("a.json", b'{ "schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [', "execution trace"),
@@ -86,13 +83,12 @@ def reasons(logs: Path) -> dict[str, str]:
 
 def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
     files = {
-        "5.chrome_timeline.json": MEGENGINE, "trace_view.json.gz": gzip.compress(EVENTS), "page.json": b"<html></html>",
+        "trace_view.json.gz": gzip.compress(EVENTS), "page.json": b"<html></html>",
         "empty.json": b"", "nothing.json.gz": gzip.compress(b""), "blank.json": b" \n", "other.json": b'{"a": 1}',
     }  # fmt: skip
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     assert reasons(tmp_path) == {
-        "5.chrome_timeline.json": "This is a profile of MegEngine, which is not read yet.",
         "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which is not read yet.",
         "page.json": "This is a web page, not a trace: a download may have ended at a login or an error.",
         "empty.json": "The file is empty.",
@@ -147,11 +143,10 @@ def test_the_head_of_a_file_is_fetched_once_for_all_readers(tmp_path: Path, monk
 
 
 @needs_data
-def test_real_profiles_of_ascend_and_megengine_are_never_opened_as_pytorchs(tmp_path: Path) -> None:
-    shutil.copytree(DATA / "megengine" / "plain", tmp_path / "mge")
+def test_real_profiles_of_ascend_are_never_opened_as_pytorchs(tmp_path: Path) -> None:
     shutil.copytree(DATA / "ascend" / "logdir" / "alexnet_text_level1", tmp_path / "npu")
     told = reasons(tmp_path)
-    assert {why for why in told.values() if "MegEngine" not in why and "Ascend" not in why} == set()
+    assert {why for why in told.values() if "Ascend" not in why} == set()
     assert {name for name, why in told.items() if "Ascend" in why} == {
         f"rank_{rank}_20250109074804023_ascend_pt" for rank in range(2)
     }

@@ -85,9 +85,10 @@ class Memory:
             width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
-            payloads |= summary.live_bars(scene, devices[0], live[0], when)
-            payloads |= category_bar(scene, devices[0], at[0], when)
-            payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
+            if devices[0].bytes.any():  # else levels alone are recorded
+                payloads |= summary.live_bars(scene, devices[0], live[0], when)
+                payloads |= category_bar(scene, devices[0], at[0], when)
+                payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls)
             payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)

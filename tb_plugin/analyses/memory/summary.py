@@ -193,7 +193,18 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
     missing = [
         text for text, there in (("totals", device.has_totals), ("addresses", device.has_addresses)) if not there
     ]
-    if missing:
+    if device.has_totals and not device.bytes.any():
+        whose = "the machine" if device.is_host else "the device"
+        notices.append(
+            Notice(
+                rule="memory_levels_only",
+                severity="info",
+                text=f"Of {device.name} only levels are recorded, and no allocations: what is in use of all memory of "
+                f"{whose}, also by others.",
+                todo=trace.recorder.todo("memory_levels_only"),
+            )
+        )
+    elif missing:
         lost = {
             "totals": "the curve shows the change since the first event",
             "addresses": "allocations cannot be matched with releases",

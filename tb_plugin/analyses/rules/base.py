@@ -21,6 +21,7 @@ from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import launching_threads
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.step_shares import StepShares, break_down
+from tb_plugin.analyses.waits import handovers
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Notice, Reference
 from tb_plugin.trace.intervals import Ranges, intersect, union
@@ -154,8 +155,10 @@ class Scene:
 
     @cached_property
     def on_threads(self) -> Bool:
-        """Returns which rows are of the host's threads that the steps wait for."""
-        return np.isin(self.trace.track, self.threads)
+        """Returns which rows are of the host's threads that the steps wait for, also of those that hand operators to them."""
+        handing, running = handovers(self.trace)
+        more = handing if np.isin(running, self.threads).any() else handing[:0]
+        return np.isin(self.trace.track, [*self.threads, *more.tolist()])
 
     def part(self, category: str) -> tuple[float, float]:
         """Returns what a category takes of a step, a mean over the steps in nanoseconds, and its share of it."""

@@ -14,7 +14,7 @@ from tb_plugin.analyses.communication import communicates, communicating, comput
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.hardware_streams import hardware_streams
-from tb_plugin.analyses.names import ADDS_GRADIENT, DATA_PARALLEL, backward_label
+from tb_plugin.analyses.names import ADDS_GRADIENT, DATA_PARALLEL, backward_label, named
 from tb_plugin.analyses.selection import steps_of
 from tb_plugin.trace.intervals import covered_before, measure, measure_within, union
 from tb_plugin.trace.memo import remembered
@@ -145,7 +145,8 @@ def _computes(trace: TraceTable, rows: Int64) -> Bool:
 def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tuple[Bool, Int64, Int64]:
     """Which collectives reduce gradients, what had been computed when these were there, and when the pass was over.
 
-    Those do that the engine launches when it has added a gradient, and those that follow the backward pass at once.
+    Those do that the engine launches when it has added a gradient, those of operators that the recorder knows to reduce
+    gradients as soon as they are there, and those that follow the backward pass at once.
     """
     reduces = (trace.kind[rows] == EventKind.KERNEL) & (trace.launch[rows] != MISSING)
     reduces &= _that(trace, what, lambda text: collective_name(text) in _REDUCES)
@@ -157,6 +158,8 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
     step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computing(trace)
     reduces &= (ends != MISSING)[step]
     hooked = reduces & _in_hooks(trace, rows)
+    called = named(trace, trace.recorder.operators.reducing)[_around(trace, rows)] & (_around(trace, rows) != MISSING)
+    hooked |= reduces & called & (begin >= begins[step]) & (begin < ends[step])
     until = covered_before(work, ends[step])
     after = reduces & ~hooked & (begin >= ends[step]) & (covered_before(work, begin) == until)
     ready = np.where(hooked, covered_before(work, _given(trace, rows, kernels)), until)

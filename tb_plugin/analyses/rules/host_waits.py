@@ -16,7 +16,7 @@ from tb_plugin.analyses.directions import copy_texts, directions_of
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
 from tb_plugin.analyses.rules.base import Scene
-from tb_plugin.analyses.waits import waits_for_device
+from tb_plugin.analyses.waits import handovers, waits_for_device
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.trace.intervals import contains, measure, union
 from tb_plugin.trace.memo import remembered
@@ -106,12 +106,12 @@ def host_waits(trace: TraceTable) -> HostWaits:
 
 
 def _of_others(trace: TraceTable, row: Int64) -> Bool:
-    """Which calls are made by another call, by the data loader, or by the profiler."""
+    """Which calls are made by another call, by the data loader, by the profiler, or for a thread that waits itself."""
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
     theirs = np.flatnonzero(named(trace, matched(DATALOADER)) | named(trace, trace.recorder.host.profiling))
     hosts = theirs[of_kind(trace.kind[theirs], EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)]
-    found: Bool = nested.copy()
+    found: Bool = nested | np.isin(trace.track[row], handovers(trace)[1])
     for track in np.unique(trace.track[hosts]).tolist():
         mine = hosts[trace.track[hosts] == track]
         at = trace.track[row] == track

@@ -10,7 +10,7 @@ from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import For, times, waiting
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.schema import MISSING, CallRole
 
 Int64 = npt.NDArray[np.int64]
 
@@ -34,7 +34,8 @@ def _look(s: Scene) -> Seen | None:
     if found is None:
         return None
     calls, place = found.row, found.place
-    explicit = place[(trace.operator[calls] == MISSING) & ~np.isin(calls, trace.launch[found.copies])]
+    alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
+    explicit = place[alone & ~np.isin(calls, trace.launch[found.copies])]
     line, lines = s.lines(calls)
     kinds = [("", len(explicit) < times(place)), (".explicit", len(explicit) > 0)]
     notice = Notice(

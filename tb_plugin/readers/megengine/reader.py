@@ -91,6 +91,7 @@ class _Reading:
             report=report_of(READER_ID, document, stream, self.log, tally),
             counters=counters.events,
             counter_series=counters.series,
+            memory=counters.memory,
             process_names=collected.names.processes(),
             thread_names={**collected.names.threads(), **timeline.places.titles},
             metadata=document.metadata,

@@ -31,10 +31,13 @@ _OWN = re.compile(r"^(?:Start|Stop)Profile$")
 _DRIVER = re.compile(r"^cu(?:da)?[A-Z]\w*$")
 """Calls of CUDA's runtime and driver, as CUPTI names them."""
 _BACKWARD = re.compile(r"^\w+Backward$")
+_PARTS = re.compile(r"^(?:backward|step|clear_grad)$")
+"""Scopes around what GradManager and Optimizer do: parts of a step, and not modules."""
 _COPIED, _COPY, _SET = "HostToDevice", "Memcpy", "Memset"
 _OF_HOST = ("Pageable", "Pinned")
 """Kinds of memory, without what CUPTI writes before them."""
-WAIT = "TensorWaitProp"
+WAITS = ("TensorWaitProp", "GetValue")
+"""Calls that wait: the program for a property of a tensor, and the thread that executes for its value on the device."""
 DISPATCHED = "OpDispatch"
 LAUNCHED = "KernelLaunch"
 """Name of the moment at which a thread launched the work of an operator, recorded as the begin of an arrow."""
@@ -90,6 +93,7 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
     on_device, executes = lanes.on_device[lane], lanes.executes[lane]
     is_call = table(_CALLS) | table(_DRIVER) | calls
     scope = np.where(executes, EventKind.MODULE, EventKind.PYTHON)
+    scope = np.where(executes & table(_PARTS), EventKind.ANNOTATION, scope)
     scope = np.where(executes & table(_BACKWARD), EventKind.OPERATOR, scope)
     host = np.select(
         [names == category[DISPATCHED], is_call, table(_OWN), operation != MISSING],
@@ -97,6 +101,7 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
         scope,
     )
     copies, sets = np.isin(names, [category[_COPIED], category[_COPY]]), names == category[_SET]
+    _put(slices, lanes, launch, names, (category[_COPIED], category["Put"]), process)
     work = np.select([copies, sets], [EventKind.MEMCPY, EventKind.MEMSET], EventKind.KERNEL)
     # What is neither an operator's work nor a copy is a title that a program gave; where CUPTI tells of kernels and copies,
     # what stands on MegEngine's own lanes is the time that they take together, and not to be counted again.
@@ -133,6 +138,20 @@ def _link(
     calls[own] = True
     launch[own] = events.number[at[operation[owner] == MISSING]] + (process[own] << BASE_BITS)
     return calls
+
+
+def _put(
+    slices: Slices, lanes: Lanes, launch: Int64, names: Int32, copied_put: tuple[int, int], process: Int64
+) -> None:
+    """Gives copies to a device and the calls that make them the same numbers: a copy is recorded while its call is open."""
+    copied, put = copied_put
+    copies = np.flatnonzero((names == copied) & lanes.node[slices.lane] & (launch == MISSING))
+    for lane in np.flatnonzero(lanes.executes).tolist():
+        mine = copies[process[copies] == _processes(lanes)[lane]]
+        call = slices.around(np.full(len(mine), lane, np.int32), slices.begin[mine])
+        found = (call != MISSING) & (names[call] == put)
+        mine, call = mine[found], call[found]
+        launch[mine] = launch[call] = (1 << BASE_BITS - 1) + slices.begin[call] + (process[call] << BASE_BITS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,17 +22,18 @@ from tb_plugin.readers.megengine.lanes import lanes_of, places_of_lanes
 from tb_plugin.readers.megengine.rows import (
     BASE_BITS,
     LAUNCHED,
-    WAIT,
+    WAITS,
     base_names,
     copy_names,
     kinds_of,
     moments_of,
 )
 from tb_plugin.readers.megengine.slices import moved, numbers, slices_of, text_ids
+from tb_plugin.readers.megengine.spelling import dims, quoted, whole, width_of
 from tb_plugin.readers.megengine.steps import OPTIMIZER, STOPPED, steps_from
 from tb_plugin.recorders.megengine import COLLECTIVE
 from tb_plugin.trace.classes import RuleFile
-from tb_plugin.trace.open import StatedSteps
+from tb_plugin.trace.open import RESULT_SHAPES, OpenColumn, StatedSteps
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, CallRole, EventKind, of_kind
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import ArrowEnds, CallNames, CollectiveArgs, DeviceArgs, Flows, OperatorArgs
@@ -42,7 +42,6 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_BITS = re.compile(r"(\d+)\D*$")
 _KEPT_ELSEWHERE = frozenset({BACKTRACE, "bytes"})
 """Arguments that have columns of their own."""
 
@@ -92,9 +91,7 @@ class Timeline:
             "arrows": arrows,
             "calls": self._calls(core),
             "classes": classes,
-            "others": tuple(
-                column for key, column in moved(self.events.args, self.row_of).items() if key not in _KEPT_ELSEWHERE
-            ),
+            "others": self._others(),
             "stated_steps": self._steps(core),
             "devices": describe_all(self.places.devices, {}, (), frozenset()),
             "strings": StringTable(texts),
@@ -135,23 +132,27 @@ class Timeline:
 
     # sections
 
+    def _others(self) -> tuple[OpenColumn, ...]:
+        columns = moved(self.events.args, self.row_of)
+        found = [column for key, column in columns.items() if key not in _KEPT_ELSEWHERE]
+        owner, shapes = self._tensors_of("Output", "shape", dims)
+        if len(owner) and RESULT_SHAPES not in columns:
+            found.append(OpenColumn(RESULT_SHAPES, owner, shapes, is_text=True, title="Output shapes"))
+        return tuple(found)
+
     def _operator_args(self, core: _Core) -> OperatorArgs:
-        events, slices = self.events, self.slices
+        events = self.events
         stack = np.full(self.count, MISSING, np.int32)
         stacks = events.args.get(BACKTRACE)
         if stacks is not None and stacks.is_text:
-            row = self.row_of[stacks.row]
-            stack[row[row != MISSING]] = stacks.value[row != MISSING]
+            told = self.row_of[stacks.row]
+            stack[told[told != MISSING]] = stacks.value[told != MISSING]
         shapes = np.full(self.count, MISSING, np.int32)
         types = shapes.copy()
-        inputs: Int64 = np.flatnonzero((self.bare == self.interner.names["Input"]) & (slices.parent != MISSING))
-        inputs = inputs[np.argsort(slices.parent[inputs], kind="stable")]
-        if len(inputs):
-            owner, first = np.unique(slices.parent[inputs], return_index=True)
-            bounds = np.append(first, len(inputs))
-            for column, key, wrap in ((shapes, "shape", _dims), (types, "dtype", _quoted)):
-                ids = text_ids(events.args.get(key), len(events))[slices.end[inputs]]
-                column[self.row[owner]] = self._lists(ids, bounds, wrap)
+        owner, shape = self._tensors_of("Input", "shape", dims)
+        shapes[owner] = shape
+        owner, dtype = self._tensors_of("Input", "dtype", quoted)
+        types[owner] = dtype
         on_host = of_kind(core.kind, EventKind.OPERATOR, EventKind.RUNTIME)
         row = np.flatnonzero(on_host & ((stack != MISSING) | (shapes != MISSING)))
         none = np.full(len(row), MISSING, np.int32)
@@ -166,10 +167,19 @@ class Timeline:
             forward_thread=none.astype(np.int64),
         )
 
-    def _lists(self, ids: Int32, bounds: Int64, wrap: Any) -> Int32:
+    def _tensors_of(self, which: str, key: str, wrap: Callable[[str], str]) -> tuple[Int32, Int32]:
+        """Rows of operators, and string ids of what is stated (``key``) of their inputs or outputs, as JSON."""
+        slices = self.slices
+        tensors = np.flatnonzero((self.bare == self.interner.names[which]) & (slices.parent != MISSING))
+        tensors = tensors[np.argsort(slices.parent[tensors], kind="stable")]
+        owner, first = np.unique(slices.parent[tensors], return_index=True)
+        ids = text_ids(self.events.args.get(key), len(self.events))[slices.end[tensors]]
+        return self.row[owner], self._lists(ids, np.append(first, len(tensors)), wrap)
+
+    def _lists(self, ids: Int32, bounds: Int64, wrap: Callable[[str], str]) -> Int32:
         """String ids of JSON lists of texts that are wrapped one by one: what stands from each bound to the next."""
         known, of = np.unique(ids, return_inverse=True)
-        texts = pa.array([wrap(self.interner.texts[i]) if i != MISSING else wrap("") for i in known.tolist()])
+        texts = pa.array([wrap(self.interner.texts[i] if i != MISSING else "") for i in known.tolist()], pa.string())
         parts = texts.take(pa.array(of.ravel()))
         joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), parts), ", ")
         encoded = joined.dictionary_encode()
@@ -188,11 +198,11 @@ class Timeline:
         if sizes is not None:
             values = sizes.value
             if sizes.is_text:
-                values = np.array([_whole(self.interner.texts[i]) for i in values.tolist()], np.int64)
+                values = np.array([whole(self.interner.texts[i]) for i in values.tolist()], np.int64)
             stated[sizes.row] = values.astype(np.int64)
         elements = numbers(self.events.args.get("nr_elements"), len(self.events))
         dtype = text_ids(self.events.args.get("dtype"), len(self.events))
-        width = {i: _width(self.interner.texts[i]) for i in np.unique(dtype[dtype != MISSING]).tolist()}
+        width = {i: width_of(self.interner.texts[i]) for i in np.unique(dtype[dtype != MISSING]).tolist()}
         of_elements = elements[end] * np.array([width.get(i, 0) for i in dtype[end].tolist()], np.int64)
         of_elements = np.where((elements[end] >= 0) & (of_elements > 0), of_elements, MISSING)
         copies = of_kind(core.kind[row], EventKind.MEMCPY, EventKind.MEMSET)
@@ -257,11 +267,11 @@ class Timeline:
 
     def _calls(self, core: _Core) -> CallNames:
         known = call_names(core, self.interner.texts)
-        waits = self.interner.names[WAIT]
-        if not ((core.name == waits) & (core.kind == EventKind.RUNTIME)).any():
-            return known
+        waits = np.array([self.interner.names[name] for name in WAITS], np.int32)
+        waits = np.intersect1d(waits, core.name[core.kind == EventKind.RUNTIME])
         return CallNames(
-            np.append(known.name, waits).astype(np.int32), np.append(known.role, CallRole.WAIT).astype(np.uint8)
+            np.append(known.name, waits).astype(np.int32),
+            np.append(known.role, np.full(len(waits), CallRole.WAIT)).astype(np.uint8),
         )
 
     def _arrows(self, core: _Core, log: IssueLog) -> ArrowEnds:
@@ -352,7 +362,7 @@ class Timeline:
         end = int(core.start_ns[stops].min()) if len(stops) else last
         if len(marks):
             return steps_from(events.time_ns[marks], work, begin, end, with_rest=True)
-        scopes = np.flatnonzero((core.kind == EventKind.MODULE) & (core.name == self.interner.names[OPTIMIZER]))
+        scopes = np.flatnonzero((core.kind == EventKind.ANNOTATION) & (core.name == self.interner.names[OPTIMIZER]))
         return steps_from(core.start_ns[scopes] + core.dur_ns[scopes], work, begin, end, with_rest=False)
 
 
@@ -381,24 +391,3 @@ class _Core:
         self.correlation: Int64 = of._of_rows(kinds.launch, launch)
         self.external_id: Int64 = of._of_rows(kinds.operation, none)
         self.device = np.where(on_device, places.device[lane], MISSING).astype(np.int16)
-
-
-def _dims(shape: str) -> str:
-    """``{4,3,16,16}`` as JSON."""
-    return f"[{', '.join(part.strip() for part in shape.strip('{}').split(',') if part.strip().isdigit())}]"
-
-
-def _quoted(dtype: str) -> str:
-    return f'"{dtype}"'
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 19 else MISSING
-
-
-def _width(dtype: str) -> int:
-    """Bytes of a number of a type: ``Float32``, ``Int8``, ``BFloat16``, ``Bool``; 0 where the name does not tell."""
-    if dtype == "Bool":
-        return 1
-    found = _BITS.search(dtype[:64])
-    return int(found[1]) // 8 if found and len(found[1]) < 4 else 0
