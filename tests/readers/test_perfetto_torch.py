@@ -130,7 +130,7 @@ def test_nesting_links_and_steps_are_the_same(pair: tuple[RawTrace, RawTrace]) -
 
     # The encoder's nanosecond: one call at the end of the recording is no longer inside of its caller.
     lost = links(text) - links(packets)
-    assert [called[:25] for called, *_ in lost] in ([], ["<built-in method _disable_"])
+    assert all(called.startswith("<built-in method _disable_profiler") for called, *_ in lost)
     assert packets.steps.label == text.steps.label
 
 

@@ -19,10 +19,12 @@ from tb_plugin.readers.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
 MAX_PACKET_BYTES = 32 * 1024 * 1024
 """Writers bound a packet by 256 KiB to 1 MiB; PyTorch has one with all names, one of which it makes of every kernel."""
-MAX_BUNDLE_BYTES = 64 * 1024 * 1024
-"""Of one bundle of compressed packets, unpacked."""
+MAX_BUNDLE_BYTES = 16 * 1024 * 1024
+"""Of one bundle of compressed packets, unpacked; writers keep each below 512 KiB as it is stored."""
 _PACKET = 0x0A
 """Field 1, with a length: the tag of a packet."""
+_BUNDLE = b"\x92\x03"
+"""Field 50, with a length: the tag of a bundle of compressed packets."""
 _MAX_VARINT = 10
 _LEAST_HEAD = 4096
 """A packet may be longer than what is looked at of a file, but no text is that begins so."""
@@ -66,8 +68,14 @@ class Packets:
                 return
             want = max(self._chunk_bytes, need)
 
-    def unbundled(self, bundle: bytes) -> list[Any]:
-        """Returns the packets of a bundle of compressed packets. Raises UnreadableTrace at one that unpacks without end."""
+    def _unbundled(self, packets: list[Any]) -> list[Any]:
+        """The packets, and in the place of a bundle of compressed ones those that it holds."""
+        unpacked = []
+        for packet in packets:
+            unpacked += self._bundled(packet.compressed_packets) if packet.compressed_packets else [packet]
+        return unpacked
+
+    def _bundled(self, bundle: bytes) -> list[Any]:
         unpacking = zlib.decompressobj()
         try:
             text = unpacking.decompress(bundle, MAX_BUNDLE_BYTES)
@@ -76,15 +84,17 @@ class Packets:
             return []
         self._inflated += len(text)
         if self._inflated > BOMB_BYTES and self._inflated > BOMB_RATIO * self._stream.text_bytes:
-            raise UnreadableTrace(
-                "Its packets unpack without end, which those of no trace do.", do="Record another one."
-            )
+            raise UnreadableTrace("Its packets unpack without end, which those of no trace do.", do="Record another one.")
         end, _, intact = _whole_packets(bytearray(text))
         if not intact or end < len(text) or not unpacking.eof:
             self._log.add("bad_bundle", "dropped")
-        return self._decoded(text[:end], 0)
+        return self._parsed(text[:end], 0)
 
     def _decoded(self, text: bytes, offset: int) -> list[Any]:
+        packets = self._parsed(text, offset)
+        return self._unbundled(packets) if _BUNDLE in text else packets
+
+    def _parsed(self, text: bytes, offset: int) -> list[Any]:
         try:
             return list(self._messages.FromString(text).packet)
         except DecodeError:
