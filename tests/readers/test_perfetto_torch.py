@@ -28,7 +28,8 @@ from tests.samples import SAMPLES
 from .sources import DATA, Bytes, names, plain
 
 (PERFETTO,) = [reader for reader in READERS if reader.id == "perfetto"]
-RECORDED = (SAMPLES / "cuspy_cpu/worker0.pftrace.gz", SAMPLES / "truth/cuspy_cpu.pt.trace.json.gz")
+TWIN = Path(__file__).parent / "twins/cuspy_cpu.pt.trace.json.gz"
+RECORDED = (SAMPLES / "cuspy_cpu/worker0.pftrace.gz", TWIN)
 TWINS = {
     "cuspy_cpu": RECORDED,
     **{

@@ -20,7 +20,7 @@ from tb_plugin.readers.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 MAX_PACKET_BYTES = 32 * 1024 * 1024
 """Writers bound a packet by 256 KiB to 1 MiB; PyTorch has one with all names, one of which it makes of every kernel."""
 MAX_BUNDLE_BYTES = 16 * 1024 * 1024
-"""Of one bundle of compressed packets, unpacked; writers keep each below 512 KiB as it is stored."""
+"""A bundle of compressed packets is unpacked so far; writers keep each below 512 KiB as it is stored."""
 _PACKET = 0x0A
 """Field 1, with a length: the tag of a packet."""
 _BUNDLE = b"\x92\x03"
