@@ -78,6 +78,10 @@ class Column:
         """Appends one chunk, converted to the column's type."""
         self._data.extend(np.ascontiguousarray(part, self._dtype).data)
 
+    def put(self, first: int, part: npt.NDArray[Any]) -> None:
+        """Replaces values from position ``first`` on."""
+        np.frombuffer(self._data, self._dtype)[first : first + len(part)] = part
+
     def take(self) -> npt.NDArray[Any]:
         """Returns the whole column; a new one begins empty."""
         data, self._data = self._data, bytearray()

@@ -41,13 +41,28 @@ class Pass(Protocol):
         ...
 
 
+class Passed(Protocol):
+    """What is known of a file beside its events when it was passed."""
+
+    metadata: dict[str, Any]
+    repaired: int
+    complete: bool
+
+
+class Counted(Protocol):
+    """How many bytes a pass took, stored and uncompressed."""
+
+    file_bytes: int
+    text_bytes: int
+
+
 @contextmanager
 def passed(
     source: Source, options: ReadOptions, reading: Pass, decode: Decode, progress: Progress
 ) -> Iterator[tuple[Document, TextStream]]:
     """Gives the source's one file after one pass. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
     name = source.names()[0]
-    with source.open(name) as raw, _no_garbage_collection():
+    with source.open(name) as raw, no_garbage_collection():
         head: Mapping[str, Any] = {}
 
         def tell(done: float) -> None:
@@ -75,8 +90,8 @@ def no_events() -> UnreadableTrace:
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Events make no cycles; collecting while decoding would triple the time."""
+def no_garbage_collection() -> Iterator[None]:
+    """Holds garbage collection off: events make no cycles, and collecting while decoding would triple the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -99,7 +114,7 @@ class Tally:
     """Outside the window that was asked for."""
 
 
-def report_of(reader_id: str, document: Document, stream: TextStream, log: IssueLog, tally: Tally) -> ReadReport:
+def report_of(reader_id: str, document: Passed, stream: Counted, log: IssueLog, tally: Tally) -> ReadReport:
     """Returns how the file was read. The unknown categories join the log."""
     for category, count in tally.unknown.items():
         text = f"events of the unknown category '{category}' were kept without a meaning"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import not_
 from typing import Any
@@ -21,10 +21,12 @@ from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
 from tb_plugin.readers.kineto.extras import Arrows, Memory
 from tb_plugin.readers.kineto.rows import RowColumns
+from tb_plugin.readers.kineto.sections import Values
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 
 MEMORY_NAME = "[memory]"
 INSTANT_CATEGORY = "cpu_instant_event"
@@ -121,6 +123,11 @@ class Collector:
             at = [i for i, event in enumerate(rows) if getattr(event, flag, None) is True]
             ends = [Event(phase, pid=rows[i].pid, tid=rows[i].tid, id=getattr(rows[i], "bind_id", None)) for i in at]
             self.bound.add(ends, starts[at])
+
+    def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
+        """Takes in ranges of the host that are columns already, as ``RowColumns.add_columns`` does."""
+        self.seen += len(start_ns)
+        return self.rows.add_columns(start_ns, ids, args)
 
     def counts(self) -> dict[str, int]:
         """Returns how many events of each kind came so far; see ReadState."""

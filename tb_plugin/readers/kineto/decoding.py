@@ -36,10 +36,11 @@ INTERNAL = frozenset(
 )
 """Names of the recorder's own numbering: the place in its lists, codes of calls that the name says, and of operators of 2021
 the process once more (``Device``). Not kept."""
-_KNOWN = {field.encode_name: field for field in msgspec.structs.fields(Args)}
+KNOWN = {field.encode_name: field for field in msgspec.structs.fields(Args)}
+"""Arguments with a field of their own, by their names in the file."""
 _WRITTEN = ("bytes",)
 """Names of arguments that readers set where a vendor calls them otherwise: a Struct always has them."""
-_NOTHING_STATED = {field.name: field.default for field in _KNOWN.values()}
+_NOTHING_STATED = {field.name: field.default for field in KNOWN.values()}
 _BINDING = b'"bind_id"'
 _CANNOT_BE_NAMED = frozenset('\\"')
 
@@ -76,7 +77,7 @@ class Decoding:
         self.left_out = False
         """Arguments were met under more names than are learned, or under names that cannot be."""
         self._is_full = False
-        self._used: dict[str, msgspec.structs.FieldInfo] = {name: _KNOWN[name] for name in _WRITTEN}
+        self._used: dict[str, msgspec.structs.FieldInfo] = {name: KNOWN[name] for name in _WRITTEN}
         self._learned: dict[str, Learned] = {}
         self._met: Counter[str] = Counter()
         self._witness = _Absent()
@@ -130,9 +131,9 @@ class Decoding:
             found = [msgspec.json.decode(raw, type=dict[str, msgspec.Raw]) for raw in arguments(text) if raw != b"null"]
         except NOT_DECODED:
             return False
-        used = {key: _KNOWN[key] for args in found for key in args if key in _KNOWN and key not in self._used}
+        used = {key: KNOWN[key] for args in found for key in args if key in KNOWN and key not in self._used}
         self._used |= used
-        known = _KNOWN.keys() | self._learned.keys()
+        known = KNOWN.keys() | self._learned.keys()
         new: dict[str, bool] = {}
         for args in found:
             for key in sorted(args.keys() - known, key=list(args).index):
@@ -157,7 +158,7 @@ class Decoding:
             for one in self._learned.values()
         ]
         fields.append(("witness", Any, msgspec.field(default=self._witness, name="(witness)")))
-        own = self._used if strict else _KNOWN  # of what is not refused nothing may be missing
+        own = self._used if strict else KNOWN  # of what is not refused nothing may be missing
         fields += [
             (one.name, one.type, msgspec.field(default=one.default, name=one.encode_name)) for one in own.values()
         ]

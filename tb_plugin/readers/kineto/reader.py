@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_plugin.devices import describe_all
 from tb_plugin.readers.base import Candidate, FileSize, JobInfo, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.readers.chrome.document import Document
 from tb_plugin.readers.chrome.need import need_bytes, room_bytes
-from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
+from tb_plugin.readers.chrome.passing import Counted, Passed, Tally, no_events, passed, report_of
+from tb_plugin.readers.chrome.times import NeedsDigits
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.collector import Collector
 from tb_plugin.readers.kineto.completed import bound, completed, dependencies, together
@@ -20,10 +21,10 @@ from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
 from tb_plugin.readers.kineto.identity import identify
+from tb_plugin.readers.kineto.sections import Values
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import Surveying
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
-from tb_plugin.readers.stream import TextStream
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.strings import StringTable
@@ -56,9 +57,13 @@ class KinetoReader:
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the source's file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        reading = _Reading(options)
+        reading = Reading(options)
         with passed(source, options, reading, reading.decoding, progress) as (document, stream):
             return reading.finish(document, stream)
+
+    def reading(self, options: ReadOptions) -> Reading:
+        """Returns a read whose events the caller hands over, of a whole trace."""
+        return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the source's one file. Raises what ``read`` raises."""
@@ -71,7 +76,7 @@ class KinetoReader:
         return room_bytes(memory_bytes)
 
 
-class _Reading:
+class Reading:
     """One read in progress."""
 
     def __init__(self, options: ReadOptions) -> None:
@@ -87,6 +92,31 @@ class _Reading:
         self._collector.add(events, digits)
         self._phases_seen = self._phases_seen or any(event.ph for event in events)
 
+    def take_text(self, text: bytes) -> None:
+        """Takes a JSON list of events. Raises one of NOT_DECODED."""
+        try:
+            self.take(self.decoding(text, False), False, 0)
+        except NeedsDigits:
+            self.take(self.decoding(text, True), True, 0)
+
+    def text_ids(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        """Returns the string ids of texts, for ``take_columns``."""
+        return self._collector.interner.names.of(texts)
+
+    def take_columns(
+        self,
+        start_ns: npt.NDArray[np.int64],
+        ids: Sequence[npt.NDArray[np.int32]],
+        args: Mapping[str, tuple[npt.NDArray[np.int64], Values]],
+    ) -> int:
+        """Takes ranges of the host that are columns already; see ``RowColumns.add_columns``. Returns the first row."""
+        self._phases_seen = True
+        return self._collector.add_columns(start_ns, ids, args)
+
+    def set_durations(self, first: int, dur_ns: npt.NDArray[np.int64]) -> None:
+        """Sets the durations of rows that were taken as columns and follow each other."""
+        self._collector.rows.set_durations(first, dur_ns)
+
     def restart(self) -> None:
         """Forget everything: a later event list replaces the one read so far."""
         self._collector = Collector(self.log, self.decoding, self._window)
@@ -100,7 +130,7 @@ class _Reading:
         if not self._phases_seen and (is_bare_list or self._collector.seen):
             raise no_events()
 
-    def finish(self, document: Document, stream: TextStream) -> RawTrace:
+    def finish(self, document: Passed, stream: Counted) -> RawTrace:
         """The finished trace."""
         collector = self._collector
         collector.close_marks()

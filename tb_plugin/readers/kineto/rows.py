@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -20,9 +20,9 @@ from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.events import ABSENT, ChromeEvent
 from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
 from tb_plugin.readers.chrome.others import Others
-from tb_plugin.readers.kineto.decoding import Learned, stated
+from tb_plugin.readers.kineto.decoding import INTERNAL, KNOWN, Learned, stated
 from tb_plugin.readers.kineto.events import NO_ARGS, Args
-from tb_plugin.readers.kineto.sections import Sections
+from tb_plugin.readers.kineto.sections import Sections, Values, scalars, spread
 from tb_plugin.readers.meanings import matches
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 
@@ -153,6 +153,35 @@ class RowColumns:
         columns["kind"].add(kinds)
         self.by_kind += np.bincount(kinds, minlength=_KINDS)
         self.count += len(events)
+
+    def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
+        """Appends ranges of the host that are columns already: operators, annotations, Python calls, calls of a runtime.
+
+        ``ids`` are the string ids of names, categories, processes and threads, ``args`` the positions that state an argument
+        and what they state: whole numbers, or JSON. Durations are 0 until ``set_durations``. Returns the first row.
+        """
+        count, first = len(start_ns), self.count
+        name, category, pid, tid = ids
+        kinds = self._kind_column(category).copy()
+        columns = self._columns
+        for key, column in (("start_ns", start_ns), ("name", name), ("category", category), ("pid", pid), ("tid", tid)):
+            columns[key].add(column)
+        columns["dur_ns"].add(np.zeros(count, np.int64))
+        columns["correlation"].add(spread(count, args.get("correlation")))
+        columns["external_id"].add(spread(count, args.get("External id")))
+        columns["device"].add(np.full(count, -1, np.int16))
+        self.sections.add_columns(kinds, first, args)
+        columns["kind"].add(kinds)
+        for key, (places, values) in args.items():
+            if key not in KNOWN and key not in INTERNAL:
+                self.others.add(key, places + first, scalars(values))
+        self.by_kind += np.bincount(kinds, minlength=_KINDS)
+        self.count += count
+        return first
+
+    def set_durations(self, first: int, dur_ns: Int64) -> None:
+        """Sets the durations of rows that follow each other."""
+        self._columns["dur_ns"].put(first, dur_ns)
 
     def take(self) -> Core:
         """Returns the whole columns; the rows are empty afterwards."""

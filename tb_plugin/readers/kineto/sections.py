@@ -7,9 +7,10 @@ less than half of the time that a table of fields and ``attrgetter`` would take.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,10 +18,16 @@ from tb_plugin.readers.chrome.columns import Section, float64s, int64s
 from tb_plugin.readers.chrome.events import ABSENT
 from tb_plugin.readers.chrome.interning import Ids, Interner
 from tb_plugin.readers.kineto.events import Args
+from tb_plugin.trace.schema import EventKind
 
 Columns = dict[str, npt.NDArray[Any]]
 Int64 = npt.NDArray[np.int64]
 
+Values = Int64 | list[bytes]
+"""What some rows state under one name: whole numbers, or JSON."""
+_OPERATORS = (EventKind.OPERATOR, EventKind.ANNOTATION)
+_PYTHON = (EventKind.PYTHON,)
+_PYTHON_COLUMNS = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
 _SEPARATOR = b"\0"
 """JSON has it nowhere; damaged text may."""
 
@@ -31,6 +38,16 @@ class Sections:
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         words, whole = np.int32, np.int64
+        self._operator_columns: dict[str, tuple[str, Ids | None]] = {
+            "Input Dims": ("shapes", interner.raw),
+            "Input type": ("types", interner.raw),
+            "Input Strides": ("strides", interner.raw),
+            "Concrete Inputs": ("concrete", interner.raw),
+            "Call stack": ("stack", interner.raw),
+            "Sequence number": ("sequence", None),
+            "Fwd thread id": ("forward_thread", None),
+        }
+        """Argument -> column, and what gives its JSON a string id; None for whole numbers."""
         self.operators = Section(
             shapes=words, types=words, strides=words, concrete=words, stack=words, sequence=whole, forward_thread=whole
         )
@@ -67,6 +84,22 @@ class Sections:
         if "forward_thread" in used:
             _whole(columns, "forward_thread", [a.forward_thread for a in args])
         self.operators.add(rows, columns)
+
+    def add_columns(self, kinds: npt.NDArray[np.uint8], first: int, args: Mapping[str, tuple[Int64, Values]]) -> None:
+        """Adds what rows from ``first`` on state whose arguments are columns already; calls of modules become such a kind."""
+        for section, of_kinds, named in (
+            (self.operators, _OPERATORS, self._operator_columns),
+            (self.python, _PYTHON, {key: (column, None) for key, column in _PYTHON_COLUMNS.items()}),
+        ):
+            chosen = np.flatnonzero(np.isin(kinds, of_kinds))
+            stated = {
+                column: spread(len(kinds), args[key], ids)[chosen]
+                for key, (column, ids) in named.items()
+                if key in args
+            }
+            section.add(chosen + first, stated)
+            if "module_id" in stated:
+                kinds[chosen[stated["module_id"] != -1]] = EventKind.MODULE
 
     def add_python(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> Int64:
         """Adds Python calls. Returns the module ids, -1 where a call is none of a module."""
@@ -134,6 +167,26 @@ class Sections:
         if "destination_rank" in used:
             _whole(columns, "destination_rank", [a.destination_rank for a in args])
         self.collectives.add(rows, columns)
+
+
+def spread(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
+    """Returns a column of ``count`` rows: what some of them state, as whole numbers or as string ids, and -1 in the others."""
+    column = np.full(count, -1, np.int64 if ids is None else np.int32)
+    if stated is not None:
+        places, values = stated
+        if ids is not None:
+            column[places] = ids.of(values if isinstance(values, list) else [b"%d" % each for each in values.tolist()])
+        else:
+            column[places] = int64s(scalars(values)) if isinstance(values, list) else values
+    return column
+
+
+def scalars(values: Values) -> list[Any]:
+    """Returns what is stated as Python values; lists and objects stay JSON."""
+    if not isinstance(values, list):
+        return values.tolist()
+    known = {text: msgspec.Raw(text) if text[:1] in (b"[", b"{") else msgspec.json.decode(text) for text in set(values)}
+    return [known[text] for text in values]
 
 
 def _nobody_has(values: list[Any], absent: Any) -> bool:

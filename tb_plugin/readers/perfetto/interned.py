@@ -20,7 +20,7 @@ MAX_DEPTH = 20
 _REMEMBERED = 50_000
 """Annotations that are remembered as text: shapes and the like repeat, numbers of calls do not."""
 _NAME_TAG, _INT_TAG = 10 << 3 | 2, 4 << 3
-"""Of the name and of a whole number in an annotation."""
+"""Tags of the name and of a whole number in an annotation."""
 _NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
 """How annotations begin that number PyTorch's own lists: different in every event, and nobody keeps them."""
 

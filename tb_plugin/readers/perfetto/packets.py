@@ -19,14 +19,19 @@ from tb_plugin.readers.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
 MAX_PACKET_BYTES = 32 * 1024 * 1024
 """Writers bound a packet by 256 KiB to 1 MiB; PyTorch has one with all names, one of which it makes of every kernel."""
-MAX_BUNDLE_BYTES = 64 * 1024 * 1024
-"""Of one bundle of compressed packets, unpacked."""
+MAX_BUNDLE_BYTES = 16 * 1024 * 1024
+"""A bundle of compressed packets is unpacked so far; writers keep each below 512 KiB as it is stored."""
 _PACKET = 0x0A
 """Field 1, with a length: the tag of a packet."""
+_BUNDLE = b"\x92\x03"
+"""Field 50, with a length: the tag of a bundle of compressed packets."""
 _MAX_VARINT = 10
 _LEAST_HEAD = 4096
 """A packet may be longer than what is looked at of a file, but no text is that begins so."""
 _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
+
+
+Bounds = tuple[list[int], list[int]]
 
 
 class Packets:
@@ -43,15 +48,21 @@ class Packets:
 
     def batches(self) -> Iterator[list[Any]]:
         """Yields packets in file order."""
+        for text, _, offset in self.texts():
+            yield self.decoded(text, offset)
+
+    def texts(self) -> Iterator[tuple[bytes, Bounds, int]]:
+        """Yields undecoded packets: a text of whole ones, where each begins and ends in it, and its place in the file."""
         data = bytearray()
         offset, want = 0, self._chunk_bytes
         while True:
             while len(data) < want and (block := self._stream.read(want - len(data))):
                 data += block
             at_end = len(data) < want
-            end, need, intact = _whole_packets(data)
+            bounds: Bounds = ([], [])
+            end, need, intact = _whole_packets(data, bounds)
             if end:
-                yield self._decoded(bytes(memoryview(data)[:end]), offset)
+                yield bytes(memoryview(data)[:end]), bounds, offset
                 del data[:end]
                 offset += end
             if not intact or need > MAX_PACKET_BYTES:
@@ -66,8 +77,14 @@ class Packets:
                 return
             want = max(self._chunk_bytes, need)
 
-    def unbundled(self, bundle: bytes) -> list[Any]:
-        """Returns the packets of a bundle of compressed packets. Raises UnreadableTrace at one that unpacks without end."""
+    def _unbundled(self, packets: list[Any]) -> list[Any]:
+        """The packets, and in the place of a bundle of compressed ones those that it holds."""
+        unpacked = []
+        for packet in packets:
+            unpacked += self._bundled(packet.compressed_packets) if packet.compressed_packets else [packet]
+        return unpacked
+
+    def _bundled(self, bundle: bytes) -> list[Any]:
         unpacking = zlib.decompressobj()
         try:
             text = unpacking.decompress(bundle, MAX_BUNDLE_BYTES)
@@ -79,17 +96,24 @@ class Packets:
             raise UnreadableTrace(
                 "Its packets unpack without end, which those of no trace do.", do="Record another one."
             )
-        end, _, intact = _whole_packets(bytearray(text))
+        end, _, intact = _whole_packets(bytearray(text), ([], []))
         if not intact or end < len(text) or not unpacking.eof:
             self._log.add("bad_bundle", "dropped")
-        return self._decoded(text[:end], 0)
+        return self._parsed(text[:end], 0)
 
-    def _decoded(self, text: bytes, offset: int) -> list[Any]:
+    def decoded(self, text: bytes, offset: int) -> list[Any]:
+        """Returns the packets of a text, those of bundles among them."""
+        packets = self._parsed(text, offset)
+        return self._unbundled(packets) if _BUNDLE in text else packets
+
+    def _parsed(self, text: bytes, offset: int) -> list[Any]:
         try:
             return list(self._messages.FromString(text).packet)
         except DecodeError:
             packets = []
-            for start, _, end in _bounds(text):
+            bounds: Bounds = ([], [])
+            _whole_packets(bytearray(text), bounds)
+            for start, end in zip([0, *bounds[1]], bounds[1], strict=False):
                 try:
                     packets += self._messages.FromString(text[start:end]).packet
                 except DecodeError:
@@ -97,9 +121,13 @@ class Packets:
             return packets
 
 
-def _whole_packets(data: bytearray) -> tuple[int, int, bool]:
-    """Where the last whole packet ends, how many bytes from there the next takes (0: not known), and whether it is one."""
+def _whole_packets(data: bytearray, bounds: Bounds) -> tuple[int, int, bool]:
+    """Where the last whole packet ends, how many bytes from there the next takes (0: not known), and whether it is one.
+
+    ``bounds`` gets where the content of each whole packet begins and ends.
+    """
     position, size = 0, len(data)
+    add_begin, add_end = bounds[0].append, bounds[1].append
     try:
         while position < size:
             if data[position] != _PACKET:
@@ -113,6 +141,8 @@ def _whole_packets(data: bytearray) -> tuple[int, int, bool]:
             if body + length > size:
                 return position, body + length - position, True
             position = body + length
+            add_begin(body)
+            add_end(position)
     except IndexError:
         return position, 0, True
     except ValueError:
@@ -132,26 +162,17 @@ def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
     raise ValueError
 
 
-def _bounds(text: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where each packet of whole ones begins, where its content does, and where it ends."""
-    position = 0
-    while position < len(text):
-        length, body = _varint(text, position + 1)
-        yield position, body, body + length
-        position = body + length
-
-
 def looks_like_packets(head: bytes) -> bool:
     """Returns True for bytes that begin with whole packets, the first of which decodes, or with a part of one."""
     data = bytearray(head)
-    end, _, intact = _whole_packets(data)
+    bounds: Bounds = ([], [])
+    end, _, intact = _whole_packets(data, bounds)
     if not intact or not data:
         return False
     if not end:
         return data[0] == _PACKET and len(data) > _LEAST_HEAD
-    _, start, end = next(_bounds(head[:end]))
     try:
-        TracePacket.FromString(head[start:end])
+        TracePacket.FromString(head[bounds[0][0] : bounds[1][0]])
     except DecodeError:
         return False
     return True

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, Reader, ReadOptions, Source, windowed
 from tb_plugin.readers.chrome.filenames import packets_candidate
+from tb_plugin.readers.perfetto.columns import Reading
 from tb_plugin.readers.perfetto.packets import looks_like_packets
 from tb_plugin.readers.perfetto.translating import Translated
+from tb_plugin.readers.perfetto.wire import Malformed
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.table import RawTrace
 from tb_plugin.trace.window import Survey
@@ -21,6 +24,14 @@ TEXT = 3
 """Bytes of JSON per byte of packets, at most..."""
 
 
+class OfTorch(Reader[RawTrace], Protocol):
+    """Who reads PyTorch's JSON, and takes columns of its ranges as well."""
+
+    def reading(self, options: ReadOptions) -> Reading:
+        """Returns a read whose events are handed over."""
+        ...
+
+
 class PerfettoReader:
     """Reads packets; ``of_torch`` reads the JSON of PyTorch that they stand for, ``of_tools`` that of any other tool."""
 
@@ -28,7 +39,7 @@ class PerfettoReader:
     raw = RawTrace
     endings: tuple[str, ...] = (".pftrace.gz", ".pftrace", ".perfetto-trace")
 
-    def __init__(self, of_torch: Reader[RawTrace], of_tools: Reader[RawTrace]) -> None:
+    def __init__(self, of_torch: OfTorch, of_tools: Reader[RawTrace]) -> None:
         self._of_torch = of_torch
         self._of_tools = of_tools
 
@@ -49,10 +60,22 @@ class PerfettoReader:
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the source's one file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         translated = Translated(source, options.chunk_bytes, progress)
+        if translated.is_of_torch and options.window is None:
+            try:
+                return self._columns(translated, options)
+            except Malformed:  # not as PyTorch writes it: more is read the slow way
+                translated = Translated(source, options.chunk_bytes, progress)
         reader = self._of_torch if translated.is_of_torch else self._of_tools
         trace = reader.read(translated, options, translated.told)
         base_ns = trace.base_time_ns if translated.is_of_torch else translated.base_ns
         return replace(trace, report=_report(trace.report, translated), base_time_ns=base_ns)
+
+    def _columns(self, translated: Translated, options: ReadOptions) -> RawTrace:
+        """A whole trace of PyTorch. Raises Malformed where it is not as PyTorch writes it."""
+        reading = self._of_torch.reading(options)
+        translated.take_columns(reading)
+        trace = reading.finish(translated, translated)
+        return replace(trace, report=_report(trace.report, translated))
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the source's one file. Raises what ``read`` raises."""
@@ -82,7 +105,7 @@ def _report(report: ReadReport, translated: Translated) -> ReadReport:
         events_seen=report.events_seen + lost,
         events_dropped=report.events_dropped + lost,
         complete=report.complete
-        and translated.is_complete
+        and translated.complete
         and not any(issue.code.startswith(("gzip_", "zstd_")) for issue in ours),
         issues=tuple(sorted(issues, key=lambda issue: (issue.code, issue.text))),
     )

@@ -78,7 +78,7 @@ BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 # PyTorch's traces are decoded no further than to the bytes of a track event, most of which repeat (torch.py).
 _SCHEMA["TorchTrace"] = "1 packet TorchPacket*"
 _SCHEMA["TorchPacket"] = _SCHEMA["TracePacket"].replace("11 track_event TrackEvent", "11 track_event bytes")
-_SCHEMA["Annotations"] = "4 annotations bytes*"
+_SCHEMA["AnnotationList"] = "4 annotations bytes*"
 
 _PACKAGE = "torch_trace.perfetto"
 
@@ -114,7 +114,7 @@ TracePacket: Any = _message("TracePacket")
 TorchTrace: Any = _message("TorchTrace")
 TorchPacket: Any = _message("TorchPacket")
 TrackEvent: Any = _message("TrackEvent")
-Annotations: Any = _message("Annotations")
+AnnotationList: Any = _message("AnnotationList")
 Annotation: Any = _message("Annotation")
 Extra: Any = _message("Extra")
 Launch: Any = _message("Launch")

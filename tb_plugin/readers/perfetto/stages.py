@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -55,10 +56,10 @@ class Stages:
         self._waited = (array("Q"), array("Q"))
         """Event, and one that it waited for."""
 
-    def launched(self, event_ids: list[int], correlation: int) -> None:
-        """Notes what a call launched."""
+    def launched(self, event_ids: Iterable[int], correlations: Iterable[int]) -> None:
+        """Notes events, and the correlation of the call that launched each."""
         self._calls[0].extend(event_ids)
-        self._calls[1].extend([correlation] * len(event_ids))
+        self._calls[1].extend(correlations)
 
     def stage(self, packet: Any, interned: Interned, time_ns: int) -> str:
         """Returns the event of one render stage."""

@@ -63,7 +63,7 @@ class ToolText:
 
     @property
     def base_ns(self) -> int | None:
-        """The time since 1970 of time 0; None where the trace does not say it."""
+        """Returns the time since 1970 of time 0; None where the trace does not say it."""
         return self._clocks.real_ns()
 
     def look(self, batch: list[Any]) -> None:

@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 
 from tb_plugin.readers.issues import IssueLog
-from tb_plugin.readers.perfetto.interned import Interned, quoted, remember
+from tb_plugin.readers.perfetto.interned import Annotations, Interned, quoted, remember
 from tb_plugin.readers.perfetto.runs import Waiting
-from tb_plugin.readers.perfetto.schema import BEGIN, END, Annotations, Launched, TorchTrace, TrackEvent
+from tb_plugin.readers.perfetto.schema import BEGIN, END, AnnotationList, Launched, TorchTrace, TrackEvent
 from tb_plugin.readers.perfetto.stages import Stages
 from tb_plugin.readers.perfetto.tracks import Track, Tracks, named
 from tb_plugin.readers.perfetto.unshown import Unshown
 
 _CORRELATION = re.compile(r'"correlation":(\d{1,18})\b')
+BASE = "baseTimeNanoseconds"
+"""Where PyTorch's JSON states the time that its times count from."""
 _BOOT, _REAL = 6, 1
 """Clocks: time since the start of the machine, and since 1970."""
 _ANNOTATION = b'"'
@@ -53,9 +55,9 @@ class TorchText:
     def __init__(self, base_ns: int, log: IssueLog) -> None:
         self._base = base_ns
         self._log = log
-        self._interned = Interned(log, of_torch=True)
+        self.interned = Interned(log, of_torch=True)
         self._tracks = Tracks(log)
-        self._stages = Stages(base_ns, log)
+        self.stages = Stages(base_ns, log)
         self._waiting = Waiting()
         self._ends: tuple[list[int], list[int]] = ([], [])
         """Times and tracks of ends that are not paired yet."""
@@ -68,12 +70,12 @@ class TorchText:
 
     def root(self) -> dict[str, Any]:
         """Returns what stands ahead of the events."""
-        return {"baseTimeNanoseconds": self._base}
+        return {BASE: self._base}
 
     def events(self, batch: list[Any]) -> Iterator[str]:
         """Yields the events of some packets, in texts of one or several that commas separate."""
         base, (ends, end_tracks) = self._base, self._ends
-        annotations, said = self._interned.annotations.__getitem__, self._said
+        annotations, said = self.interned.annotations.__getitem__, self._said
         begun: list[tuple[int, int, str]] = []
         for packet in batch:
             raw = packet.track_event
@@ -93,7 +95,7 @@ class TorchText:
                 continue
             args = _all_annotations(raw[at:]) if at >= 0 and known.is_whole else None
             if args is None:
-                known, args = self._apart(raw)
+                known, args = self.apart(raw)
             if known.kind == BEGIN:
                 if ends:
                     yield from self._paired()
@@ -115,15 +117,28 @@ class TorchText:
         if ends:
             yield from self._paired()
 
+    @property
+    def annotations(self) -> Annotations:
+        """Returns undecoded annotation -> member of a JSON object."""
+        return self.interned.annotations
+
+    def body(self, start: int, said: _Said, raw: list[bytes]) -> str:
+        """Returns the event of a begin, as JSON but for its phase and duration."""
+        return f'"ts":{start - self._base}e-3,{said.head}{",".join(filter(None, map(self.annotations.__getitem__, raw)))}}}'
+
+    def place(self, uuid: int) -> tuple[str, str]:
+        """Returns process and thread of a track, as JSON."""
+        return _place(self._tracks[uuid])
+
     def finish(self) -> Iterator[str]:
         """Yields the events that are known when all packets were seen."""
         yield from self._left()
-        yield from self._stages.arrows()
+        yield from self.stages.arrows()
         described = {}
         for event, track, name in self._tracks.names():
             described[event, track.pid] = name
             yield named(event, *_place(track), name)
-        yield from self._stages.names({pid for event, pid in described if event == "process_name"})
+        yield from self.stages.names({pid for event, pid in described if event == "process_name"})
         self._others.report()
 
     def _paired(self) -> Iterator[str]:
@@ -153,8 +168,8 @@ class TorchText:
             return remember(self._said, ahead, _Said(0, 0, "", b"", is_whole=False))
         return remember(self._said, ahead, self._say(event))
 
-    def _apart(self, raw: bytes) -> tuple[_Said, list[bytes]]:
-        """A track event whose annotations do not stand at its end."""
+    def apart(self, raw: bytes) -> tuple[_Said, list[bytes]]:
+        """Returns what a track event says, and its annotations, wherever they stand."""
         try:
             event = TrackEvent.FromString(raw)
         except DecodeError:
@@ -163,7 +178,7 @@ class TorchText:
         return self._say(event), list(event.annotations)
 
     def _say(self, event: Any) -> _Said:
-        interned = self._interned
+        interned = self.interned
         pid, tid = _place(self._tracks[event.track_uuid])
         if event.category_iids:
             category = interned.categories.get(event.category_iids[0], "")
@@ -181,18 +196,18 @@ class TorchText:
             self._log.add("unreadable_annotation", "note")
             return
         if correlation:
-            self._stages.launched(event_ids, int(correlation[1]))
+            self.stages.launched(event_ids, [int(correlation[1])] * len(event_ids))
 
     def _other(self, packet: Any) -> Iterator[str]:
         if packet.HasField("render_stage"):
-            yield self._stages.stage(packet, self._interned, packet.timestamp)
+            yield self.stages.stage(packet, self.interned, packet.timestamp)
         elif packet.HasField("gpu_counter_event"):
-            yield from self._stages.counters(packet, self._interned, packet.timestamp)
+            yield from self.stages.counters(packet, self.interned, packet.timestamp)
         elif packet.HasField("track_descriptor"):
             self._tracks.add(packet.track_descriptor)
             self._said.clear()
         elif packet.HasField("interned_data"):
-            self._interned.add(packet.interned_data)
+            self.interned.add(packet.interned_data)
             self._said.clear()
         elif not packet.HasField("clock_snapshot"):
             self._others.add(packet)
@@ -201,7 +216,7 @@ class TorchText:
 def _all_annotations(raw: bytes) -> list[bytes] | None:
     """The annotations that these bytes hold; None where they hold something else as well."""
     try:
-        found = list(Annotations.FromString(raw).annotations)
+        found = list(AnnotationList.FromString(raw).annotations)
     except DecodeError:
         return None
     beside = len(raw) - sum(map(len, found)) - 2 * len(found)  # two bytes of each are its tag and its length

@@ -16,11 +16,13 @@ import msgspec
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Progress, ReadState, Source
+from tb_plugin.readers.chrome.passing import no_garbage_collection
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.perfetto.columns import Reading, TorchColumns
 from tb_plugin.readers.perfetto.packets import Packets
-from tb_plugin.readers.perfetto.schema import Trace
+from tb_plugin.readers.perfetto.schema import TorchTrace, Trace
 from tb_plugin.readers.perfetto.tools import ToolText
-from tb_plugin.readers.perfetto.torch import TorchText, base_time
+from tb_plugin.readers.perfetto.torch import BASE, TorchText, base_time
 from tb_plugin.readers.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
 CHOOSE = "Choose a trace that PyTorch or Perfetto wrote."
@@ -35,7 +37,8 @@ class Translated:
         self.log = IssueLog()
         self.file_bytes = self.text_bytes = 0
         """Stored and uncompressed bytes of packets."""
-        self.is_complete = True
+        self.complete = True
+        self.repaired = 0
         self._source = source
         self._name = source.names()[0]
         self._chunk_bytes = chunk_bytes
@@ -51,6 +54,22 @@ class Translated:
     def is_of_torch(self) -> bool:
         """Returns True for PyTorch's own JSON."""
         return isinstance(self._text, TorchText)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Returns what stands ahead of the events."""
+        return self._text.root()
+
+    def take_columns(self, reading: Reading) -> None:
+        """Hands over a trace of PyTorch as columns. Raises Malformed where it is not as PyTorch writes it."""
+        with no_garbage_collection(), self._opened(self.log, TorchTrace) as (stream, packets):
+            columns = TorchColumns(self.metadata[BASE], reading, self.log)
+            for text, bounds, offset in packets.texts():
+                columns.take(text, bounds, packets, offset)
+                self._state = reading.state(0.0)
+            columns.finish()
+            self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete
+        self.told(reading.state(1.0))
 
     @property
     def base_ns(self) -> int | None:
@@ -122,7 +141,7 @@ class Translated:
                         )
             last = separator + ",\n".join(text.finish())
             yield (last if len(last) > len(separator) else "").encode() + b"]}"
-            self.file_bytes, self.text_bytes, self.is_complete = stream.file_bytes, stream.text_bytes, packets.complete
+            self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete
 
 
 class _Joined(io.RawIOBase):
