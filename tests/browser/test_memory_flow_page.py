@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import SAMPLES
 
 PLACE = {"run": "memory_flow_cpu", "worker": "25915"}
 PICTURE = "[data-testid=memory-flow] canvas"
@@ -73,3 +77,19 @@ def test_a_tensor_a_moment_and_a_part(open_tab: Open) -> None:
     assert frame.get_by_test_id("count").inner_text() == f"{there} rows"
     tab.set_dark()
     assert tab.axe() == []
+
+
+def test_it_leads_to_the_timeline_of_its_worker(open_tab: Open, tmp_path: Path) -> None:
+    """A trace that lies beside it under the number of the process, whatever recorded that."""
+    run = tmp_path / "run"
+    run.mkdir()
+    shutil.copy(next((SAMPLES / "memory_flow_cpu").glob("*.svg")), run)
+    shutil.copy(next((SAMPLES / "no_steps_cpu").glob("*.json")), run / "25915.pt.trace.json")
+    tab = open_tab(tmp_path)
+    frame = tab.open(run="run", worker="25915", span="default")
+    frame.get_by_role("button", name="Timeline of this worker").click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert frame.locator("h1").inner_text() == "Timeline"
+    state = tab.state()
+    assert (state["worker"], state["span"], state["view"]) == ("25915", "default-2", "timeline")

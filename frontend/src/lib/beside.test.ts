@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Catalog } from '../api/payloads'
-import { allocatedIn, candidatesBeside, overlapOf, rankOf, translated } from './beside'
+import { allocatedIn, candidatesBeside, overlapOf, rankOf, tracesOf, translated } from './beside'
 
 const span = (id: string, model: string) => ({
   id,
@@ -47,6 +47,15 @@ describe('what lies beside a profile', () => {
     expect(beside({ a: ['trace'], b: ['trace'], dump: ['snapshot'] }, 'dump')).toEqual([])
     expect(beside({ rank0: ['trace', 'snapshot'] }, 'rank0', 'trace')).toEqual(['rank0/2'])
     expect(beside({ rank0: ['trace'] }, 'rank0', 'numbers')).toEqual([])
+  })
+})
+
+describe('traces of a worker', () => {
+  it('are those of its name alone', () => {
+    const found = catalog({ 4100: ['trace', 'memory_flow'], 4111: ['trace'], 4122: ['memory_flow'] })
+    expect(tracesOf(found, { run: 'r', worker: '4100' })).toEqual([{ run: 'r', worker: '4100', span: '1' }])
+    expect(tracesOf(found, { run: 'r', worker: '4122' })).toEqual([])
+    expect(tracesOf(found, { run: 'none', worker: '4100' })).toEqual([])
   })
 })
 

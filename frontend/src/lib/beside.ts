@@ -34,6 +34,12 @@ export function candidatesBeside(catalog: Catalog, address: Address, model: stri
   )
 }
 
+/** Traces of the worker of a profile: of one process, where workers are named by process. */
+export const tracesOf = (catalog: Catalog, { run, worker }: { run: string; worker: string }): Address[] =>
+  (catalog.runs.find(({ name }) => name === run)?.workers.find(({ name }) => name === worker)?.spans ?? [])
+    .filter(({ model }) => model === 'trace')
+    .map(({ id }) => ({ run, worker, span: id }))
+
 /** How long both were recorded at once, in ns; 0 when they were not. */
 export function overlapOf(one: ClockInfo, other: ClockInfo): number {
   const [a, b] = [BigInt(one.start_unix_ns), BigInt(other.start_unix_ns)]

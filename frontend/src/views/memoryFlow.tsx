@@ -5,13 +5,15 @@ import type { Query } from '../api/client'
 import type { Figures, MemoryFlowMap, Series, Table, View } from '../api/payloads'
 import { COLORED, LIVES, operatorColor } from '../canvas/memoryFlow'
 import { paint } from '../canvas/surface'
+import { tracesOf } from '../lib/beside'
 import { categoryColor } from '../lib/color'
 import { counted, format } from '../lib/format'
 import type { Row } from '../lib/pages'
+import type { Address } from '../lib/profiles'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { usePages } from '../state/pages'
-import { setRoute, useRoute } from '../state/route'
+import { openElsewhere, setRoute, useRoute } from '../state/route'
 import { Bones, Card, Swatch, useTheme } from '../widgets/basics'
 import { Curve, CurveButtons } from '../widgets/curve'
 import type { CurveMarks } from '../widgets/curveOption'
@@ -37,7 +39,7 @@ const GROUPS: Group[] = [
 ]
 const WHOLE = { start_ns: '', end_ns: '', low: '', high: '' }
 
-export function MemoryFlow({ base }: ViewProps) {
+export function MemoryFlow({ base, catalog, profile }: ViewProps) {
   const { start_ns = '', end_ns = '', low = '', high = '', at_ns = '' } = useRoute()
   const query = useMemo<Query>(
     () => ({ ...base, start_ns, end_ns, low, high, at_ns }),
@@ -48,7 +50,7 @@ export function MemoryFlow({ base }: ViewProps) {
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={600} />}>
-        {(view) => <Page view={view} base={base} />}
+        {(view) => <Page view={view} base={base} traces={tracesOf(catalog, profile)} />}
       </ViewFrame>
       {resource.data && (
         <TableSection
@@ -66,7 +68,7 @@ export function MemoryFlow({ base }: ViewProps) {
 const figure = (figures: Figures | null, key: string) =>
   Number(figures?.figures.find(({ metric }) => metric.key === key)?.value ?? 0)
 
-function Page({ view, base }: { view: View; base: Query }) {
+function Page({ view, base, traces }: { view: View; base: Query; traces: readonly Address[] }) {
   const summary = pick(view, 'summary', 'figures')
   const answer = pick(view, 'answer', 'notices')?.notices[0]
   const series = pick(view, 'curve', 'series')
@@ -86,7 +88,7 @@ function Page({ view, base }: { view: View; base: Query }) {
       </HeadlineCard>
       <div className={css.top}>
         <Picture flow={flow} series={series} summary={summary} moment={moment} />
-        <Beside base={base} moment={moment} />
+        <Beside base={base} moment={moment} traces={traces} />
       </div>
       {notes && notes.notices.length > 0 && (
         <Card title={notes.title}>
@@ -251,8 +253,8 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
   )
 }
 
-/** The moment, and the chosen tensor. */
-function Beside({ base, moment }: { base: Query; moment: Figures }) {
+/** The moment, the chosen tensor, and the way to what ran meanwhile. */
+function Beside({ base, moment, traces }: { base: Query; moment: Figures; traces: readonly Address[] }) {
   const { tensor = '', at_ns = '' } = useRoute()
   return (
     <div className={layoutCss.column}>
@@ -284,6 +286,20 @@ function Beside({ base, moment }: { base: Query; moment: Figures }) {
           <p className={textCss.none}>Click a tensor, or walk to one with the arrow keys.</p>
         )}
       </Card>
+      {traces.length > 0 && (
+        <Card title="What ran meanwhile">
+          {traces.map((address) => (
+            <Button
+              key={address.span}
+              size="compact-xs"
+              variant="default"
+              onClick={() => openElsewhere({ ...address }, 'timeline', {})}
+            >
+              {traces.length > 1 ? `Timeline of span ${address.span}` : 'Timeline of this worker'}
+            </Button>
+          ))}
+        </Card>
+      )}
     </div>
   )
 }

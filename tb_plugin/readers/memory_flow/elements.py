@@ -44,6 +44,8 @@ class Elements:
         self._depth = 0
         self._fed = 0
         """Bytes that the parser got."""
+        self._goes_on = False
+        """There is text behind the outermost element."""
         self._parser = self._new()
 
     def read(self, stream: TextStream, chunk_bytes: int) -> None:
@@ -72,8 +74,9 @@ class Elements:
         text = self._mended(text)
         while text:
             if self.is_closed:
-                if text.strip():
+                if text.strip() and not self._goes_on:
                     self._log.note("trailing_text", "text behind the drawing was ignored")
+                self._goes_on |= bool(text.strip())
                 return
             try:
                 self._parser.Parse(text, False)
@@ -84,9 +87,8 @@ class Elements:
                 if not self.is_closed:
                     self._damaged(text, place, offset, expat.errors.messages.get(error.code, "not well-formed"))
                     self._parser = self._again()
-                follows = text.find(MARK, max(place + 1, 0))
-                offset += max(follows, 0)
-                text = text[follows:] if follows >= 0 else b"" if not self.is_closed else text[max(place, 0) :]
+                follows = max(place, 0) if self.is_closed else text.find(MARK, max(place + 1, 0))
+                text, offset = (text[follows:], offset + follows) if follows >= 0 else (b"", offset)
 
     def _damaged(self, text: bytes, place: int, offset: int, why: str) -> None:
         begin = max(text.rfind(MARK, 0, max(place, 0) + 1), 0)
@@ -144,7 +146,7 @@ class Elements:
         pieces = text.split(MARK)
         if max(map(len, pieces)) > MOST_HELD:
             self._log.add("event_too_large", "dropped", count=sum(len(piece) > MOST_HELD for piece in pieces))
-            pieces = [piece if len(piece) <= MOST_HELD else b"" for piece in pieces]
+            pieces = [pieces[0][-MOST_HELD:], *(piece for piece in pieces[1:] if len(piece) <= MOST_HELD)]
             text = MARK.join(pieces)
         if len(pieces) - 1 == len(_SOUND.findall(text)):
             return text
