@@ -176,13 +176,19 @@ def foreign(path: str, head: bytes) -> str:
     return ""
 
 
+@functools.cache
+def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Patterns of paths and what they tell, compiled when somebody asks: TensorBoard's start does not."""
+    return tuple((re.compile(kind.path), kind.text) for kind in FOREIGN if kind.path is not None)
+
+
 @functools.lru_cache(_PATHS_KEPT)
 def place_of(path: str) -> tuple[str, str]:
     """Returns what a path alone tells: the file, or the folder that is one thing with it, and what that is; empty texts."""
-    for kind in FOREIGN:
-        if kind.path is not None and (found := re.search(kind.path, path)):
+    for pattern, text in _by_path():
+        if found := pattern.search(path):
             folder = found.groupdict().get("folder")
-            return (path if folder is None else folder.rstrip("/") or ".", kind.text)
+            return (path if folder is None else folder.rstrip("/") or ".", text)
     return ("", "")
 
 

@@ -29,11 +29,12 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 MEMORY_NAME = "[memory]"
+VALUELESS = "hardware_counters"
+"""Category of counters, whose values PyTorch's Python exporter leaves out."""
 INSTANT_CATEGORY = "cpu_instant_event"
 _INSTANTS = ("i", "I", "R")
 _ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
 _LAUNCH_CATEGORY = "ac2g"
-COUNTER_CATEGORY = "hardware_counters"
 
 
 class Collector:
@@ -64,8 +65,10 @@ class Collector:
             others = list(compress(events, map(not_, is_row)))
         looked_at, names, categories = rows, [event.name for event in rows], [event.cat for event in rows]
         memory: Sequence[Event] = []
-        valueless = categories.count(COUNTER_CATEGORY)
-        if valueless or MEMORY_NAME in names or INSTANT_CATEGORY in categories:
+        valueless = 0
+        met = set(categories)
+        if VALUELESS in met or INSTANT_CATEGORY in met or MEMORY_NAME in names:
+            valueless = categories.count(VALUELESS)
             memory = [event for event in rows if event.name == MEMORY_NAME]
             rows = [event for event in rows if not is_instant(event)]
         kinds = {event.ph for event in others}  # most chunks hold one or two kinds of events: look only for those
@@ -79,7 +82,8 @@ class Collector:
         dependencies: Sequence[Event] = []
         if "s" in kinds or "f" in kinds:
             arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
-            dependencies = [event for event in others if event.cat == _LAUNCH_CATEGORY and _is_dependency(event.id)]
+            launches = [event for event in others if event.cat == _LAUNCH_CATEGORY]
+            dependencies = [e for e in launches if isinstance(e.id, int) and e.id >= FIRST_DEPENDENCY]
         marks: Sequence[Event] = []
         if "B" in kinds or "E" in kinds:
             marks = [event for event in others if event.ph in ("B", "E")]
@@ -151,11 +155,7 @@ class Collector:
 
 def is_instant(event: Event) -> bool:
     """Tells duration events that are none: Python's exporter wrote instants and counters as X, Kineto once instants."""
-    return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME or event.cat == COUNTER_CATEGORY
-
-
-def _is_dependency(flow_id: Any) -> bool:
-    return isinstance(flow_id, int) and flow_id >= FIRST_DEPENDENCY
+    return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME or event.cat == VALUELESS
 
 
 def _series(event: Event) -> dict[str, Any]:

@@ -42,6 +42,7 @@ _WRITTEN = ("bytes",)
 """Names of arguments that readers set where a vendor calls them otherwise: a Struct always has them."""
 _NOTHING_STATED = {field.name: field.default for field in KNOWN.values()}
 _BINDING = b'"bind_id"'
+_BOUND_CATEGORY = "mtia_insight"
 _CANNOT_BE_NAMED = frozenset('\\"')
 
 
@@ -86,12 +87,14 @@ class Decoding:
 
     def __call__(self, text: bytes | memoryview, digits: bool) -> Sequence[Event]:
         """Returns the events. Raises one of NOT_DECODED."""
-        if not self.binds and _BINDING in bytes(text):  # a field of its own in every event would cost all other files
-            self.binds = True
-            self._decoders.clear()
         for _ in range(2 * MOST_NAMES):
             try:
-                return with_series(self._noted(text, digits, not self._is_full), text)
+                events = self._noted(text, digits, not self._is_full)
+                if not self.binds and _BOUND_CATEGORY in {event.cat for event in events} and _BINDING in bytes(text):
+                    self.binds = True  # fields that all events would pay for, so no other file has them
+                    self._decoders.clear()
+                    continue
+                return with_series(events, text)
             except msgspec.ValidationError:
                 if not self._learn(text):
                     break

@@ -55,6 +55,8 @@ _OF_CALLS: tuple[_Field, ...] = (
     ("bytes", "bytes", -1),
 )
 """Arguments that have columns in the section of device work, and that HIP states with its calls as well."""
+_GRAPH_NODE = "graph node id"
+"""Stated by work of a graph, which alone has annotations of a person's own."""
 _OF_EVENTS: tuple[_Field, ...] = (("name", "name", None), ("labels", "labels", None))
 """Arguments of metadata events; annotations of a graph put them on its kernels as well, as a person named them."""
 _OF_COLLECTIVES: tuple[_Field, ...] = (
@@ -273,6 +275,7 @@ class RowColumns:
         used: Collection[str],
     ) -> None:
         """What the rows state beyond the sections: names that the file brought, and those that only other rows have."""
+        graphed: Int64 = np.empty(0, np.int64)
         looks: dict[bytes, tuple[Int64, list[Any]]] = {}
         for learned, count in met:
             likely = self._stating.setdefault(learned.key, np.zeros(_KINDS, np.bool_))
@@ -292,12 +295,14 @@ class RowColumns:
                 rows, values = rows[has], list(compress(values, has))
             self.others.add(learned.key, rows, values)
             likely[kinds[rows - self.count]] = True
-        rows, work = self._chosen(_WORK, kinds, args)
-        if work:
-            self._add_known(_OF_EVENTS, rows, work, used)
-            plain = [each.collective is None for each in work]
+            if learned.key == _GRAPH_NODE:
+                graphed = rows
+        if len(graphed):
+            annotated = [args[i] for i in (graphed - self.count).tolist()]
+            self._add_known(_OF_EVENTS, graphed, annotated, used)
+            plain = [each.collective is None for each in annotated]
             if any(plain):
-                self._add_known(_OF_COLLECTIVES, rows[plain], list(compress(work, plain)), used)
+                self._add_known(_OF_COLLECTIVES, graphed[plain], list(compress(annotated, plain)), used)
         if not any(likely[EventKind.RUNTIME] for likely in self._stating.values()):
             return  # calls of CUDA state nothing but numbers of the recorder's own
         rows, calls = self._chosen(_CALLS, kinds, args)
