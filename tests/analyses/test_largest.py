@@ -102,7 +102,7 @@ def test_evidence_of_a_sample_is_where_it_leads(name: str) -> None:
         elif link.params:
             found = part(table, link.view)
             names = (
-                found.frames[link.params.get("group", link.view)]
+                found.frames[link.params.get("group", {"stacks": "functions"}.get(link.view, link.view))]
                 .data[{"phases": "phase"}.get(link.view, "name")]
                 .to_pylist()
             )

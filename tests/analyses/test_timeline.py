@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.timeline import head_of
-from tb_plugin.analyses.timeline.lanes import _GROUP_OF_KIND
+from tb_plugin.analyses.timeline.lanes import lane_of
 from tb_plugin.analyses.timeline.pyramid import Pyramid, build, cell_ns, tile_ns
 from tb_plugin.analyses.timeline.tiles import CATEGORIES, ENOUGH_ITEMS, Tile, category_of, encode, parse_tiles
 from tb_plugin.errors import BadRequest, KeptLost
@@ -28,9 +28,10 @@ from tests.depth import examples
 
 def recount(table: TraceTable, cell: int) -> list[tuple[int, int, int, int, int]]:
     """Start, duration, events, busy time and longest event of each item of the whole trace, one event at a time."""
-    rows: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    rows: dict[tuple[int, int], list[int]] = defaultdict(list)
+    lane = lane_of(table)
     for row in range(len(table)):
-        rows[int(table.track[row]), int(_GROUP_OF_KIND[table.kind[row]]), int(table.depth[row])].append(row)
+        rows[int(lane[row]), int(table.depth[row])].append(row)
     items = []
     for events in rows.values():
         cells: dict[tuple[str, int], list[int]] = defaultdict(list)

@@ -105,7 +105,7 @@ class Overview:
         ratios = {d.id: device_ratios(trace, i, params.steps) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
         if has_only_ranges(trace):
-            return _of_ranges(trace, selection, _facts(trace, breakdown, times, ratios))
+            return _of_ranges(trace, breakdown, selection, _facts(trace, breakdown, times, ratios))
         whole = trace.report.complete
         outside = outside_steps(trace)
         out = left_out(params)
@@ -154,15 +154,16 @@ class Overview:
         return answer_view(self, parts[0], params)
 
 
-def _of_ranges(trace: TraceTable, selection: Selection, facts: dict[str, Number]) -> Part:
+def _of_ranges(trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number]) -> Part:
     """The page of a trace without anything that a training has: no rule speaks about it."""
-    said, frames = ranges_payloads(trace, selection)
+    said, frames = ranges_payloads(trace)
     about: dict[str, Payload] = {
-        "trace_health": trace_health(trace, break_down(trace, None), NO_STEPS),
+        "trace_health": trace_health(trace, breakdown, NO_STEPS),
         "configuration": configuration(trace),
         "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
     }
-    return Part(selection.coverage, facts, frames, {**said, **about}, layout=(*said, *frames, *about))
+    layout = (*said, *frames, *about)
+    return Part(selection.coverage, facts, {"steps": _frame(breakdown), **frames}, {**said, **about}, layout)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -27,10 +27,7 @@ from tb_plugin.payloads import Sort, Table, View
 from tb_plugin.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.trace.table import TraceTable
 
-__all__ = [
-    "FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread", "choice_of", "merged", "named_functions",
-    "threads_frame", "threads_of",
-]  # fmt: skip
+__all__ = ["FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread", "choice_of", "merged", "threads_of"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -66,7 +63,8 @@ class Stacks:
         """
         choice = choice_of(params)
         selection = select_rows(trace, *params.chosen)
-        terms = _terms(trace, selection, choice)
+        has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
+        terms = Terms(METRICS, choice.weight, has_device)
         places = all_places(trace, selection.chosen, choice)
         function = params.get("function")
         if function:
@@ -74,7 +72,7 @@ class Stacks:
             payloads = {"callers": callers, "callees": callees}
             return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
         found = merged(trace, selection, choice, most=NODES_SENT)
-        frames = {"functions": functions_of(places, terms), "threads": threads_frame(trace, selection, choice)}
+        frames = {"functions": functions_of(places, terms), "threads": _threads(trace, selection, choice)}
         return Part(
             coverage=selection.coverage,
             frames=frames,
@@ -87,18 +85,8 @@ class Stacks:
         return answer_view(self, parts[0], params)
 
 
-def named_functions(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
-    """Returns the table of functions: of ranges with one name too."""
-    return functions_of(all_places(trace, selection.chosen, choice), _terms(trace, selection, choice))
-
-
-def _terms(trace: TraceTable, selection: Selection, choice: Choice) -> Terms:
-    has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
-    return Terms(METRICS, choice.weight, has_device)
-
-
-def threads_frame(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
-    """Returns the threads with calls in the chosen steps, whichever was chosen: most time first, idle ones last."""
+def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
+    """The threads with calls in the chosen steps, whichever was chosen: those with most time first, idle ones last."""
     threads = threads_of(trace, selection.chosen)
     count = 1 + max((thread.number for thread in threads), default=0)
     any_calls, events = (_events(trace, selection, of, choice.fold, count) for of in ("both", choice.of))
