@@ -6,6 +6,7 @@ from typing import Any
 
 from tb_plugin.models.base import Model
 from tb_plugin.models.category_memory import CategoryMemoryModel
+from tb_plugin.models.execution_trace import ExecutionTraceModel
 from tb_plugin.models.flight import FlightModel
 from tb_plugin.models.snapshot import SnapshotModel
 from tb_plugin.models.stack_profile import StackProfileModel
@@ -17,4 +18,5 @@ MODELS: tuple[Model[Any, Any], ...] = (
     CategoryMemoryModel(),
     FlightModel(),
     StackProfileModel(),
+    ExecutionTraceModel(),
 )

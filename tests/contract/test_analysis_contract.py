@@ -21,6 +21,7 @@ from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, pag
 from tb_plugin.analyses.base import rows_of as on_the_wire
 from tb_plugin.category_memory.table import CategoryMemory
 from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.execution_trace.table import ExecutionTrace
 from tb_plugin.flight.table import Flight
 from tb_plugin.payloads.export import to_json
 from tb_plugin.snapshot.table import Snapshot
@@ -29,6 +30,7 @@ from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
 from tests.category_memory import category_memory
 from tests.depth import sampled
+from tests.execution_traces import document, execution_trace, node
 from tests.flight import call, flight
 from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
@@ -263,6 +265,7 @@ EMPTY = {
     CategoryMemory: lambda: category_memory([-1, 1, 0, 0]),
     Flight: lambda: flight([]),
     StackProfile: lambda: stack_profile("a;b 0"),
+    ExecutionTrace: lambda: execution_trace(document()),
 }
 SMALL = {
     TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
@@ -270,6 +273,7 @@ SMALL = {
     CategoryMemory: lambda: category_memory([0, 2, 512, 4]),
     Flight: lambda: flight([call(1)]),
     StackProfile: lambda: stack_profile("a;b 1"),
+    ExecutionTrace: lambda: execution_trace(document(node(2, 1, "a"))),
 }
 """Profiles of each model of ours."""
 

@@ -31,7 +31,6 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
         ("renamed.json", MEGENGINE, "MegEngine"),
         ("a.json", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "Git LFS"),
         ("a.json", b"\n<!DOCTYPE html><html><head>", "web page"),
-        ("a.json", b'{ "schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [', "execution trace"),
         ("a.json", EVENTS, ""),
         ("my_trace_view.json", EVENTS, ""),
         ("a.json", b"", ""),

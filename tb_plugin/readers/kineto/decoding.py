@@ -24,7 +24,6 @@ from tb_plugin.readers.kineto.events import Args, DigitEvent, Event, arguments, 
 INTERNAL = frozenset(
     {
         "Ev Idx",
-        "Record function id",
         "cbid",
         "cid",
         "external ts",

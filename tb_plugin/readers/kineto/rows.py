@@ -53,6 +53,8 @@ _CALLS = _flags(EventKind.RUNTIME)
 _ANY = _flags(*EventKind)
 _OF_CALLS = (("stream", "stream", None), ("grid", "grid", ABSENT), ("block", "block", ABSENT), ("bytes", "bytes", -1))
 """Arguments that have columns in the section of device work, and that HIP states with its calls as well."""
+FUNCTION_ID = "Record function id"
+"""Number of a call that files recorded beside the trace state as well; 0 in traces without such a file."""
 _WORK = _flags(*DEVICE_WORK)
 _OPERATORS = _flags(EventKind.OPERATOR)
 _HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
@@ -244,8 +246,12 @@ class RowColumns:
             if found < len(values):
                 has = [value is not learned.absent for value in values]
                 rows, values = rows[has], list(compress(values, has))
-            self.others.add(learned.key, rows, values)
             likely[kinds[rows - self.count]] = True
+            if learned.key == FUNCTION_ID:
+                has = [value != 0 for value in values]
+                rows, values = rows[has], list(compress(values, has))
+            if values:
+                self.others.add(learned.key, rows, values)
         if not any(likely[EventKind.RUNTIME] for likely in self._stating.values()):
             return  # calls of CUDA state nothing but numbers of the recorder's own
         rows, calls = self._chosen(_CALLS, kinds, args)

@@ -14,6 +14,7 @@ import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
 import { BlocksOf } from './blocksOf'
+import { TensorsOf } from './tensorsOf'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
 import frameCss from './frame.module.css'
@@ -92,6 +93,9 @@ export function EventPanel(props: {
             )}
           </div>
         ))}
+        {main && (
+          <TensorsOf key={event} base={base} catalog={catalog} profile={profile} figures={main.figures} onGo={onGo} />
+        )}
       </div>
     </Card>
   )
