@@ -13,6 +13,7 @@ from tb_plugin.analyses.collectives import Collectives
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
+from tb_plugin.analyses.execution_nodes import ExecutionNodes
 from tb_plugin.analyses.findings import FindingsAnalysis
 from tb_plugin.analyses.growth import GrowthAnalysis
 from tb_plugin.analyses.idle_time import IdleTime
@@ -65,6 +66,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     RanksMemory(),
     Collectives(),
     RanksCollectives(),
+    ExecutionNodes(),
     Diff(),
     SnapshotDiff(),
     Events(),

@@ -6,6 +6,7 @@ from typing import Any
 
 from tb_plugin.readers.base import Reader
 from tb_plugin.readers.chrome_json import ChromeJsonReader
+from tb_plugin.readers.execution_trace import ExecutionTraceReader
 from tb_plugin.readers.flight_recorder import FlightRecorderReader
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.readers.megengine import MegEngineReader
@@ -27,6 +28,7 @@ READERS: tuple[Reader[Any], ...] = (
     MemoryFlowReader(),
     FlightRecorderReader(),
     StackFilesReader(),
+    ExecutionTraceReader(),
 )
 """An uncertain file goes to the first whose ``sniff`` knows it: those that look for a tool's marks stand before those that
 take any trace."""

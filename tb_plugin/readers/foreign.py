@@ -88,11 +88,6 @@ FOREIGN = (
         path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
     ),
     Foreign(
-        "This is an execution trace (ExecutionTraceObserver): it has nodes and no timeline. Record the run with "
-        "torch.profiler as well to see its times.",
-        head=rb'\A\{\s*"schema"\s*:\s*"\d[^"]*"[\s\S]{0,4096}"nodes"\s*:\s*\[',
-    ),
-    Foreign(
         "This is a report of Nsight Systems: Nsight Systems opens it. Record with torch.profiler to see the training here.",
         path=r"(?i)\.(?:nsys-rep|qdrep|qdstrm)\Z",
     ),

@@ -21,6 +21,7 @@ from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, pag
 from tb_plugin.analyses.base import rows_of as on_the_wire
 from tb_plugin.category_memory.table import CategoryMemory
 from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.execution_trace.table import ExecutionTrace
 from tb_plugin.flight.table import Flight
 from tb_plugin.memory_flow.table import MemoryFlow
 from tb_plugin.payloads.export import to_json
@@ -30,6 +31,7 @@ from tb_plugin.trace.table import TraceTable
 from tests.builders import kernel, trace
 from tests.category_memory import category_memory
 from tests.depth import sampled
+from tests.execution_traces import document, execution_trace, node
 from tests.flight import call, flight
 from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
@@ -266,6 +268,7 @@ EMPTY = {
     Flight: lambda: flight([]),
     MemoryFlow: lambda: no_flow(),
     StackProfile: lambda: stack_profile("a;b 0"),
+    ExecutionTrace: lambda: execution_trace(document()),
 }
 SMALL = {
     TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
@@ -274,6 +277,7 @@ SMALL = {
     Flight: lambda: flight([call(1)]),
     MemoryFlow: lambda: flow(T(64, 512, 10, 90)),
     StackProfile: lambda: stack_profile("a;b 1"),
+    ExecutionTrace: lambda: execution_trace(document(node(2, 1, "a"))),
 }
 """Profiles of each model of ours."""
 

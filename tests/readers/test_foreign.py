@@ -31,7 +31,6 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
         ("renamed.json", TORCH_NPU, "Ascend"),
         ("a.json", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "Git LFS"),
         ("a.json", b"\n<!DOCTYPE html><html><head>", "web page"),
-        ("a.json", b'{ "schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [', "execution trace"),
         ("a.nsys-rep", b"\x1f\x00", "Nsight Systems"),
         ("a/b.qdrep", b"", "Nsight Systems"),
         ("a.sqlite", SQLITE + b"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (", "nsys export"),

@@ -132,7 +132,7 @@ SNIFFS = [
     (b'[{"name": "mm", "ph": "X", "pid": "CPU functions"', "kineto"),
     (b'{"name": "left-pad", "version": "1.0.0"', None),
     (b'{"schemaVersion": 2, "mediaType": "application/vnd.docker', None),
-    (b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [', None),
+    (b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [', "execution_trace"),
     (b"[[1, 2], [3, 4]]", None),
     (b'[{"a": 1}]', None),
     (b"", None),

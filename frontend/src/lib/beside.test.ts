@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Catalog } from '../api/payloads'
-import { allocatedIn, candidatesBeside, overlapOf, rankOf, tracesOf, translated } from './beside'
+import { allocatedIn, candidatesBeside, EXECUTION, overlapOf, rankOf, tracesOf, translated } from './beside'
 
 const span = (id: string, model: string) => ({
   id,
@@ -47,6 +47,9 @@ describe('what lies beside a profile', () => {
     expect(beside({ a: ['trace'], b: ['trace'], dump: ['snapshot'] }, 'dump')).toEqual([])
     expect(beside({ rank0: ['trace', 'snapshot'] }, 'rank0', 'trace')).toEqual(['rank0/2'])
     expect(beside({ rank0: ['trace'] }, 'rank0', 'numbers')).toEqual([])
+    const workers = { host_77: ['trace'], 'host_77.et': [EXECUTION], 'host_78.et': [EXECUTION] }
+    const there = candidatesBeside(catalog(workers), { run: 'r', worker: 'host_77', span: '1' }, 'trace', EXECUTION)
+    expect(there.map(({ worker }) => worker)).toEqual(['host_77.et'])
   })
 })
 

@@ -3,6 +3,8 @@ import type { Catalog, ClockInfo } from '../api/payloads'
 import type { Address } from './profiles'
 
 const PARTNER: Record<string, string> = { snapshot: 'trace', trace: 'snapshot' }
+/** The model whose profiles tell of tensors; they have no clock. */
+export const EXECUTION = 'execution_trace'
 
 /** The number of the rank that a worker's name tells: after the word, else the first one of the name. */
 export function rankOf(worker: string): number | null {
@@ -18,9 +20,9 @@ interface Candidate extends Address {
  * Profiles of the other kind that may be of the same process: in the same run, of the worker of that name, else of that rank,
  * else of the only worker there is. Nothing in the files names their process: their clocks have to overlap as well.
  */
-export function candidatesBeside(catalog: Catalog, address: Address, model: string): Candidate[] {
+export function candidatesBeside(catalog: Catalog, address: Address, model: string, partner = ''): Candidate[] {
   const run = catalog.runs.find(({ name }) => name === address.run)
-  const wanted = Object.hasOwn(PARTNER, model) ? PARTNER[model] : null
+  const wanted = partner || (Object.hasOwn(PARTNER, model) ? PARTNER[model] : null)
   const workers = (run?.workers ?? []).flatMap((worker) => {
     const spans = worker.spans.filter((span) => span.model === wanted)
     return spans.length > 0 ? [{ name: worker.name, spans }] : []

@@ -7,6 +7,7 @@ import { Categories } from './categories'
 import { Collectives, RanksCollectives } from './collectives'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
+import { ExecutionNodes } from './executionNodes'
 import { Fallback } from './fallback'
 import { FindingsView } from './findings'
 import { Growth } from './growth'
@@ -50,6 +51,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   distributed: Distributed,
   ranks_memory: RanksMemory,
   collectives: Collectives,
+  execution_nodes: ExecutionNodes,
   ranks_collectives: RanksCollectives,
   diff: Diff,
   snapshot_diff: SnapshotDiff,

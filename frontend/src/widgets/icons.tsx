@@ -73,6 +73,7 @@ const NAV: Record<string, string> = {
 /** Views of another model that show the same in its terms. */
 NAV.allocation_stacks = NAV.stacks
 NAV.stack_profile = NAV.stacks
+NAV.execution_nodes = NAV.operators
 NAV.allocations = NAV.memory
 NAV.categories = NAV.memory
 NAV.snapshot_diff = NAV.diff

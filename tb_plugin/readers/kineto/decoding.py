@@ -24,7 +24,6 @@ from tb_plugin.readers.kineto.events import Args, BoundDigitEvent, BoundEvent, D
 INTERNAL = frozenset(
     {
         "Ev Idx",
-        "Record function id",
         "cbid",
         "cid",
         "external ts",

@@ -67,6 +67,8 @@ _OF_COLLECTIVES: tuple[_Field, ...] = (
     ("group_size", "Group size", -1),
 )
 """Arguments of collectives, of work that states no name of one: annotations of a graph may state any of them."""
+FUNCTION_ID = "Record function id"
+"""Number of a call that files recorded beside the trace state as well; 0 in traces without such a file."""
 _WORK = _flags(*DEVICE_WORK)
 _HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
@@ -293,8 +295,12 @@ class RowColumns:
             if found < len(values):
                 has = [value is not learned.absent for value in values]
                 rows, values = rows[has], list(compress(values, has))
-            self.others.add(learned.key, rows, values)
             likely[kinds[rows - self.count]] = True
+            if learned.key == FUNCTION_ID:
+                has = [value != 0 for value in values]
+                rows, values = rows[has], list(compress(values, has))
+            if values:
+                self.others.add(learned.key, rows, values)
             if learned.key == _GRAPH_NODE:
                 graphed = rows
         if len(graphed):

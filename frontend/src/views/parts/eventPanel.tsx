@@ -15,6 +15,7 @@ import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
 import { ArrowList } from './arrowList'
 import { BlocksOf } from './blocksOf'
+import { TensorsOf } from './tensorsOf'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
 import frameCss from './frame.module.css'
@@ -94,6 +95,9 @@ export function EventPanel(props: {
           </div>
         ))}
         <ArrowList event={event} base={base} onGo={onGo} />
+        {main && (
+          <TensorsOf key={event} base={base} catalog={catalog} profile={profile} figures={main.figures} onGo={onGo} />
+        )}
       </div>
     </Card>
   )

@@ -1,0 +1,54 @@
+"""Pages of companion files: flight recorders, files of stacks, execution traces, and what one says of an event."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import Open
+from tests.browser.expect import assert_healthy
+from tests.execution_traces import document, node, tensor
+from tests.readers.sources import op, trace_text
+
+PAGES = [
+    ("collectives", {"run": "flight_recorder_gloo", "worker": "rank0", "row": "1"}, "2 recorded calls are finished"),
+    ("ranks_collectives", {"run": "flight_recorder_gloo", "worker": "rank0"}, "called alike and are finished"),
+    ("stack_profile", {"run": "export_stacks_cpu"}, "Most of it is in"),
+    ("stack_profile", {"run": "export_stacks_cpu", "form": "functions"}, "Most of it is in"),
+    ("execution_nodes", {"run": "execution_trace_cpu"}, "It has no times"),
+]
+
+
+@pytest.mark.parametrize(("view", "state", "said"), PAGES, ids=[f"{view}-{len(state)}" for view, state, _ in PAGES])
+def test_a_page(open_tab: Open, view: str, state: dict[str, str], said: str) -> None:
+    tab = open_tab(size=(1000, 700))
+    frame = tab.open(view=view, **state)
+    assert_healthy(frame)
+    assert said in frame.get_by_test_id("answer").first.inner_text()
+    assert tab.axe() == [] and tab.overflow() == 0
+    frame = tab.set_dark()
+    assert_healthy(frame)
+    assert tab.axe() == []
+
+
+def test_from_an_operator_to_what_made_its_input(open_tab: Open, tmp_path: Path) -> None:
+    logs = tmp_path / "run"
+    logs.mkdir()
+    events = [op("aten::mm", 1, 2, **{"Record function id": 5}), op("aten::relu", 4, 2, **{"Record function id": 6})]
+    (logs / "rank0.pt.trace.json").write_text(trace_text(*events))
+    nodes = document(
+        node(2, 1, "aten::mm", [tensor(10)], [tensor(11)], 5), node(3, 1, "aten::relu", [tensor(11)], [tensor(12)], 6)
+    )
+    (logs / "rank0.et.json.gz").write_bytes(gzip.compress(json.dumps(nodes).encode()))
+    tab = open_tab(tmp_path)
+    frame = tab.open(view="timeline", run="run", worker="rank0", event="1")
+    frame.get_by_role("button", name="Read the execution trace").click()
+    frame.get_by_text("made its input", exact=True).wait_for()
+    panel = frame.get_by_test_id("event-tensors")
+    assert "[2, 3]" in panel.inner_text() and "aten::mm" in panel.inner_text()
+    panel.get_by_role("button", name="Show this operator in the timeline").click()
+    frame.get_by_text("uses its output", exact=True).wait_for()
+    assert tab.state()["event"] == "0" and tab.axe() == []
