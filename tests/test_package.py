@@ -21,7 +21,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HEAVY = ("numpy", "pandas", "pyarrow", "fsspec")
 IMPORT_LIMIT_MS = 50
 SHARED = {
-    "readers": {"base", "chrome", "foreign", "issues", "stream"},
+    "readers": {"base", "chrome", "foreign", "issues", "meanings", "stream"},
     "analyses": {
         "advice",
         "in_timeline",

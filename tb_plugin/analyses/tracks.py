@@ -118,6 +118,8 @@ def _of_device(trace: TraceTable, track: Track, work: str) -> TrackName:
     number = int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
     # Waits for all streams stand on a row of their own, which has the number -1.
     plain = f"Stream {stream}" if stream != "-1" else "All streams"
+    if number == MISSING and track.thread.strip() == stream:
+        plain = stream  # the trace has a name for it, and no number
     title = f"{plain} · {work}" if work else plain
     recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
     label = f"device {track.pid}, {plain[0].lower()}{plain[1:]}"
