@@ -25,7 +25,7 @@ from tb_plugin.plugin import TorchTracePlugin
 from tb_plugin.web.routes import BASE
 
 TABLES = {
-    "overview": ("steps",),
+    "overview": ("steps", "longest_ranges", "busiest_threads", "operations"),
     "findings": ("savings", "finding_events"),
     "timeline": (),
     "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),

@@ -26,6 +26,7 @@ SHARED = {
         "advice",
         "in_timeline",
         "allocator",
+        "only_ranges",
         "busy",
         "annotations",
         "backward",

@@ -117,6 +117,10 @@ SHARED = Metrics(
             "step": ("Step", "Number of the profiler step, as recorded."),
             "stream": ("Stream", "Stream or queue of the device on which the event ran."),
             "thread": ("Thread", "Host thread."),
+            "thread_key": (
+                "Thread id",
+                "Process id and thread id, as recorded; #2, #3, ... are further threads recorded under the same id.",
+            ),
             "device": ("Device", "Device id as recorded in the trace."),
             "kind": ("Kind", "What the event is, whatever its vendor calls it."),
             "worker": ("Worker", "Process or rank of the run, as its file is named."),

@@ -56,8 +56,8 @@ class TrackName:
 def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
     """Returns the name of each track of a trace."""
     main = main_thread(trace)
-    titles, rank = _host_titles(trace, main)
     processes = _processes(trace)
+    titles, rank = _host_titles(trace, main, processes)
     distinct = _apart(trace, titles, processes)
     work = _work_of(trace)
     return tuple(
@@ -126,7 +126,7 @@ def _of_device(trace: TraceTable, track: Track, work: str) -> TrackName:
     return TrackName(title, recorded, f"{label} ({work})" if work else label, (number < 0, number))
 
 
-def _host_titles(trace: TraceTable, main: int) -> tuple[list[str], list[tuple[int, ...]]]:
+def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[list[str], list[tuple[int, ...]]]:
     """What threads are, and where they belong in the order; of what nothing is known: their kinds of events."""
     roles = trace.recorder.threads
     found = _roles_of(trace, roles)
@@ -142,7 +142,7 @@ def _host_titles(trace: TraceTable, main: int) -> tuple[list[str], list[tuple[in
         is_tool = kinds[i, EventKind.WINDOW] and kinds[i].sum() == 1
         if track.is_async:
             title, place = track.tid, others + 1
-        elif i == main:
+        elif i == main or (processes[i] and track.tid == track.pid):
             title, place = "Main thread", 0
         elif is_tool:
             title, place = track.tid if _number(track.tid) is None else own or "Recorder", others + 1

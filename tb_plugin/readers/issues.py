@@ -36,6 +36,7 @@ TEXTS = {
     "unmatched_end": "end events before which nothing is open were left out",
     "unfinished_range": "ranges that nothing ends last to the end of the trace",
     "unpaired_arrow": "ends of arrows without partner were left out",
+    "many_operations": "names of asynchronous operations, those with fewest parts, share a track in each process",
     "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
     "unpaired_flow": "forward-backward arrows with one end missing were left out",
 }

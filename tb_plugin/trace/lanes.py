@@ -39,11 +39,13 @@ def _first_free(track: Int32, start: Int64, end: Int64) -> Int64:
     found = np.zeros(len(start), np.int64)
     by_track = tree.stable_order(track)
     reach = end[by_track]
-    same = track[by_track][1:] == track[by_track][:-1]
+    ordered = track[by_track]
+    same = ordered[1:] == ordered[:-1]
     # Most tracks hold one operation at a time: only those on which some overlap are walked through.
-    crossing = np.unique(track[by_track][1:][same & (start[by_track][1:] < reach[:-1])])
-    for one in crossing.tolist():
-        rows = np.flatnonzero(track == one)
+    crossing = np.unique(ordered[1:][same & (start[by_track][1:] < reach[:-1])])
+    low, high = (np.searchsorted(ordered, crossing, side=side) for side in ("left", "right"))
+    for first, last in zip(low.tolist(), high.tolist(), strict=True):
+        rows = by_track[first:last]
         busy: list[tuple[int, int]] = []
         free: list[int] = []
         many = 0

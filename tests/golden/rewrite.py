@@ -14,7 +14,7 @@ from tb_plugin.analyses.base import Params, rows_of
 from tests.samples import BY_NAME, OURS, made
 
 FOLDER = Path(__file__).resolve().parent
-UNTOLD = {"chromium/startup_trace.json.gz", "clang/rows.json.gz", "node/node_trace.1.log"}
+UNTOLD = {"chromium/startup_trace.json.gz", "clang/rows.json.gz", "jax_cpu/perfetto_trace.json.gz"}
 """Traces of further tools: the contracts hold for them; what they should answer says tests/analyses/test_other_tools.py."""
 TOLD = [sample for sample in OURS if sample.name not in UNTOLD]
 ROWS = 8

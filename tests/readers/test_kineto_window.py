@@ -22,6 +22,7 @@ from tb_plugin.trace.window import Asked, Survey, choose, parse_window
 from tests.builders import Bytes, kernel, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES
 from tests.depth import examples, needs_time
+from tests.samples import OURS
 
 EVERYTHING = 10**15
 STEPPED = next(name for name in SAMPLE_FILES if name.startswith("synthetic_gpu"))
@@ -79,7 +80,7 @@ def linked(table: TraceTable, column: str, rows: np.ndarray) -> dict[tuple[objec
 
 
 @needs_time
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", [sample.name for sample in OURS if sample.reader.id == "kineto"])
 def test_the_survey_finds_what_the_full_read_finds(name):
     table, found = full(name), known(name)
     assert (found.origin_ns, found.end_ns) == (table.origin_ns, table.coverage.end_ns)

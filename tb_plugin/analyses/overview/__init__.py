@@ -156,7 +156,7 @@ class Overview:
 
 def _of_ranges(trace: TraceTable, selection: Selection, facts: dict[str, Number]) -> Part:
     """The page of a trace without anything that a training has: no rule speaks about it."""
-    said, frames = ranges_payloads(trace, selection)
+    said, frames = ranges_payloads(trace)
     about: dict[str, Payload] = {
         "trace_health": trace_health(trace, break_down(trace, None), NO_STEPS),
         "configuration": configuration(trace),

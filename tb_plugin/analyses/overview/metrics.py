@@ -60,6 +60,15 @@ METRICS = OF_RULES.adding(
                 "In all",
                 "Time in ranges of the name; of one inside another of its name the outer one counts.",
             ),
+            "range_own_ns": (
+                "Own",
+                "Time in ranges of the name and in none inside them: of the open ones that began last.",
+            ),
+            "range_total_ns": (
+                "Total",
+                "Durations of the ranges of the name; of one inside another of it the outer one's.",
+            ),
+            "thread_ranges_ns": ("In ranges", "Time in which the thread is in any range."),
             "operation_total_ns": (
                 "Total",
                 "Durations of all parts of operations of the name; several may run at once.",

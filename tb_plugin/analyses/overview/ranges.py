@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.grouping import Spans, group, outermost
+from tb_plugin.analyses.metrics import WHOLE
 from tb_plugin.analyses.overview.metrics import METRICS
-from tb_plugin.analyses.selection import Selection
-from tb_plugin.analyses.stack_frames import FRAMES
-from tb_plugin.analyses.stacks import Choice, named_functions, threads_frame
+from tb_plugin.analyses.stack_frames import FRAMES, Frames, labels_of, stack_frames
+from tb_plugin.analyses.threads import threads_of
 from tb_plugin.payloads import Figures, Link, Notice, Notices, Payload, Sort
 from tb_plugin.trace.schema import EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 LISTED = 20
 """So many names and threads are listed: the stacks have all of them."""
-_OF_PYTHON = ("package", "framework", "thread_wait_ns", "thread_idle", "thread_key")
+
+Int64 = npt.NDArray[np.int64]
 
 
-def ranges_payloads(trace: TraceTable, selection: Selection) -> tuple[dict[str, Payload], dict[str, Frame]]:
+def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Frame]]:
     """Returns figures, sentences about what took most time, and tables of names, threads and operations."""
     frames: dict[str, Frame] = {}
     payloads: dict[str, Payload] = {"headline": _headline(trace)}
-    if of_kind(trace.kind, *FRAMES["both"]).any():
-        functions = named_functions(trace, selection, Choice(threads=("all",)))
-        payloads |= {"largest_costs": Notices("largest_costs", "Largest costs", "answer", _sentences(functions))}
-        frames["longest_ranges"] = _first(functions, "longest_ranges", "Ranges with most time of their own")
-        threads = threads_frame(trace, selection, Choice(threads=("all",)))
-        frames["busiest_threads"] = _first(threads, "busiest_threads", "Threads with most time in ranges")
+    found = stack_frames(trace, "both", "none")
+    if len(found.row):
+        names = _by_name(trace, found)
+        payloads["largest_costs"] = Notices("largest_costs", "Largest costs", "answer", _sentences(names))
+        title = "Ranges with most time of their own"
+        columns = METRICS.columns(*names.column_names)
+        sort = Sort("range_own_ns", True)
+        frames["longest_ranges"] = Frame(
+            "longest_ranges", title, columns, names.slice(0, LISTED), ("name",), "name", sort
+        )
+        frames["busiest_threads"] = _threads(trace, found)
     if (trace.kind == EventKind.ASYNC).any():
         frames["operations"] = _operations(trace)
     return payloads, frames
@@ -41,65 +46,91 @@ def _headline(trace: TraceTable) -> Figures:
     threads = {track for track in np.unique(trace.track).tolist() if not trace.tracks[track].is_async}
     processes = {trace.tracks[track].pid for track in threads}
     recorded = trace.coverage.end_ns - trace.coverage.start_ns
-    ranges = int(of_kind(trace.kind, *FRAMES["both"]).sum())
+    note = f"in {len(processes)} processes" if len(processes) > 1 else ""
+    counts = {
+        "async_ranges": int((trace.kind == EventKind.ASYNC).sum()),
+        "instants": int((trace.kind == EventKind.INSTANT).sum()),
+    }
     figures = [
-        METRICS.figure("step_time_mean_ns", recorded, "Recorded time", window="the whole trace"),
-        METRICS.figure("ranges", ranges),
-        METRICS.figure(
-            "range_threads", len(threads), note=f"in {len(processes)} processes" if len(processes) > 1 else ""
-        ),
+        METRICS.figure("step_time_mean_ns", recorded, "Recorded time", window=WHOLE),
+        METRICS.figure("ranges", int(of_kind(trace.kind, *FRAMES["both"]).sum())),
+        METRICS.figure("range_threads", len(threads), note=note),
+        *(METRICS.figure(key, count) for key, count in counts.items() if count),
     ]
-    operations = int((trace.kind == EventKind.ASYNC).sum())
-    instants = int((trace.kind == EventKind.INSTANT).sum())
-    figures += [METRICS.figure("async_ranges", operations)] if operations else []
-    figures += [METRICS.figure("instants", instants)] if instants else []
     return Figures("headline", "Headline", "", figures, "headline")
 
 
-def _sentences(functions: Frame) -> list[Notice]:
+def _by_name(trace: TraceTable, frames: Frames) -> pa.Table:
+    """One row a name, that with most time of its own first."""
+    labels = labels_of(trace)
+    label = labels.of[trace.name[frames.row]]
+    start, end = trace.start_ns[frames.row], trace.ends(frames.row)
+    outer = outermost(label, Spans(frames.thread, start, end))
+    groups = group(label)
+    own, total = groups.sum(frames.own_ns), groups.sum(np.where(outer, end - start, 0))
+    order = np.lexsort((-total, -own))
+    return pa.table(
+        {
+            "name": labels.texts.take(pa.array(label[groups.first[order]])),
+            "calls": groups.sum(np.ones(len(label), np.int64))[order],
+            "range_own_ns": own[order],
+            "range_total_ns": total[order],
+        }
+    )
+
+
+def _sentences(names: pa.Table) -> list[Notice]:
     """Which name has most time of its own, and which is open longest."""
-    data = functions.data
-    own, total = data["function_host_self_ns"], data["function_host_ns"]
-    everything = pc.sum(own).as_py() or 0
+    everything = int(names["range_own_ns"].to_numpy().sum())
     if not everything:
         return []
     notices = []
-    for which, column, text in (
-        ("busiest", own, "Of {in_ranges_ns} in ranges most stands in {busiest_name} itself: {busiest_ns}"),
-        ("longest", total, "Most time, with all that is in it, takes {longest_name}: {longest_ns}"),
+    for which, key, text in (
+        ("busiest", "range_own_ns", "Of {in_ranges_ns} in ranges most stands in {busiest_name} itself: {busiest_ns}"),
+        ("longest", "range_total_ns", "Most time, with all that is in it, takes {longest_name}: {longest_ns}"),
     ):
-        at = int(np.argmax(column.to_numpy()))
-        name, time = data["name"][at].as_py(), column[at].as_py()
-        figures = [METRICS.figure(f"{which}_name", name), METRICS.figure(f"{which}_ns", time)]
+        at = int(names[key].to_numpy().argmax())
+        name = names["name"][at].as_py()
+        figures = [METRICS.figure(f"{which}_name", name), METRICS.figure(f"{which}_ns", names[key][at].as_py())]
         figures += [METRICS.figure("in_ranges_ns", everything)] if which == "busiest" else []
         link = Link("stacks", {"form": "functions", "search": name}, "Show evidence")
         notices.append(Notice("largest_cost", "info", f"{text}.", "", figures, evidence=link))
     return notices
 
 
-def _first(frame: Frame, name: str, title: str) -> Frame:
-    """The head of a table of the stacks, without what only Python calls have, and without kinds where there is one."""
-    alike = "node_kind" in frame.data.column_names and len(pc.unique(frame.data["node_kind"])) == 1
-    without = (*_OF_PYTHON, *(("node_kind",) if alike else ()))
-    columns = [column for column in frame.columns if column.metric.key not in without]
-    return replace(frame, name=name, title=title, columns=columns, data=frame.data.slice(0, LISTED))
+def _threads(trace: TraceTable, frames: Frames) -> Frame:
+    """The threads that have ranges, that with most time in them first."""
+    events = np.bincount(frames.thread)
+    threads = sorted(threads_of(trace), key=lambda thread: -thread.host_ns)[:LISTED]
+    data = pa.table(
+        {
+            "thread": pa.array([thread.name for thread in threads], pa.string()),
+            "thread_key": pa.array([thread.key for thread in threads], pa.string()),
+            "ranges": pa.array([int(events[thread.number]) for thread in threads], pa.int64()),
+            "thread_ranges_ns": pa.array([thread.host_ns for thread in threads], pa.int64()),
+        }
+    )
+    columns = METRICS.columns(*data.column_names, hidden=("thread_key",))
+    sort = Sort("thread_ranges_ns", True)
+    return Frame("busiest_threads", "Threads with most time in ranges", columns, data, ("thread_key",), "thread", sort)
 
 
 def _operations(trace: TraceTable) -> Frame:
     """Operations on no thread by name, that with most time first."""
     rows = np.flatnonzero(trace.kind == EventKind.ASYNC)
-    table = pa.table({"name": trace.strings.take(trace.name[rows]), "dur": trace.dur_ns[rows]})
-    sums = table.group_by("name").aggregate([("dur", "count"), ("dur", "sum"), ("dur", "max")])
+    groups = group(trace.name[rows])
+    total = groups.sum(trace.dur_ns[rows])
+    longest = np.zeros(len(total), np.int64)
+    np.maximum.at(longest, groups.of, trace.dur_ns[rows])
+    order = np.argsort(-total, kind="stable")[:LISTED]
     data = pa.table(
         {
-            "name": sums["name"],
-            "calls": sums["dur_count"],
-            "operation_total_ns": sums["dur_sum"],
-            "operation_max_ns": sums["dur_max"],
+            "name": trace.strings.take(trace.name[rows[groups.first[order]]]),
+            "calls": groups.sum(np.ones(len(rows), np.int64))[order],
+            "operation_total_ns": total[order],
+            "operation_max_ns": longest[order],
         }
     )
-    data = data.sort_by([("operation_total_ns", "descending"), ("name", "ascending")]).slice(0, LISTED)
     columns = METRICS.columns(*data.column_names)
-    return Frame(
-        "operations", "Asynchronous operations", columns, data, ("name",), "name", Sort("operation_total_ns", True)
-    )
+    sort = Sort("operation_total_ns", True)
+    return Frame("operations", "Asynchronous operations", columns, data, ("name",), "name", sort)

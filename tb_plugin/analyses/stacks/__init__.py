@@ -25,10 +25,7 @@ from tb_plugin.payloads import Sort, Table, Tree, View
 from tb_plugin.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.trace.table import TraceTable
 
-__all__ = [
-    "FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread", "choice_of", "merged", "named_functions",
-    "threads_frame", "threads_of",
-]  # fmt: skip
+__all__ = ["FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread", "choice_of", "merged", "threads_of"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -72,10 +69,7 @@ class Stacks:
             payloads = {"callers": callers, "callees": callees}
             return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
         found = merged(trace, selection, choice, most=NODES_SENT)
-        frames = {
-            "functions": functions_of(places, choice, has_device),
-            "threads": threads_frame(trace, selection, choice),
-        }
+        frames = {"functions": functions_of(places, choice, has_device), "threads": _threads(trace, selection, choice)}
         return Part(
             coverage=selection.coverage,
             frames=frames,
@@ -94,14 +88,8 @@ def _tree(places: Places, choice: Choice, has_device: bool) -> Tree:
     return tree_of("stacks", "Stacks", places.name, places.kind, places.parent, data, value, places.found)
 
 
-def named_functions(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
-    """Returns the table of functions: of ranges with one name too."""
-    has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
-    return functions_of(all_places(trace, selection.chosen, choice), choice, has_device)
-
-
-def threads_frame(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
-    """Returns the threads with calls in the chosen steps, whichever was chosen: most time first, idle ones last."""
+def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
+    """The threads with calls in the chosen steps, whichever was chosen: those with most time first, idle ones last."""
     threads = threads_of(trace, selection.chosen)
     count = 1 + max((thread.number for thread in threads), default=0)
     any_calls, events = (_events(trace, selection, of, choice.fold, count) for of in ("both", choice.of))

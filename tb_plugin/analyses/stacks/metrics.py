@@ -7,16 +7,6 @@ from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 METRICS = SHARED.adding(
     define(
         "",
-        "text",
-        {
-            "thread_key": (
-                "Thread id",
-                "Process id and thread id, as recorded; #2, #3, ... are further threads recorded under the same id.",
-            ),
-        },
-    ),
-    define(
-        "",
         "bool",
         {
             "thread_idle": (

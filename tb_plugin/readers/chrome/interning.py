@@ -66,6 +66,13 @@ class Interner:
             self.texts.append(text)
         return position
 
+    def texts_of(self, texts: Sequence[str]) -> Int32:
+        """Returns the ids of a column of texts, most of which are known already."""
+        try:
+            return int32s(tuple(map(self._positions.get, texts)))  # type: ignore[arg-type]  # None raises
+        except struct.error:
+            return int32s(tuple(map(self.text, texts)))
+
     def _raw_text(self, raw: bytes) -> int:
         # Raw values were skipped over, not decoded, so their strings may still hold anything.
         loose = raw.decode("utf-8", "replace")

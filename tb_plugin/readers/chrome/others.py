@@ -78,7 +78,7 @@ class _Growing:
         if self._kind != "text":
             numbers = types <= {int, float} and (int not in types or _fit_floats(values))
             self._become("real" if numbers else "text")
-        self._values.add(self._ids(values) if self._kind == "text" else np.array(values, np.float64))
+        self._values.add(self._ids(values, types) if self._kind == "text" else np.array(values, np.float64))
 
     def take(self, key: str) -> OpenColumn:
         values = self._values.take()
@@ -102,7 +102,9 @@ class _Growing:
             self._values.add(self._ids(found.tolist()))
         self._kind = kind
 
-    def _ids(self, values: Sequence[Any]) -> npt.NDArray[np.int32]:
+    def _ids(self, values: Sequence[Any], types: set[type] | None = None) -> npt.NDArray[np.int32]:
+        if types == {str}:
+            return self._interner.texts_of(values)
         raw = self._interner.raw
         texts = [value if isinstance(value, str) else _text(value) for value in values]
         ids = [raw[text] if isinstance(text, bytes) else self._interner.text(text) for text in texts]

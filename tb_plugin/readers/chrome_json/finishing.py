@@ -25,6 +25,9 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+MOST_TRACKS = 500
+"""Names of operations that have a track of their own, those with most parts; all others share one in each process."""
+_FURTHER = "Further operations"
 _OF_PROCESS, _OF_TRACE = "Instants of the process", "Instants of the trace"
 
 
@@ -124,6 +127,12 @@ class Collection:
         operation, first = _operations(key[of_key], made["start_ns"][of_key], made["dur_ns"][of_key])
         root = of_key[first[operation]]
         made["pid"][of_key], made["tid"][of_key] = made["pid"][root], made["name"][root]
+        track, count = numbered(made["pid"][of_key].astype(np.int64) * len(self.interner.texts) + made["tid"][of_key])
+        if count > MOST_TRACKS:
+            rows_on = np.bincount(track, minlength=count)
+            rare = np.argsort(np.argsort(-rows_on, kind="stable")) >= MOST_TRACKS
+            made["tid"][of_key[rare[track]]] = self.interner.text(_FURTHER)
+            self.log.add("many_operations", "note", count=int(rare.sum()))
         marked = np.flatnonzero(scope > 0)
         of_trace = marked[scope[marked] == 2]
         if len(marked):

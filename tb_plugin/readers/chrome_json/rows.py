@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ Int32 = npt.NDArray[np.int32]
 _PYTHON_CALLS = frozenset({"FEE"})
 """Categories of Python calls: that of VizTracer (function entry and exit)."""
 _ASYNC = frozenset(phase for phase, role in ROLES.items() if role >= Role.ASYNC_BEGIN)
+FAR = 2.0**62
 _SCOPES = {"p": 1, "g": 2}
 _TYPES: dict[str, type[Any]] = {
     "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8,
@@ -108,13 +109,15 @@ class Collected:
         if not events:
             return
         names, keys = self.interner.names, self.interner.keys
-        roles = np.array([ROLES[event.ph] for event in events], np.uint8)
+        only_ranges = len(range_dur_ns) == len(events)
+        roles = np.zeros(len(events), np.uint8) if only_ranges else np.array([ROLES[e.ph] for e in events], np.uint8)
+        categories = [event.cat for event in events]
         name = names.of([event.name for event in events])
-        category = names.of([event.cat for event in events])
+        category = names.of(categories)
         pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
-        kinds = self._kinds.of([event.cat for event in events]).astype(np.uint8)
+        kinds = self._kinds.of(categories).astype(np.uint8)
         dur_ns = range_dur_ns
-        if len(range_dur_ns) != len(events):
+        if not only_ranges:
             dur_ns = np.zeros(len(events), np.int64)
             dur_ns[roles == Role.RANGE] = range_dur_ns
             kinds[(roles == Role.MARK) | (roles == Role.ASYNC_MARK)] = EventKind.INSTANT
@@ -136,11 +139,8 @@ class Collected:
         places = [i for i, event in enumerate(events) if event.ph in _ASYNC]
         keys = self._keys.of([(FAMILIES[events[i].ph], *_operation(events[i])) for i in places])
         self._few("key", places, keys)
-        scopes = {
-            i: _SCOPES.get(event.s, 0) for i, event in enumerate(events) if event.ph in "iIR" and event.s is not None
-        }
-        places = [i for i, scope in scopes.items() if scope]
-        self._few("scope", places, [scopes[i] for i in places])
+        wide = {i: _SCOPES[e.s] for i, e in enumerate(events) if e.ph in "iIR" and e.s in ("p", "g")}
+        self._few("scope", list(wide), list(wide.values()))
         told = [i for i, event in enumerate(events) if event.ph in _ASYNC and event.id is not None]
         self._others.add("id", np.array(told, np.int64) + self._count, [as_text(events[i].id) for i in told])
 
@@ -155,9 +155,7 @@ class Collected:
     def _rare(self, events: Sequence[Event], start_ns: Int64, name: Int32, pid: Int32, tid: Int32) -> None:
         """What few traces say of an event beside its arguments."""
         for key, stated in (("thread_time", [e.tdur for e in events]), ("thread_clock", [e.tts for e in events])):
-            places = _stated(stated, is_time)
-            if places:
-                self._few(key, places, _nanoseconds([stated[i] for i in places]))
+            self._few(key, *_clock(stated))
         stacks: tuple[tuple[bool, Callable[[Event], Any], list[Any]], ...] = (
             (False, stack_of, [e.sf for e in events]),
             (False, stack_of, [e.stack for e in events]),
@@ -165,8 +163,7 @@ class Collected:
             (True, end_stack_of, [e.estack for e in events]),
         )
         for at_end, of, raw in stacks:
-            found = {i: of(events[i]) for i in _stated(raw)}
-            found = {i: stack for i, stack in found.items() if stack is not None}
+            found = {i: stack for i in _stated(raw) if (stack := of(events[i])) is not None}
             self._stacks[at_end].add([self._count + i for i in found], list(found.values()))
         bound = [e.bind_id for e in events]
         places = [i for i in _stated(bound) if events[i].flow_in or events[i].flow_out]
@@ -179,19 +176,21 @@ class Collected:
             )
 
     def _few(self, key: str, places: Sequence[int], values: Any) -> None:
+        if not len(places):
+            return
         rows, column = self._sparse[key]
         rows.add(np.array(places, np.int64) + self._count)
         column.add(np.asarray(values, np.int64))
 
     def _arguments(self, args: Sequence[dict[str, Any] | None]) -> None:
         """Every argument under its own name; events of the same names together, for that is most of them."""
+        filled = [stated or {} for stated in args] if None in args else cast(Sequence[dict[str, Any]], args)
         shapes: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        for place, stated in enumerate(args):
-            if stated:
-                shapes[tuple(stated)].append(place)
+        for place, shape in enumerate(map(tuple, filled)):
+            shapes[shape].append(place)
         found: dict[str, tuple[list[int], list[Any]]] = {}
         for shape, places in shapes.items():
-            values = zip(*[args[place].values() for place in places], strict=True)  # type: ignore[union-attr]
+            values = zip(*[filled[place].values() for place in places], strict=True)
             for key, column in zip(shape, values, strict=True):
                 into = found.get(key)
                 if into is None:
@@ -209,18 +208,26 @@ def _operation(event: Event) -> tuple[Any, ...]:
     return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
 
 
-def _stated(values: Sequence[Any], holds: Callable[[Any], bool] = lambda value: True) -> list[int]:
+def _stated(values: Sequence[Any]) -> list[int]:
     """Places of the values that are there: of most columns none, which costs one look."""
     if values.count(None) == len(values):
         return []
-    return list(compress(range(len(values)), [value is not None and holds(value) for value in values]))
+    return list(compress(range(len(values)), [value is not None for value in values]))
 
 
-def _nanoseconds(values: Sequence[Any]) -> Int64:
+def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
+    """Places and nanoseconds of the times among values. What is no time says nothing: most events have none."""
+    places: Sequence[int] = range(len(values))
+    if None in values:
+        places = _stated(values)
+        values = [values[i] for i in places]
     try:
-        return from_numbers(values)[0]
-    except NeedsDigits:  # clocks of threads that count from an epoch: to some hundred nanoseconds
-        return np.array([min(max(float(value) * 1000, -(2.0**62)), 2.0**62) for value in values]).astype(np.int64)
+        return places, from_numbers(values)[0]
+    except (NeedsDigits, TypeError, ValueError):
+        good = [is_time(value) for value in values]
+        places, values = list(compress(places, good)), list(compress(values, good))
+    # A clock that counts from an epoch is right to some hundred nanoseconds.
+    return places, np.clip(np.array([float(value) * 1000 for value in values]), -FAR, FAR).astype(np.int64)
 
 
 def without_device(count: int) -> dict[str, Any]:

@@ -20,8 +20,8 @@ interface End {
   /** What the trace calls the arrow; empty where it says nothing. */
   label: string
   at: Range
-  /** From the begin of one event to that of the other, ns. */
-  after: number
+  /** From the begin of the chosen event to its begin, ns: negative where it began before. */
+  offset: number
 }
 
 /** Recorded arrows at the event, earlier ends and later ones, each in order of time. */
@@ -38,7 +38,7 @@ export function recordedAt(flows: Flows, event: number): { previous: End[]; next
         name: flows.names[flows.name[other]],
         label: flows.label[i] < 0 ? '' : flows.names[flows.label[i]],
         at: { start: flows.start_ns[other], end: flows.start_ns[other] + flows.dur_ns[other] },
-        after: flows.start_ns[to] - flows.start_ns[from],
+        offset: flows.start_ns[other] - flows.start_ns[here],
       })
     if (to === here && from !== here) add(from, out.previous)
     else if (from === here && to !== here) add(to, out.next)
@@ -63,6 +63,8 @@ export function ArrowList(props: { event: number; base: Query; onGo: (event: num
   )
 }
 
+const placeIn = (offset: number) => `${format(Math.abs(offset), 'ns')} ${offset < 0 ? 'earlier' : 'later'}`
+
 function Side(props: { title: string; ends: readonly End[]; onGo: (event: number, at: Range) => void }) {
   const { title, ends, onGo } = props
   if (ends.length === 0) return null
@@ -76,12 +78,7 @@ function Side(props: { title: string; ends: readonly End[]; onGo: (event: number
               {shortenMiddle(end.name, LONGEST)}
             </Button>
             <small className={textCss.mute}>
-              {[
-                end.label !== end.name ? end.label : '',
-                `${format(Math.abs(end.after), 'ns')} ${end.after < 0 ? 'before' : 'later'}`,
-              ]
-                .filter(Boolean)
-                .join(' · ')}
+              {[end.label === end.name ? '' : end.label, placeIn(end.offset)].filter(Boolean).join(' · ')}
             </small>
           </li>
         ))}
