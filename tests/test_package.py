@@ -21,7 +21,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HEAVY = ("numpy", "pandas", "pyarrow", "fsspec")
 IMPORT_LIMIT_MS = 50
 SHARED = {
-    "readers": {"base", "chrome", "foreign", "issues", "pickles", "stream"},
+    "readers": {"base", "chrome", "foreign", "issues", "meanings", "pickles", "stream"},
     "analyses": {
         "advice",
         "hardware_streams",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.backward import backward_operators
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.names import named
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
@@ -43,10 +44,13 @@ METRICS = OF_RULES.adding(
 
 def _look(s: Scene) -> Seen | None:
     trace = s.trace
-    operators = np.flatnonzero(
-        named(trace, trace.recorder.operators.reshaping) & (trace.kind == EventKind.OPERATOR) & s.rows
-    )
-    row = operators[_same_shape(trace, operators)] if len(operators) else operators
+    reshaping = named(trace, trace.recorder.operators.reshaping)
+    operators = np.flatnonzero(reshaping & (trace.kind == EventKind.OPERATOR) & s.rows)
+    if not len(operators):
+        return None
+    # What a backward pass does goes with what the forward pass does.
+    operators = operators[backward_operators(trace).of[operators] == MISSING]
+    row = operators[_same_shape(trace, operators)]
     if len(row) < len(s.steps.label) or not len(row):
         return None
     handed = trace.arrows.tail[np.isin(trace.arrows.head, row)]

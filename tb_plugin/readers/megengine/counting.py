@@ -39,6 +39,8 @@ def counters_of(events: CounterEvents, interner: Interner) -> Counted:
         if spelled := _SPELLED.get(interner.texts[name]):
             names[name] = interner.text(spelled)
     events = replace(events, name=names[events.name])
+    # The argument is called "value" whatever the counter: it says nothing that the name does not.
+    events = replace(events, series=np.where(events.series == interner.names["value"], events.name, events.series))
     known: list[tuple[int, int, int, int, int]] = []
     levels: list[MemoryEvents] = []
     for pid, name, series in np.unique(np.stack((events.pid, events.name, events.series)), axis=1).T.tolist():

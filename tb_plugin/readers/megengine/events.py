@@ -66,7 +66,7 @@ class Events:
     time_ns: Int64
     dur_ns: Int64
     number: Int64
-    """Of an end of an arrow: its id; -1 elsewhere."""
+    """The id of an end of an arrow; -1 elsewhere."""
     args: Mapping[str, OpenColumn]
     """By name, with positions of events for rows."""
 

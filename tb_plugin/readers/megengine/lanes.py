@@ -84,6 +84,7 @@ def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str],
     if "execution_time" in events.args:
         timed[events.args["execution_time"].row] = True
     executes = having((events.phase == STEP) & (events.category == category[DISPATCH]))
+    node &= ~executes
     cupti = (having(finishes & links) | having(begins & timed)) & ~node & ~executes
     return Lanes(of, pid, tid, node, cupti, executes, titles)
 

@@ -26,7 +26,7 @@ def whole(text: str) -> int:
 
 
 def width_of(dtype: str) -> int:
-    """Returns the bytes of a number of a type: ``Float32``, ``Int8``, ``BFloat16``, ``Bool``; 0 where the name does not tell."""
+    """Returns the bytes of a number: of ``Float32``, ``Int8``, ``Bool`` ...; 0 where the name of the type does not tell."""
     if dtype == "Bool":
         return 1
     found = _BITS.search(dtype[:64])

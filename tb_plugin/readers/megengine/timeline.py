@@ -341,6 +341,8 @@ class Timeline:
         owners, tensors = owners[chosen], tensors[chosen]
         order = np.argsort(owners, kind="stable")
         found: list[frozenset[int]] = [frozenset()] * len(slices)
+        if not len(order):
+            return found
         keys, first = np.unique(owners[order], return_index=True)
         for owner_, some in zip(keys.tolist(), np.split(tensors[order], first[1:]), strict=True):
             found[owner_] = frozenset(some.tolist())
