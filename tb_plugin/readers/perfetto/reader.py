@@ -58,7 +58,7 @@ class PerfettoReader:
         return self._of_torch.need_bytes(text)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the source's one file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         translated = Translated(source, options.chunk_bytes, progress)
         if translated.is_of_torch and options.window is None:
             try:
@@ -82,7 +82,7 @@ class PerfettoReader:
         translated = Translated(source, options.chunk_bytes, progress)
         able = windowed(self._of_torch if translated.is_of_torch else self._of_tools)
         if able is None:
-            what = "It needs more memory than is allowed, and a trace of another tool than PyTorch cannot be opened as a window."
+            what = "It takes more memory than is allowed, and only a trace of PyTorch can be opened as a window."
             raise UnreadableTrace(what, source.names()[0], "Allow more memory, or record less.")
         return able.survey(translated, options, translated.told)
 
