@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records samples/chromium_pftrace: a page in a headless Chromium, as Perfetto's packets. Usage: record_chromium_pftrace.py FOLDER
+"""Records samples/chromium_pftrace: a page in a headless Chromium, as packets. Usage: record_chromium_pftrace.py FOLDER
 
 Needs a Chromium (or Chrome) in the PATH and nothing else. The page measures some calls of its own.
 """

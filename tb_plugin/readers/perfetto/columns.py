@@ -221,18 +221,17 @@ class TorchColumns:
                 raise Malformed
             stated: Values = values[which]
             if not is_whole[which].all() and name not in _NUMBERING:
-                stated = self._texts(
-                    text, annotations.begin[which], annotations.end[which], len(quoted(name.decode("utf-8", "replace")))
-                )
+                stated = self._texts(text, annotations.begin[which], annotations.end[which], name)
             args[name] = (annotations.message[which], stated)
         return args
 
-    def _texts(self, text: bytes, begin: Int64, end: Int64, skip: int) -> list[bytes]:
+    def _texts(self, text: bytes, begin: Int64, end: Int64, name: bytes) -> list[bytes]:
         """The values of annotations of one name, as JSON."""
-        known = self._text.annotations
-        places = zip(begin.tolist(), end.tolist(), strict=True)
-        members = [known[text[first:last]] for first, last in places]
-        distinct = {member: member[skip + 1 :].encode() for member in set(members)}
+        known, head = self._text.annotations, f"{quoted(name.decode('utf-8', 'replace'))}:"
+        members = [known[text[first:last]] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
+        distinct = {member: member[len(head) :].encode() for member in set(members)}
+        if not all(member.startswith(head) for member in distinct):
+            raise Malformed
         return [distinct[member] for member in members]
 
     def _note_launches(self, text: bytes, launched: Fields, args: Mapping[bytes, tuple[Int64, Values]]) -> None:
