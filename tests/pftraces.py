@@ -153,7 +153,7 @@ def _slices(
 
 def _stages(work: list[dict[str, Any]], base: int, names: _Table, lanes: _Table, kernels: _Table) -> Iterator[bytes]:
     for position, event in enumerate(work, 1):
-        args = dict(event.get("args") or {})
+        args: dict[str, Any] = dict(event.get("args") or {})
         kind, device, lane = event["cat"], int(event["pid"]), int(event["tid"])
         queue = lanes[device, f"[{lane:03d}] stream {lane}"]
         parts = [number(1, position), number(2, _ns(event, "dur")), number(5, 1), number(11, device)]
@@ -193,9 +193,9 @@ def _descriptors(events: list[dict[str, Any]], host: list[dict[str, Any]]) -> It
             name = next(
                 (v for (k, p, _), v in stated.items() if k == "process_name" and p == str(event["pid"])), "python"
             )
-            yield packet(message(60, number(1, 2**63 + pid), message(3, number(1, pid), text(6, name or ""))))
+            yield packet(message(60, number(1, 2**63 + pid), message(3, number(1, pid), text(6, str(name or "")))))
         if track not in seen:
             seen.add(track)
             name = stated.get(("thread_name", str(event["pid"]), str(event["tid"]))) or f"thread {tid}"
-            thread = message(4, number(1, pid), number(2, tid), text(5, name))
+            thread = message(4, number(1, pid), number(2, tid), text(5, str(name)))
             yield packet(message(60, number(1, track), number(5, 2**63 + pid), thread))

@@ -13,6 +13,7 @@ from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace
 from tests.pftraces import CLEARED, NEEDS_STATE, annotation, message, number, packet, text, varint
+from tests.samples import SAMPLES
 
 from .sources import Bytes, issues
 
@@ -241,3 +242,15 @@ def test_a_trace_of_a_tool_opens_with_its_tracks() -> None:
     table = assemble(read(MAIN, event(5, BEGIN, THREAD, called("a")), event(9, END, THREAD)))
     assert [(track.process, track.thread) for track in table.tracks] == [("", "main")]
     assert not table.steps.recorded and table.devices == ()
+
+
+def test_a_recording_of_chromium_has_its_processes_threads_and_measures() -> None:
+    raw = PERFETTO.read(Bytes((SAMPLES / "chromium_pftrace/page.pftrace.gz").read_bytes()), ReadOptions(), no_progress)
+    measured = [row for row in rows(raw) if row[0].startswith("fibonacci")]
+    assert [row[0] for row in sorted(measured, key=lambda row: row[2])] == [f"fibonacci {n}" for n in range(18, 23)]
+    assert len({row[1] for row in measured}) == 1, "all begin at one mark"
+    assert "Browser" in raw.process_names.values() and "CrBrowserMain" in raw.thread_names.values()
+    assert not any("--" in name for name in raw.process_names.values())
+    assert raw.base_time_ns is not None and raw.base_time_ns > 10**18
+    table = assemble(raw)
+    assert 0 < table.coverage.end_ns < 10**10

@@ -14,6 +14,8 @@ from tb_plugin.readers.chrome.times import INT64_MAX
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
+Values = Int64 | list[bytes]
+"""What some rows state under one name: whole numbers, or JSON."""
 
 
 def int64s(values: Sequence[Any]) -> Int64:

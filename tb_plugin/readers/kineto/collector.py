@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.readers.chrome.columns import Values
 from tb_plugin.readers.chrome.event_times import Times
 from tb_plugin.readers.chrome.events import COUNTER, ChromeEvent
 from tb_plugin.readers.chrome.extras import Counters, Marks, Names
@@ -21,7 +22,6 @@ from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
 from tb_plugin.readers.kineto.extras import Arrows, Memory
 from tb_plugin.readers.kineto.rows import RowColumns
-from tb_plugin.readers.kineto.sections import Values
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import Window
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.devices import describe_all
 from tb_plugin.readers.base import Candidate, FileSize, JobInfo, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.readers.chrome.columns import Values
 from tb_plugin.readers.chrome.need import need_bytes, room_bytes
 from tb_plugin.readers.chrome.passing import Counted, Passed, Tally, no_events, passed, report_of
 from tb_plugin.readers.chrome.times import NeedsDigits
@@ -21,7 +22,6 @@ from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
 from tb_plugin.readers.kineto.identity import identify
-from tb_plugin.readers.kineto.sections import Values
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import Surveying
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
@@ -88,7 +88,7 @@ class Reading:
         self._phases_seen = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Sink of the document."""
+        """Takes decoded events: the sink of the document."""
         self._collector.add(events, digits)
         self._phases_seen = self._phases_seen or any(event.ph for event in events)
 
@@ -118,20 +118,20 @@ class Reading:
         self._collector.rows.set_durations(first, dur_ns)
 
     def restart(self) -> None:
-        """Forget everything: a later event list replaces the one read so far."""
+        """Forgets everything: a later event list replaces the one read so far."""
         self._collector = Collector(self.log, self.decoding, self._window)
 
     def state(self, fraction: float) -> ReadState:
-        """What was read so far, with ``fraction`` of the stored bytes."""
+        """Returns what was read so far, with ``fraction`` of the stored bytes."""
         return ReadState(fraction, self._collector.seen, self._collector.counts())
 
     def check(self, is_bare_list: bool) -> None:
-        """Raise UnreadableTrace when what was read is JSON but no trace."""
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self._collector.seen):
             raise no_events()
 
     def finish(self, document: Passed, stream: Counted) -> RawTrace:
-        """The finished trace."""
+        """Returns the finished trace."""
         collector = self._collector
         collector.close_marks()
         flows, lonely = collector.arrows.take()

@@ -16,13 +16,13 @@ from tb_plugin.devices import (
     kind_of,
     kind_of_event,
 )
-from tb_plugin.readers.chrome.columns import Column, int64s
+from tb_plugin.readers.chrome.columns import Column, Values, int64s
 from tb_plugin.readers.chrome.events import ABSENT, ChromeEvent
 from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
 from tb_plugin.readers.chrome.others import Others
 from tb_plugin.readers.kineto.decoding import INTERNAL, KNOWN, Learned, stated
 from tb_plugin.readers.kineto.events import NO_ARGS, Args
-from tb_plugin.readers.kineto.sections import Sections, Values, scalars, spread
+from tb_plugin.readers.kineto.sections import Sections, scalars, spread
 from tb_plugin.readers.meanings import matches
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.chrome.columns import Section, float64s, int64s
+from tb_plugin.readers.chrome.columns import Section, Values, float64s, int64s
 from tb_plugin.readers.chrome.events import ABSENT
 from tb_plugin.readers.chrome.interning import Ids, Interner
 from tb_plugin.readers.kineto.events import Args
@@ -23,8 +23,6 @@ from tb_plugin.trace.schema import EventKind
 Columns = dict[str, npt.NDArray[Any]]
 Int64 = npt.NDArray[np.int64]
 
-Values = Int64 | list[bytes]
-"""What some rows state under one name: whole numbers, or JSON."""
 _OPERATORS = (EventKind.OPERATOR, EventKind.ANNOTATION)
 _PYTHON = (EventKind.PYTHON,)
 _PYTHON_COLUMNS = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
@@ -170,7 +168,7 @@ class Sections:
 
 
 def spread(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
-    """Returns a column of ``count`` rows: what some of them state, as whole numbers or as string ids, and -1 in the others."""
+    """Returns a column of ``count`` rows: what some of them state, as whole numbers or string ids, and -1 in the others."""
     column = np.full(count, -1, np.int64 if ids is None else np.int32)
     if stated is not None:
         places, values = stated
@@ -184,7 +182,7 @@ def spread(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = No
 def scalars(values: Values) -> list[Any]:
     """Returns what is stated as Python values; lists and objects stay JSON."""
     if not isinstance(values, list):
-        return values.tolist()
+        return list(values.tolist())
     known = {text: msgspec.Raw(text) if text[:1] in (b"[", b"{") else msgspec.json.decode(text) for text in set(values)}
     return [known[text] for text in values]
 

@@ -1,30 +1,31 @@
 """PyTorch's packets to columns, without an event on the way: for traces that are read whole.
 
-Only what is written as PyTorch writes it: ranges of the host in runs of begins and ends, their annotations with a name and a value.
-What is rare (collectives, waits, work of a device, counters) becomes JSON as in torch.py; where anything else is found the
+Only what is written as PyTorch writes it: ranges of the host in runs of begins and ends, annotations with a name and a value.
+What is rarer (collectives, waits, work of a device, counters) becomes JSON as in torch.py; where anything else is found the
 trace is read that way from the beginning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.readers.base import ReadState
+from tb_plugin.readers.chrome.columns import Values
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.perfetto.interned import quoted
-from tb_plugin.readers.perfetto.packets import Bounds, Packets
+from tb_plugin.readers.perfetto.packets import Packets
 from tb_plugin.readers.perfetto.schema import BEGIN, END
 from tb_plugin.readers.perfetto.torch import TorchText
-from tb_plugin.readers.perfetto.wire import PADDING, Fields, Malformed, fields
+from tb_plugin.readers.perfetto.wire import PADDING, Fields, Malformed, contents, fields
 from tb_plugin.trace.table import RawTrace
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
-Values = Int64 | list[bytes]
 
 _PLAIN = frozenset({"cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver"})
 """Categories of ranges of the host."""
@@ -89,10 +90,11 @@ class TorchColumns:
         self._apart: list[tuple[int, str]] = []
         """Other begins, and the text of their events."""
 
-    def take(self, text: bytes, bounds: Bounds, packets: Packets, offset: int) -> None:
-        """Takes in undecoded packets."""
-        begin, end = (np.array(each, np.int64) for each in bounds)
+    def take(self, text: bytes, ends: list[int], packets: Packets, offset: int) -> None:
+        """Takes in undecoded packets, which end at ``ends``."""
         data = np.frombuffer(text + PADDING, np.uint8)
+        end = np.array(ends, np.int64)
+        begin = contents(data, np.append(0, end[:-1]))
         top = fields(data, begin, end)
         events, times = top.of(_TRACK_EVENT), np.zeros(len(begin), np.int64)
         stated = top.of(_TIMESTAMP)
@@ -104,7 +106,7 @@ class TorchColumns:
         place = np.full(len(begin), -1, np.int64)
         place[events.message] = np.arange(len(events.message))
         cuts = [0, *(np.flatnonzero(np.diff(is_event)) + 1).tolist(), len(begin)]
-        for first, last in zip(cuts, cuts[1:], strict=False):
+        for first, last in pairwise(cuts):
             if is_event[first]:
                 these = place[first:last]
                 self._events(text, data, events.begin[these], events.end[these], times[first:last])
@@ -122,7 +124,7 @@ class TorchColumns:
             raise Malformed
         for first, which in self._rows:
             self._reading.set_durations(first, durations[which])
-        texts = ['{"ph":"X","dur":%de-3,%s}' % (durations[which], text) for which, text in self._apart]
+        texts = [f'{{"ph":"X","dur":{durations[which]}e-3,{text}}}' for which, text in self._apart]
         self._hand_over([*texts, *self._text.finish()])
 
     def _hand_over(self, texts: list[str]) -> None:
@@ -139,7 +141,7 @@ class TorchColumns:
             _column(found, number, len(begin)) for number in (_TYPE, _TRACK, _NAME, _CATEGORY)
         )
         is_begin = kind == BEGIN
-        if not (is_begin | (kind == END)).all() or (found.of(_CATEGORY).begin >= 0).any() or not times.all():
+        if not (is_begin | (kind == END)).all() or (found.of(_CATEGORY).begin >= 0).any() or (times <= 0).any():
             raise Malformed
         self._count_runs(is_begin)
         self._ends.append((times[~is_begin], track[~is_begin]))
@@ -158,7 +160,7 @@ class TorchColumns:
         for place in np.flatnonzero(is_begin & ~is_plain).tolist():
             said, raw = self._text.apart(text[int(begin[place]) : int(end[place])])
             self._apart.append((int(ordinal[place]), self._text.body(int(times[place]), said, raw)))
-        self._note_launches(data, found.of(_LAUNCHED), args)
+        self._note_launches(text, found.of(_LAUNCHED), args)
         row = np.cumsum(is_plain) - 1
         kept = {}
         for key, (places, values) in args.items():
@@ -174,15 +176,19 @@ class TorchColumns:
                 kept[key.decode("utf-8", "replace")] = (row[places], values)
         if not is_plain.any():
             return
-        pid, tid = (_mapped(track[is_plain], lambda uuid, side=side: self._place(uuid)[side]) for side in (0, 1))
-        ids = (_mapped(name[is_plain], self._name), _mapped(category[is_plain], self._category), pid, tid)
+        ids = [
+            _mapped(name[is_plain], self._name),
+            _mapped(category[is_plain], self._category),
+            _mapped(track[is_plain], lambda uuid: self._id(self._place(uuid)[0])),
+            _mapped(track[is_plain], lambda uuid: self._id(self._place(uuid)[1])),
+        ]
         first = self._reading.take_columns(times[is_plain] - self._base, [each.astype(np.int32) for each in ids], kept)
         self._rows.append((first, ordinal[is_plain]))
 
     def _count_runs(self, is_begin: npt.NDArray[np.bool_]) -> None:
         """Checks that all begins so far have ended wherever a run begins behind ends."""
         cuts = [0, *(np.flatnonzero(np.diff(is_begin)) + 1).tolist(), len(is_begin)]
-        for first, last in zip(cuts, cuts[1:], strict=False):
+        for first, last in pairwise(cuts):
             if is_begin[first]:
                 if self._is_ending and self._ended != self._begun:
                     raise Malformed
@@ -215,33 +221,31 @@ class TorchColumns:
                 raise Malformed
             stated: Values = values[which]
             if not is_whole[which].all() and name not in _NUMBERING:
-                stated = self._texts(
-                    text, annotations.begin[which], annotations.end[which], len(quoted(name.decode("utf-8", "replace")))
-                )
+                stated = self._texts(text, annotations.begin[which], annotations.end[which], name)
             args[name] = (annotations.message[which], stated)
         return args
 
-    def _texts(self, text: bytes, begin: Int64, end: Int64, skip: int) -> list[bytes]:
+    def _texts(self, text: bytes, begin: Int64, end: Int64, name: bytes) -> list[bytes]:
         """The values of annotations of one name, as JSON."""
-        known = self._text.annotations
-        places = zip(begin.tolist(), end.tolist(), strict=True)
-        members = [known[text[first:last]] for first, last in places]
-        distinct = {member: member[skip + 1 :].encode() for member in set(members)}
+        known, head = self._text.annotations, f"{quoted(name.decode('utf-8', 'replace'))}:"
+        members = [known[text[first:last]] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
+        distinct = {member: member[len(head) :].encode() for member in set(members)}
+        if not all(member.startswith(head) for member in distinct):
+            raise Malformed
         return [distinct[member] for member in members]
 
-    def _note_launches(
-        self, data: npt.NDArray[np.uint8], launched: Fields, args: Mapping[bytes, tuple[Int64, Values]]
-    ) -> None:
+    def _note_launches(self, text: bytes, launched: Fields, args: Mapping[bytes, tuple[Int64, Values]]) -> None:
         if not len(launched.message) or b"correlation" not in args:
             return
         places, values = args[b"correlation"]
         if isinstance(values, list):
             raise Malformed
-        ids = fields(data, launched.begin, launched.end).of(1)
-        by_event = np.full(int(max(places.max(), launched.message.max())) + 1, -1, np.int64)
-        by_event[places] = values
-        correlation = by_event[launched.message[ids.message]]
-        self._text.stages.launched(ids.value[correlation >= 0].tolist(), correlation[correlation >= 0].tolist())
+        known = dict(zip(places.tolist(), values.tolist(), strict=True))
+        for place, begin, end in zip(
+            launched.message.tolist(), launched.begin.tolist(), launched.end.tolist(), strict=True
+        ):
+            if place in known and begin >= 0:
+                self._text.note_launched(text[begin:end], known[place])
 
     def _is_plain(self, category: int) -> int:
         return self._text.interned.categories.get(category, "") in _PLAIN
@@ -252,9 +256,9 @@ class TorchColumns:
     def _category(self, category: int) -> int:
         return self._id(self._text.interned.categories.get(category, ""))
 
-    def _place(self, track: int) -> tuple[int, int]:
+    def _place(self, track: int) -> tuple[str, str]:
         pid, tid = self._text.place(track % 2**64)
-        return self._id(pid.strip('"')), self._id(tid.strip('"'))
+        return pid.strip('"'), tid.strip('"')
 
     def _id(self, text: str) -> int:
         return int(self._reading.text_ids([text])[0])

@@ -58,14 +58,17 @@ class Interned:
         self.launch_arguments: dict[int, str] = {}
         self.counters: dict[int, tuple[int, dict[int, str]]] = {}
         """Descriptor -> the device and the names of its counters."""
-        self.launches: dict[bytes, dict[str, str]] = {}
-        """What launches state, decoded: name -> value, both JSON."""
+        self.launches: dict[bytes, str] = {}
+        """What launches state, as members of a JSON object."""
+        self.stages: dict[tuple[int, ...], tuple[str, int, bool]] = {}
+        """What stages have in common; see stages.py."""
         self.annotations = Annotations(log, of_torch=of_torch)
         self._log = log
 
     def add(self, data: Any) -> None:
         """Takes in one message of interned data."""
         self.launches.clear()
+        self.stages.clear()
         for kept, messages in (
             (self.names, data.event_names),
             (self.categories, data.event_categories),
@@ -125,7 +128,7 @@ class Annotations(dict[bytes, str]):
         return remember(self, raw, f"{self._name_of(decoded)}:{self._value_of(decoded, 0)}")
 
     def _whole(self, raw: bytes) -> str:
-        """A small whole number, read without the runtime and not remembered: no two events have the same; empty for others."""
+        """A small whole number, read without the runtime and not remembered: it differs in every event; empty for others."""
         if len(raw) < 4 or raw[0] != _NAME_TAG or raw[1] > 127:
             return ""
         at = raw[1] + 2

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.issues import IssueLog
-from tb_plugin.readers.perfetto.schema import Trace, TracePacket
+from tb_plugin.readers.perfetto.schema import Trace
 from tb_plugin.readers.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
 MAX_PACKET_BYTES = 32 * 1024 * 1024
@@ -29,9 +30,6 @@ _MAX_VARINT = 10
 _LEAST_HEAD = 4096
 """A packet may be longer than what is looked at of a file, but no text is that begins so."""
 _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
-
-
-Bounds = tuple[list[int], list[int]]
 
 
 class Packets:
@@ -51,18 +49,18 @@ class Packets:
         for text, _, offset in self.texts():
             yield self.decoded(text, offset)
 
-    def texts(self) -> Iterator[tuple[bytes, Bounds, int]]:
-        """Yields undecoded packets: a text of whole ones, where each begins and ends in it, and its place in the file."""
+    def texts(self) -> Iterator[tuple[bytes, list[int], int]]:
+        """Yields undecoded packets: a text of whole ones, where each ends in it, and its place in the file."""
         data = bytearray()
         offset, want = 0, self._chunk_bytes
         while True:
             while len(data) < want and (block := self._stream.read(want - len(data))):
                 data += block
             at_end = len(data) < want
-            bounds: Bounds = ([], [])
-            end, need, intact = _whole_packets(data, bounds)
+            ends: list[int] = []
+            end, need, intact = _whole_packets(data, ends)
             if end:
-                yield bytes(memoryview(data)[:end]), bounds, offset
+                yield bytes(memoryview(data)[:end]), ends, offset
                 del data[:end]
                 offset += end
             if not intact or need > MAX_PACKET_BYTES:
@@ -96,7 +94,7 @@ class Packets:
             raise UnreadableTrace(
                 "Its packets unpack without end, which those of no trace do.", do="Record another one."
             )
-        end, _, intact = _whole_packets(bytearray(text), ([], []))
+        end, _, intact = _whole_packets(bytearray(text), [])
         if not intact or end < len(text) or not unpacking.eof:
             self._log.add("bad_bundle", "dropped")
         return self._parsed(text[:end], 0)
@@ -111,9 +109,9 @@ class Packets:
             return list(self._messages.FromString(text).packet)
         except DecodeError:
             packets = []
-            bounds: Bounds = ([], [])
-            _whole_packets(bytearray(text), bounds)
-            for start, end in zip([0, *bounds[1]], bounds[1], strict=False):
+            ends: list[int] = []
+            _whole_packets(bytearray(text), ends)
+            for start, end in pairwise([0, *ends]):
                 try:
                     packets += self._messages.FromString(text[start:end]).packet
                 except DecodeError:
@@ -121,13 +119,13 @@ class Packets:
             return packets
 
 
-def _whole_packets(data: bytearray, bounds: Bounds) -> tuple[int, int, bool]:
+def _whole_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
     """Where the last whole packet ends, how many bytes from there the next takes (0: not known), and whether it is one.
 
-    ``bounds`` gets where the content of each whole packet begins and ends.
+    ``ends`` gets where each whole packet ends.
     """
     position, size = 0, len(data)
-    add_begin, add_end = bounds[0].append, bounds[1].append
+    add = ends.append
     try:
         while position < size:
             if data[position] != _PACKET:
@@ -141,8 +139,7 @@ def _whole_packets(data: bytearray, bounds: Bounds) -> tuple[int, int, bool]:
             if body + length > size:
                 return position, body + length - position, True
             position = body + length
-            add_begin(body)
-            add_end(position)
+            add(position)
     except IndexError:
         return position, 0, True
     except ValueError:
@@ -165,14 +162,14 @@ def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
 def looks_like_packets(head: bytes) -> bool:
     """Returns True for bytes that begin with whole packets, the first of which decodes, or with a part of one."""
     data = bytearray(head)
-    bounds: Bounds = ([], [])
-    end, _, intact = _whole_packets(data, bounds)
+    ends: list[int] = []
+    end, _, intact = _whole_packets(data, ends)
     if not intact or not data:
         return False
     if not end:
         return data[0] == _PACKET and len(data) > _LEAST_HEAD
     try:
-        TracePacket.FromString(head[bounds[0][0] : bounds[1][0]])
+        Trace.FromString(head[: ends[0]])
     except DecodeError:
         return False
     return True

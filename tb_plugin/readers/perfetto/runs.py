@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
-from isal import igzip
+from isal import isal_zlib
 
 _PIECE = 4096
 """Begins that are compressed together."""
@@ -44,7 +44,7 @@ class Waiting:
     def _seal(self) -> None:
         texts: list[str] | bytes = self._texts
         if len(self._pieces) >= _PLAIN:
-            texts = igzip.compress("\n".join(self._texts).encode(), 1)
+            texts = isal_zlib.compress("\n".join(self._texts).encode(), 1)
         self._pieces.append((self._starts, self._tracks, texts))
         self._texts, self._starts, self._tracks = [], array("Q"), array("Q")
 
@@ -55,7 +55,7 @@ class Waiting:
             return False
         starts, tracks, texts = self._pieces.popleft()
         if isinstance(texts, bytes):
-            texts = igzip.decompress(texts).decode().split("\n")
+            texts = isal_zlib.decompress(texts).decode().split("\n")
         self._head, self._at = (texts, starts, tracks), 0
         return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -33,7 +34,9 @@ _ARGUMENTS = {
 """Arguments that PyTorch's JSON has under another name."""
 _CONSTANT = frozenset({"arch", "process_id", "process_name", "thread_count"})
 """What PyTorch repeats in every stage of a trace, and the product of the sizes of a block."""
-_STREAM, _CORRELATION, _HOST_FUNCTION = '"stream"', '"correlation"', '"host fn"'
+_STREAM = re.compile(r'"stream":(\d+)\b', re.ASCII)
+_NO_CORRELATION = re.compile(r'\A(?!.*"correlation":[1-9])', re.DOTALL)
+_HOST_FUNCTION = re.compile(r'"host fn":"((?:[^"\\]|\\.)*)"')
 _ARROW = 1 << 40
 """Ids of arrows between device work begin here in PyTorch's JSON."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?\Z", re.ASCII)
@@ -49,12 +52,13 @@ class Stages:
         """Device and number of a queue -> its number among threads, and its name."""
         self._calls = (array("Q"), array("q"))
         """Event that a call launched, and the correlation of that call."""
-        self._correlation: dict[int, int] | None = None
+        self._correlation: dict[int, int] = {}
         self._noted = 0
         self._extras = _Extras(log)
-        self._seen = {name: array("q") for name in ("event", "start", "end", "device", "lane")}
-        self._waited = (array("Q"), array("Q"))
-        """Event, and one that it waited for."""
+        self._seen = array("q")
+        """Of each stage its event, start, end, device and lane."""
+        self._waited = array("Q")
+        """Pairs of an event and one that it waited for."""
 
     def launched(self, event_ids: Iterable[int], correlations: Iterable[int]) -> None:
         """Notes events, and the correlation of the call that launched each."""
@@ -64,24 +68,25 @@ class Stages:
     def stage(self, packet: Any, interned: Interned, time_ns: int) -> str:
         """Returns the event of one render stage."""
         stage = packet.render_stage
-        kind = interned.specifications.get(stage.stage_iid, "")
-        lane = self._lane(stage, interned)
-        name = interned.names.get(stage.name_iid) or interned.kernels.get(stage.kernel_iid) or kind or "(no name)"
-        arguments = self._arguments(stage, interned, lane)
-        start, duration = time_ns - self._base, min(stage.duration, 2**63 - 1)
-        if kind == "HostNode" and not stage.name_iid and _HOST_FUNCTION in arguments:
-            name = f"HostNode: {msgspec.json.decode(arguments[_HOST_FUNCTION])}"
-        category = _CATEGORIES.get(kind, kind)
-        for key, value in zip(self._seen, (stage.event_id, start, start + duration, stage.gpu_id, lane), strict=True):
-            self._seen[key].append(min(value, 2**63 - 1))
+        key = (stage.stage_iid, stage.name_iid, stage.kernel_iid, stage.gpu_id, stage.queue_iid)
+        head, lane, is_host = interned.stages.get(key) or self._head(key, interned)
+        arguments = list(filter(None, map(self._extras.__getitem__, stage.extra_data)))
+        if stage.launch:
+            arguments.append(self._launch(stage.launch, interned))
+        event, device, start = stage.event_id, key[3], time_ns - self._base
+        duration = stage.duration
+        with suppress(OverflowError):  # no time that anybody believes, and no arrow to it
+            self._seen.extend(array("q", (event, start, start + duration, device, lane)))
         for waited in stage.waited_event_ids:
-            self._waited[0].append(stage.event_id)
-            self._waited[1].append(waited)
-        args = ",".join([f"{key}:{value}" for key, value in arguments.items()])
-        return (
-            f'{{"ph":"X","cat":{quoted(category)},"name":{quoted(name)},"pid":{stage.gpu_id},"tid":{lane},'
-            f'"ts":{start}e-3,"dur":{duration}e-3,"args":{{{args}}}}}'
-        )
+            self._waited.extend((event, waited))
+        args = self._named_lane(",".join(arguments), lane)
+        if _NO_CORRELATION.search(args):
+            known = self._correlations().get(event)
+            args += f',"correlation":{known}' if known is not None else ""
+        if is_host:
+            called = _HOST_FUNCTION.search(args)
+            head = head.replace('"HostNode"', f'"HostNode: {called[1]}"') if called else head
+        return f'{{"ph":"X",{head},"ts":{start}e-3,"dur":{duration}e-3,"args":{{{args.lstrip(",")}}}}}'
 
     def counters(self, packet: Any, interned: Interned, time_ns: int) -> list[str]:
         """Returns the events of one sample of counters."""
@@ -112,18 +117,14 @@ class Stages:
 
     def arrows(self) -> list[str]:
         """Returns the arrows between device work that waited for each other, as PyTorch's JSON has them."""
-        if not self._waited[0]:
+        if not self._waited:
             return []
-        seen = {key: np.frombuffer(column, np.int64) for key, column in self._seen.items()}
-        order = np.argsort(seen["event"], kind="stable")
-        sorted_ids = seen["event"][order]
-
-        def rows(column: Any) -> Any:
-            ids = np.frombuffer(column, np.uint64).astype(np.int64)
-            place = np.minimum(np.searchsorted(sorted_ids, ids), len(order) - 1)
-            return np.where(sorted_ids[place] == ids, order[place], -1)
-
-        later, earlier = rows(self._waited[0]), rows(self._waited[1])
+        event, *others = np.frombuffer(self._seen, np.int64).reshape(-1, 5).T
+        seen = dict(zip(("start", "end", "device", "lane"), others, strict=True))
+        order = np.argsort(event, kind="stable")
+        ids = np.frombuffer(self._waited, np.uint64).astype(np.int64).reshape(-1, 2)
+        place = np.minimum(np.searchsorted(event[order], ids), len(order) - 1)
+        later, earlier = np.where(event[order][place] == ids, order[place], -1).T
         known = (later >= 0) & (earlier >= 0)
         if not known.all():
             self._log.add("unpaired_wait", "note", count=int((~known).sum()))
@@ -137,75 +138,76 @@ class Stages:
                 )
         return events
 
-    def _lane(self, stage: Any, interned: Interned) -> int:
-        # PyTorch 2.14 gives the queues of two devices one number where they have one name.
-        key = (stage.gpu_id, stage.queue_iid)
-        lane = self._lanes.get(key)
+    def _lane(self, device: int, queue: int, interned: Interned) -> int:
+        """The number of a queue among threads. In PyTorch 2.14 queues of two devices that have one name have one number."""
+        lane = self._lanes.get((device, queue))
         if lane is None:
-            stated = interned.specifications.get(stage.queue_iid, f"queue {stage.queue_iid}")
+            stated = interned.specifications.get(queue, f"queue {queue}")
             found = _LANE.match(stated)
-            lane = (int(found[1][:18]), found[2]) if found else (stage.queue_iid, stated)
-            self._lanes[key] = lane
+            lane = self._lanes[device, queue] = (int(found[1][:18]), found[2]) if found else (queue, stated)
         return lane[0]
 
-    def _arguments(self, stage: Any, interned: Interned, lane: int) -> dict[str, str]:
-        """Name -> value, both JSON."""
-        found: dict[str, str] = dict(map(self._extras.__getitem__, stage.extra_data))
-        found.pop("", None)
-        if (stream := found.get(_STREAM)) is not None and stream != str(lane):  # a lane that a person named
-            found['"original_stream"'] = stream
-            found[_STREAM] = str(lane)
-        if stage.launch:
-            found |= self._launch(stage.launch, interned)
-        if found.get(_CORRELATION, "0") == "0" and (known := self._correlations().get(stage.event_id)) is not None:
-            found[_CORRELATION] = str(known)
-        return found
+    def _head(self, key: tuple[int, ...], interned: Interned) -> tuple[str, int, bool]:
+        """What events of one stage, name and queue share, their lane, and whether they are calls of the host in a graph."""
+        stage, name, kernel, device, queue = key
+        kind = interned.specifications.get(stage, "")
+        lane = self._lane(device, queue, interned)
+        called = interned.names.get(name) or interned.kernels.get(kernel) or kind or "(no name)"
+        text = f'"cat":{quoted(_CATEGORIES.get(kind, kind))},"name":{quoted(called)},"pid":{device},"tid":{lane}'
+        made = interned.stages[key] = (text, lane, kind == called == "HostNode")
+        return made
 
-    def _launch(self, raw: bytes, interned: Interned) -> dict[str, str]:
+    def _named_lane(self, args: str, lane: int) -> str:
+        """The arguments of work on a lane that a person named, as those of its JSON: ``stream`` is the lane."""
+        stated = _STREAM.search(args)
+        if stated is None or int(stated[1]) == lane:
+            return args
+        return f'{args[: stated.start(1)]}{lane}{args[stated.end(1) :]},"original_stream":{stated[1]}'
+
+    def _launch(self, raw: bytes, interned: Interned) -> str:
         known = interned.launches.get(raw)
         if known is None:
             try:
                 launch = Launch.FromString(raw)
             except DecodeError:
                 self._log.add("unreadable_annotation", "note")
-                return {}
+                return '"grid":null'
             sizes = (("grid", launch.grid), ("block", launch.block))
-            known = {quoted(key): f"[{size.x},{size.y},{size.z}]" for key, size in sizes}
+            stated = [f'"{key}":[{size.x},{size.y},{size.z}]' for key, size in sizes]
             for argument in launch.args:
                 name = interned.launch_arguments.get(argument.name_iid, f"(argument {argument.name_iid})")
                 if name not in _CONSTANT:
-                    known[quoted(_ARGUMENTS.get(name, name))] = str(argument.uint_value)
-            remember(interned.launches, raw, known)
+                    stated.append(f"{quoted(_ARGUMENTS.get(name, name))}:{argument.uint_value}")
+            known = remember(interned.launches, raw, ",".join(stated))
         return known
 
     def _correlations(self) -> dict[int, int]:
         """Event -> correlation of the call that launched it. Calls stand before device work."""
-        if self._correlation is None or self._noted != len(self._calls[0]):
-            self._correlation = dict(zip(*self._calls, strict=True))
-            self._noted = len(self._calls[0])
+        events, correlations = self._calls
+        if len(self._correlation) < len(events) and self._noted < len(events):
+            new = slice(self._noted, None)
+            self._correlation.update(zip(events[new], correlations[new], strict=True))
+            self._noted = len(events)
         return self._correlation
 
 
-class _Extras(dict[bytes, tuple[str, str]]):
-    """Undecoded fact of a stage -> its name and value as JSON, the name empty where it says nothing."""
+class _Extras(dict[bytes, str]):
+    """Undecoded fact of a stage -> a member of a JSON object; empty for what says nothing."""
 
     def __init__(self, log: IssueLog) -> None:
         super().__init__()
         self._log = log
 
-    def __missing__(self, raw: bytes) -> tuple[str, str]:
+    def __missing__(self, raw: bytes) -> str:
         try:
             extra = Extra.FromString(raw)
         except DecodeError:
             self._log.add("unreadable_annotation", "note")
-            return "", ""
+            return ""
         name = plain(extra.name, self._log)
-        made = (
-            ("", "")
-            if name in _CONSTANT
-            else (quoted(_ARGUMENTS.get(name, name)), _stated(plain(extra.value, self._log)))
-        )
-        return remember(self, raw, made)
+        if name in _CONSTANT:
+            return remember(self, raw, "")
+        return remember(self, raw, f"{quoted(_ARGUMENTS.get(name, name))}:{_stated(plain(extra.value, self._log))}")
 
 
 def _stated(value: str) -> str:

@@ -104,8 +104,8 @@ class TorchText:
                     yield from self._left()
                 start = packet.timestamp
                 text = ",".join(filter(None, map(annotations, args)))
-                if known.launched:
-                    self._note_launched(known.launched, text)
+                if known.launched and (stated := _CORRELATION.search(text)):
+                    self.note_launched(known.launched, int(stated[1]))
                 begun.append((start, known.uuid, f'"ts":{start - base}e-3,{known.head}{text}}}'))
             elif known.kind == END:
                 ends.append(packet.timestamp)
@@ -145,7 +145,7 @@ class TorchText:
         """Ranges whose ends came."""
         ends, tracks = self._ends
         texts, durations = self._waiting.ended(ends, tracks)
-        yield ",\n".join(['{"ph":"X","dur":%de-3,%s}' % pair for pair in zip(durations, texts, strict=True)])
+        yield ",\n".join(f'{{"ph":"X","dur":{dur}e-3,{text}}}' for dur, text in zip(durations, texts, strict=True))
         if len(texts) < len(ends):  # no run as PyTorch writes it: what is left is paired in order of time
             yield from self._left()
             for time, uuid in zip(ends[len(texts) :], tracks[len(texts) :], strict=True):
@@ -188,15 +188,14 @@ class TorchText:
         head = f'"cat":{quoted(category)},"name":{quoted(name)},"pid":{pid},"tid":{tid},"args":{{'
         return _Said(event.type, event.track_uuid, head, event.launched, is_whole=True)
 
-    def _note_launched(self, raw: bytes, args: str) -> None:
-        correlation = _CORRELATION.search(args)
+    def note_launched(self, raw: bytes, correlation: int) -> None:
+        """Notes which work of a device a call launched, for work that does not state the correlation itself."""
         try:
             event_ids = Launched.FromString(raw).event_ids
         except DecodeError:
             self._log.add("unreadable_annotation", "note")
             return
-        if correlation:
-            self.stages.launched(event_ids, [int(correlation[1])] * len(event_ids))
+        self.stages.launched(event_ids, [correlation] * len(event_ids))
 
     def _other(self, packet: Any) -> Iterator[str]:
         if packet.HasField("render_stage"):

@@ -74,7 +74,8 @@ class Tracks:
                 continue
             is_process = descriptor.HasField("process")
             stated = descriptor.process.name if is_process else descriptor.thread.name
-            if name := plain(stated, self._log) or self._name(descriptor):
+            # A process may be named by its command: the options of Chromium's take a page.
+            if name := plain(stated, self._log).partition(" --")[0] or self._name(descriptor):
                 yield "process_name" if is_process else "thread_name", self[uuid], name
 
     def _name(self, descriptor: Any) -> str:

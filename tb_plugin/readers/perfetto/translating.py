@@ -64,8 +64,8 @@ class Translated:
         """Hands over a trace of PyTorch as columns. Raises Malformed where it is not as PyTorch writes it."""
         with no_garbage_collection(), self._opened(self.log, TorchTrace) as (stream, packets):
             columns = TorchColumns(self.metadata[BASE], reading, self.log)
-            for text, bounds, offset in packets.texts():
-                columns.take(text, bounds, packets, offset)
+            for text, ends, offset in packets.texts():
+                columns.take(text, ends, packets, offset)
                 self._state = reading.state(0.0)
             columns.finish()
             self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete

@@ -39,7 +39,7 @@ class Unshown:
         self._kinds: Counter[str] = Counter()
 
     def add(self, packet: Any) -> None:
-        """Counts a packet by the first of its fields that nobody reads; one that only describes the recording does not count."""
+        """Counts a packet by the first of its fields that nobody reads; what only describes the recording is left out."""
         fields = {field.field_number for field in UnknownFieldSet(packet)} - _OF_PACKETS
         shown = [field for field in sorted(fields) if field not in _ABOUT_THE_TRACE]
         if shown:

@@ -1,7 +1,7 @@
 """Fields of many messages at a time: the k-th field of all of them in one step of numpy.
 
-For the begins and ends of PyTorch's ranges, of which a trace has millions: an object for each message and field of it would take
-longer than all that is done with them.
+For the begins and ends of PyTorch's ranges, of which a trace has millions: an object for each message and field of it
+would take longer than all that is done with them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ Bool = npt.NDArray[np.bool_]
 PADDING = bytes(16)
 """What has to follow the messages: a field that is cut off is looked at beyond its end, and then refused."""
 _MOST_BYTES = 10
+"""A number takes so many at most."""
+_MOST_FIELDS = 512
+"""Fields of a message that steps are taken for; a message of very many is none that takes long to decode otherwise."""
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Malformed(Exception):
-    """A message holds something that is no field."""
+    """A message holds something that is no field, or very many fields."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,8 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
     message = np.flatnonzero(begin < end)
     at, last = begin[message], end[message]
     while len(message):
+        if len(found) == _MOST_FIELDS:
+            raise Malformed
         tag, at = _varints(data, at)
         wire = tag & 7
         value, after = _varints(data, at)
@@ -71,6 +76,11 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
     if not found:
         return Fields(*(np.empty(0, np.int64) for _ in range(5)))
     return Fields(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+
+def contents(data: UInt8, at: Int64) -> Int64:
+    """Returns where the content of each field of bytes begins whose tag, of one byte, stands ``at`` a place."""
+    return _varints(data, at + 1)[1]
 
 
 def _varints(data: UInt8, at: Int64) -> tuple[Int64, Int64]:
