@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tb_plugin.errors import UserError
-from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC, Candidate, JobInfo, ListedFile, Reader, identifying
+from tb_plugin.readers.base import Candidate, JobInfo, ListedFile, Reader, identifying
 from tb_plugin.readers.foreign import LOOKED_INTO, foreign, in_short, place_of
 from tb_plugin.service import ignore, jobs
 from tb_plugin.service.found import Found, Root, located, run_name
+from tb_plugin.service.heads import read_head
 from tb_plugin.service.ignore import Ignore
-from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import Listing, StoredFile
 
-HEAD_BYTES = 64 * 1024
-"""How much uncompressed text of an uncertain file is looked at."""
 NOT_A_TRACE = "It does not look like a profiler trace."
 _File = tuple["Root", str, str]
 """Root, path, fingerprint."""
@@ -215,32 +213,6 @@ def _list(root: Root) -> Listing | UserError:
         return root.folder.list()
     except UserError as error:
         return error
-
-
-def read_head(folder: Folder, file: StoredFile) -> bytes:
-    """Returns the first 64 KiB of a file's text, unpacked where it is an archive. Raises StorageError, zlib.error."""
-    head = folder.head(file, HEAD_BYTES)
-    if head[:2] == GZIP_MAGIC:
-        # A cut or growing archive gives what it has.
-        return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
-    if head[:4] == ZSTD_MAGIC:
-        return _zstd_head(head)
-    return head
-
-
-def _zstd_head(head: bytes) -> bytes:
-    """The first text of a Zstandard archive, as far as its first bytes give any."""
-    import pyarrow as pa  # not at the start of TensorBoard
-
-    blocks: list[bytes] = []
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(head), "zstd") as stream:
-            while sum(map(len, blocks)) < HEAD_BYTES and (block := stream.read(4096)):
-                blocks.append(block)
-    except (pa.ArrowException, OSError) as error:
-        if not blocks:
-            raise zlib.error(str(error)) from error
-    return b"".join(blocks)
 
 
 def time_of(token: str | None) -> int | None:
