@@ -107,7 +107,7 @@ def recount(table: TraceTable, start: int, end: int) -> pd.DataFrame:
                 left -= max(0, min(stop, high) - max(begin, reach))
                 reach = max(reach, min(stop, high))
             own[row] = left
-    around = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN)
+    around = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC)
     own[np.isin(table.kind, around)] = 0
     data["self"] = own
     there = (data["start"] < end) & ((data["end"] > start) | (data["start"] >= start))
