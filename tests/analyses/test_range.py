@@ -131,7 +131,7 @@ def assert_recounted(table: TraceTable, start: int, end: int) -> None:
         for key in ("events", "inside_ns", "inside_self_ns", "min_ns", "max_ns"):
             assert (row[key] or 0) == other[key], (row, key)
         assert (row["inside_self_ns"] is None) == (
-            row["kind"] in ("annotation", "device_annotation", "window", "unknown")
+            row["kind"] in ("annotation", "device_annotation", "window", "unknown", "async")
         )
         assert row["mean_ns"] == pytest.approx(other["mean_ns"])
         assert row["inside_ratio"] == row["inside_ns"] / (end - start)
