@@ -61,7 +61,9 @@ METRICS = SHARED.adding(
 Int64 = npt.NDArray[np.int64]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE)
-_AROUND = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN)
+_AROUND = (
+    EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC,
+)  # fmt: skip
 """Kinds that only lie around others: no time is their own."""
 
 

@@ -107,7 +107,7 @@ def recount(table: TraceTable, start: int, end: int) -> pd.DataFrame:
                 left -= max(0, min(stop, high) - max(begin, reach))
                 reach = max(reach, min(stop, high))
             own[row] = left
-    around = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN)
+    around = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC)
     own[np.isin(table.kind, around)] = 0
     data["self"] = own
     there = (data["start"] < end) & ((data["end"] > start) | (data["start"] >= start))
@@ -131,7 +131,7 @@ def assert_recounted(table: TraceTable, start: int, end: int) -> None:
         for key in ("events", "inside_ns", "inside_self_ns", "min_ns", "max_ns"):
             assert (row[key] or 0) == other[key], (row, key)
         assert (row["inside_self_ns"] is None) == (
-            row["kind"] in ("annotation", "device_annotation", "window", "unknown")
+            row["kind"] in ("annotation", "device_annotation", "window", "unknown", "async")
         )
         assert row["mean_ns"] == pytest.approx(other["mean_ns"])
         assert row["inside_ratio"] == row["inside_ns"] / (end - start)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from tb_plugin.readers.chrome.columns import Column, float64s
 from tb_plugin.readers.chrome.events import ChromeEvent
 from tb_plugin.readers.chrome.interning import Interner, as_text
+from tb_plugin.readers.chrome.pairing import matched
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.table import CounterEvents
 
@@ -117,31 +117,28 @@ class Marks:
     def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any]) -> None:
         self._detached = detached
         self._merged = merged
-        self._marks: dict[Key, list[tuple[int, int, ChromeEvent]]] = defaultdict(list)
-        self._count = 0
+        self._marks: list[ChromeEvent] = []
+        self._time = Column(np.int64)
 
     def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
         """Appends marks."""
-        for event, time in zip(events, time_ns.tolist(), strict=True):
-            self._count += 1
+        self._time.add(time_ns)
+        for event in events:
             args = self._detached(event.args)
-            kept = ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args)
-            self._marks[as_text(event.pid), as_text(event.tid)].append((time, self._count, kept))
+            self._marks.append(ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args))
 
     def take(self) -> tuple[list[ChromeEvent], Int64, Int64, int]:
         """Events made of pairs, their starts and durations, and the number of marks left without partner."""
-        rows: list[tuple[int, int, ChromeEvent]] = []
-        for marks in self._marks.values():
-            open_marks: list[tuple[int, ChromeEvent]] = []
-            for time, _, event in sorted(marks, key=lambda mark: mark[:2]):
-                if event.ph == "B":
-                    open_marks.append((time, event))
-                elif open_marks:
-                    start, begun = open_marks.pop()
-                    args = self._merged(begun.args, event.args)
-                    pair = ChromeEvent("X", begun.cat, begun.name or event.name, begun.pid, begun.tid, args=args)
-                    rows.append((start, time - start, pair))
-        lonely = self._count - 2 * len(rows)
-        starts = np.array([start for start, _, _ in rows], np.int64)
-        durations = np.array([duration for _, duration, _ in rows], np.int64)
-        return [event for _, _, event in rows], starts, durations, lonely
+        marks, time = self._marks, self._time.take()
+        threads: dict[Key, int] = {}
+        thread = [threads.setdefault((as_text(mark.pid), as_text(mark.tid)), len(threads)) for mark in marks]
+        opens = np.array([mark.ph == "B" for mark in marks], np.bool_)
+        begins, ends = matched(np.array(thread, np.int64), time, opens)
+        order = np.argsort(begins)
+        begins, ends = begins[order], ends[order]
+        rows = []
+        for begun, ended in zip(begins.tolist(), ends.tolist(), strict=True):
+            first, last = marks[begun], marks[ended]
+            args = self._merged(first.args, last.args)
+            rows.append(ChromeEvent("X", first.cat, first.name or last.name, first.pid, first.tid, args=args))
+        return rows, time[begins], time[ends] - time[begins], len(marks) - 2 * len(rows)
