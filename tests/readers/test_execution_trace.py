@@ -71,6 +71,11 @@ def test_any_field_may_be_anything(key: str) -> None:
         assert len(rows(trace)) + sum(issues(trace).values()) == 2
 
 
+def test_sizes_that_nothing_can_have_are_left_out() -> None:
+    trace = execution_trace(document(node(3, 2, "a", [[1, 2, 0, 2**61, 4, "cpu"]])))
+    assert trace.tensors["elements"].to_pylist() == [None] and trace.tensors["tensor"].to_pylist() == [1]
+
+
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_what_is_cut_is_shown_as_far_as_it_goes(share: float, is_packed: bool) -> None:

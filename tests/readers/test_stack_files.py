@@ -67,6 +67,15 @@ def test_lines_that_are_none_are_counted() -> None:
     assert (profile.report.events_seen, profile.report.events_kept, profile.report.events_dropped) == (6, 2, 4)
 
 
+def test_sums_that_would_turn_over_are_refused() -> None:
+    for content in ("a;b 9007199254740000\n" * 1000, speedscope(["a"], sampled([[0]] * 9, [2**60] * 9))):
+        with pytest.raises(UnreadableTrace, match="add up to more"):
+            stack_profile(content)
+    several = speedscope(["a"], *[sampled([[0]], [2**60])] * 9)
+    with pytest.raises(UnreadableTrace, match="add up to more"):
+        stack_profile(several)
+
+
 def test_bytes_that_are_no_text_and_lines_without_end() -> None:
     assert stacks(stack_profile(b"a;\xff\xfe 3\n")) == {"a;��": 3}
     long = b"a;b 1\n" + b"x" * 3_000_000 + b" 5\na;c 2\n" + b"y" * 2_000_000

@@ -78,6 +78,9 @@ class Nodes:
         numbers = [_whole(each) for each in value[: _TENSOR_FIELDS - 1]] if isinstance(value, list) else []
         if len(numbers) < _TENSOR_FIELDS - 1 or numbers[0] is None:
             return
+        elements, item_bytes = numbers[3] or 0, numbers[4] or 0
+        if elements * item_bytes >= _MOST:
+            numbers[3] = None
         device = value[_TENSOR_FIELDS - 1] if len(value) >= _TENSOR_FIELDS else None
         self._tensors.add((self.kept, is_output, position, *numbers, device, _sizes(shape), _sizes(strides), kind))
 

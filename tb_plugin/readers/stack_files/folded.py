@@ -31,6 +31,8 @@ class Folded:
     stacks: pa.Array
     values: np.ndarray[tuple[int], np.dtype[np.int64]]
     lines: int
+    total: float
+    """About the sum of all values."""
 
 
 def is_folded(head: bytes) -> bool:
@@ -82,6 +84,7 @@ class _Lines:
         self._tables: list[pa.Table] = [_NOTHING.empty_table()]
         self._bytes = 0
         self._lines = 0
+        self._total = 0.0
 
     def take(self, text: bytes) -> None:
         """Takes whole lines."""
@@ -106,6 +109,7 @@ class _Lines:
         table = pa.table({"stack": stacks, "value": pc.coalesce(counts, rounded)})
         table = table.filter(pc.is_valid(table["value"]))
         self._lines += len(table)
+        self._total += float(table["value"].to_numpy().sum(dtype=np.float64))
         self._tables.append(table)
         self._bytes += len(text)
         if self._bytes > _BATCH:
@@ -114,7 +118,7 @@ class _Lines:
     def made(self) -> Folded:
         """Returns all of it."""
         table = _summed(self._tables)
-        return Folded(table["stack"].combine_chunks(), table["value_sum"].to_numpy(), self._lines)
+        return Folded(table["stack"].combine_chunks(), table["value"].to_numpy(), self._lines, self._total)
 
     def _lost(self, lines: pa.Array, text: str) -> None:
         if len(lines):
@@ -123,7 +127,9 @@ class _Lines:
 
 def _summed(tables: list[pa.Table]) -> pa.Table:
     """Equal stacks as one, in the order in which they first came."""
-    renamed = [table.rename_columns(["stack", "value"]) for table in tables]
-    return pa.concat_tables(renamed).group_by("stack", use_threads=False).aggregate([("value", "sum")]).select(
-        ["stack", "value_sum"]
-    )  # fmt: skip
+    table = pa.concat_tables(tables)
+    # Hashing the texts once: a group_by of Arrow takes three times as long.
+    encoded = table["stack"].combine_chunks().dictionary_encode()
+    sums = np.zeros(len(encoded.dictionary), np.int64)
+    np.add.at(sums, encoded.indices.to_numpy(), table["value"].to_numpy())
+    return pa.table({"stack": encoded.dictionary, "value": sums}, schema=_NOTHING)

@@ -32,7 +32,9 @@ _UNITS: dict[str, tuple[Counted, float, str]] = {
     "none": ("samples", 1, "Samples"),
 }
 """What a unit counts, and by what its numbers are multiplied."""
-_MOST = 2.0**62
+_MOST = 2.0**61
+MOST_IN_ALL = 2.0**62
+"""Sums beyond might turn over."""
 _DEEP = f"frames deeper than {MAX_DEPTH:,} count for that around them"
 _JSON = json.JSONDecoder()
 
@@ -79,6 +81,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
     places: list[Places] = []
     units: dict[Counted, str] = {}
     seen = 0
+    total = 0.0
     for raw in profiles:
         profile = _converted(raw, log)
         read = None if profile is None else _KINDS.get(profile.type)
@@ -92,6 +95,9 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         units[counted] = what
         seen += len(profile.samples) + len(profile.events)
         places.append(read(profile, scale, len(names), len(places), log))
+        total += float(places[-1].own.sum(dtype=np.float64))
+        if total > MOST_IN_ALL:
+            raise UnreadableTrace("Its numbers add up to more than there can be.", do="Export it again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     if len(units) > 1:
         log.note("several_units", "profiles count different things: their numbers cannot be compared")
@@ -166,6 +172,8 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         np.repeat(np.arange(len(length)), length)[(frame < 0) | (frame >= frames)], minlength=len(length)
     )
     kept = good & (outside == 0) & (length > 0) & (value >= 0)
+    if float(value[kept].sum(dtype=np.float64)) > MOST_IN_ALL:
+        raise UnreadableTrace("Its numbers add up to more than there can be.", do="Export it again.")
     if not kept.all():
         text = "samples without frames or weight, or with some that cannot be, were left out"
         log.add("bad_sample", "dropped", count=int((~kept).sum()), text=text)
