@@ -24,6 +24,8 @@ SHARED = {
     "readers": {"base", "chrome", "foreign", "issues", "meanings", "stream"},
     "analyses": {
         "advice",
+        "hardware_streams",
+        "recorded_units",
         "in_timeline",
         "allocator",
         "only_ranges",

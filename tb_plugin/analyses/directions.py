@@ -13,7 +13,7 @@ from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
-_HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d)", "(?:peer|p)"
+_HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d|a)", "(?:peer|p)"  # a: an array, which lies on the device
 _RECORDED = "kind"
 """Argument that says where a copy goes, of tools whose names do not."""
 
@@ -43,16 +43,21 @@ DIRECTIONS = (
 )
 
 
+def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+    """Returns the string id of what says where each of these copies goes: what is stated beside its name, else its name."""
+    args = trace.device_args
+    stated = np.full(len(trace), MISSING, np.int32)
+    stated[args.row] = args.direction
+    texts: npt.NDArray[np.int32] = np.where(stated[copies] != MISSING, stated[copies], trace.name[copies])
+    return texts
+
+
 def directions_of(trace: TraceTable, copies: Int64) -> Int64:
     """Returns the position in ``DIRECTIONS`` of each of these copies; -1 where nothing says where it goes.
 
     What is stated as its direction is more exact than its name; an argument ``kind`` counts where the name says nothing.
     """
-    args = trace.device_args
-    stated = np.full(len(trace), MISSING, np.int32)
-    stated[args.row] = args.direction
-    texts = np.where(stated[copies] != MISSING, stated[copies], trace.name[copies])
-    found = _said(trace, texts)
+    found = _said(trace, copy_texts(trace, copies))
     for column in trace.others:
         if column.key == _RECORDED and column.is_text:
             kinds = np.full(len(trace), MISSING, np.int64)

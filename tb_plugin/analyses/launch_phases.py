@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.trace.table import TraceTable
@@ -47,7 +48,7 @@ def launch_phases(trace: TraceTable) -> Launches:
     A graph's work beyond the first of a launch follows what the device itself makes of the graph: it counts as queued.
     """
     rows = covered_work(trace)
-    track, start = trace.track[rows], trace.start_ns[rows]
+    track, start = hardware_streams(trace).of[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
     before = _ended_before(track, start, end)
     awaited = _awaited(trace, rows, start)
@@ -86,9 +87,10 @@ def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
     named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name]
     waits = np.flatnonzero((trace.kind == EventKind.SYNC) & named)
     found = np.full(len(rows), LONG_AGO)
-    for track in np.unique(trace.track[waits]).tolist():
-        mine = waits[trace.track[waits] == track]
-        work = np.flatnonzero(trace.track[rows] == track)
+    streams = hardware_streams(trace).of
+    for stream in np.unique(streams[waits]).tolist():
+        mine = waits[streams[waits] == stream]
+        work = np.flatnonzero(streams[rows] == stream)
         numbers, number = trace.correlation[mine], trace.correlation[rows[work]]
         by_number = number > 0
         for waiting, chosen, keys, at in (

@@ -20,8 +20,10 @@ from tb_plugin.trace.table import TraceTable, Track
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-_RECORDED = re.compile(r"thread -?[0-9]+ \((.*)\)$", re.DOTALL)
-"""How names of threads stand in traces: the number is known, what matters stands in the parentheses."""
+_RECORDED = re.compile(r"thread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)
+"""How names of threads stand in traces: the number is known, what matters stands in the parentheses, if anything does."""
+_PLAIN_STREAM = re.compile(r"(?i)(?:(?:stream|thread|device|queue)?\s*(-?[0-9]{1,18}))?")
+"""How names of streams stand in traces where nobody named them; the number may differ from that of the track."""
 _PLACE = re.compile(r"\([0-9]+\): ")
 _ENTRIES = r"^threading\.py\(|^<built-in "
 """Python frames with which every thread begins."""
@@ -100,7 +102,7 @@ def recorded_name(track: Track) -> str:
     """Returns the name that a thread has in the trace, "" where it has none."""
     name = track.thread.strip()
     found = _RECORDED.match(name)
-    return found.group(1).strip() if found else name
+    return (found.group(1) or "").strip() if found else name
 
 
 def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
@@ -113,16 +115,18 @@ def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
 
 
 def _of_device(trace: TraceTable, track: Track, work: str) -> TrackName:
-    stream = track.tid.removeprefix("stream").strip()
+    own = track.thread.strip()
+    numbered = _PLAIN_STREAM.fullmatch(own)
+    stream = numbered[1] if numbered and numbered[1] else track.tid.removeprefix("stream").strip()
     name = next((device.name or "" for device in trace.devices if device.id == track.pid), "")
     number = int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
     # Waits for all streams stand on a row of their own, which has the number -1.
     plain = f"Stream {stream}" if stream != "-1" else "All streams"
-    if number == MISSING and track.thread.strip() == stream:
-        plain = stream  # the trace has a name for it, and no number
+    # A lane that somebody named: work of a graph may be drawn apart from the stream that it ran on.
+    plain = plain if _PLAIN_STREAM.fullmatch(own) else own[:_LONGEST]
     title = f"{plain} · {work}" if work else plain
     recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
-    label = f"device {track.pid}, {plain[0].lower()}{plain[1:]}"
+    label = f"device {track.pid}, {plain[0].lower() + plain[1:] if _PLAIN_STREAM.fullmatch(own) else plain}"
     return TrackName(title, recorded, f"{label} ({work})" if work else label, (number < 0, number))
 
 

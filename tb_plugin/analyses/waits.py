@@ -7,6 +7,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.directions import copy_texts
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.trace.table import TraceTable
@@ -17,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
 """Names of calls in which the host waits for a device; copies that are not asynchronous among them."""
 _TO_PAGEABLE = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
-"""Names of copies to host memory that the device cannot write to by itself; matched from their begin."""
+"""What says of copies that they go to host memory that the device cannot write to by itself; matched from its begin."""
 
 
 @remembered
@@ -31,7 +32,7 @@ def waits_for_device(trace: TraceTable) -> Bool:
     waits |= trace.calls_that(CallRole.WAIT)
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     call = trace.launch[copies]
-    to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[trace.name[copies]]
+    to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[copy_texts(trace, copies)]
     waits[call[to_pageable | (trace.ends(copies) <= trace.ends(call))]] = True
     return waits
 

@@ -126,6 +126,8 @@ CUDA = DeviceFamily(
         "cuda_driver": Kind.RUNTIME,
         "cuda_sync": Kind.SYNC,
         "cuda_event": Kind.SYNC,
+        "graph_event_node": Kind.SYNC,
+        "graph_host_node": Kind.SYNC,
     },
     collective_kernels=COLLECTIVE_KERNELS,
     collective_operators=(r"^nccl:\w",),

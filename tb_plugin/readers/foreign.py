@@ -5,10 +5,20 @@ A reader that comes for one of these formats claims its names (``Candidate.certa
 
 from __future__ import annotations
 
+import functools
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from tb_plugin.readers.chrome.sniffing import beginning
+
+LOOKED_INTO = re.compile(r"(?i)\.(?:prof|bin|db|sqlite3?)\Z")
+"""Names that say little, and of which the first bytes are worth a look. None of a kind that grows while a training runs."""
+MOST_NAMED = 3
+"""Files (or folders) of one kind that are named one by one; of more, their common folder is, and how many there are."""
+_PATHS_KEPT = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -18,11 +28,24 @@ class Foreign:
     text: str
     """What it is and what to do about it."""
     path: str | None = None
-    """Regular expression that is found in the path of such files."""
+    """Regular expression that is found in the path of such files. A group ``folder`` says that this folder is one thing."""
     head: bytes | None = None
     """Regular expression that is found in their first bytes."""
 
 
+_ASCEND = "This belongs to an Ascend profile (torch_npu), which is not read yet."
+_ROCPROF_CSV = (
+    r"(?:_(?:kernel|hip_api|hsa_api|memory_copy|marker_api|scratch_memory|memory_allocation|counter_collection|agent_info)"
+    r"(?:_trace|_stats)?|(?:^|/)results(?:\.\w+)?|\.stats)\.csv\Z|\.rpd\Z"
+)
+_INDUCTOR = (
+    r"(?:^|/)(?:output_code(?:_[^/]*)?\.py|fx_graph_(?:runnable|readable|transformed)[^/]*\.(?:py|txt)"
+    r"|ir_(?:pre|post)_fusion[^/]*\.txt)\Z"
+)
+_WEIGHTS = (
+    r"(?i)\.(?:pt|pth|ckpt|safetensors|distcp)\Z"
+    r"|(?:^|/)(?:pytorch_model|model|optimizer|diffusion_pytorch_model)[^/]*\.bin\Z"
+)
 FOREIGN = (
     Foreign(
         "This is a pointer of Git LFS, not the file it stands for: fetch that with git lfs pull.",
@@ -33,17 +56,101 @@ FOREIGN = (
         head=rb"(?i)\A<html>[\s\S]{0,400}?(?:Memory Timeline HTML</title>|<img src=['\"]data:image/png;base64,)",
     ),
     Foreign(
+        "This is a page that memray made: it is about memory of the host; memray opens it.",
+        head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?<title>[^<]{0,80}memray",
+    ),
+    Foreign(
+        "This is a report of tlparse about torch.compile: a browser opens its index.html; it holds no times of a training.",
+        path=r"\A(?P<folder>(?:.*/)?)(?:failures_and_restarts\.html|compile_directory\.json)\Z",
+        head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?(?:tlparse|Stack trie|IR dumps)",
+    ),
+    Foreign(
         "This is a web page, not a trace: a download may have ended at a login or an error.",
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b(?![\s\S]*\"base64\"\s*:)",
     ),
     Foreign(
-        "This belongs to an Ascend profile (torch_npu), which is not read yet.",
-        path=r"(?:^|/)ASCEND_PROFILER_OUTPUT/|_ascend_pt/|(?:^|/)trace_view\.json(?:\.gz)?$",
+        _ASCEND,
+        path=r"\A(?P<folder>(?:.*/)?[^/]*_ascend_pt/)",
         head=rb'"Input (?:Dims|type)"\s*:\s*"[^"\\]{0,400};\\r\\n',
     ),
+    Foreign(_ASCEND, path=r"\A(?P<folder>(?:.*/)?ASCEND_PROFILER_OUTPUT/)"),
+    Foreign(_ASCEND, path=r"(?:^|/)trace_view\.json(?:\.gz)?$"),
     Foreign(
-        "This is an execution trace (ExecutionTraceObserver): it has nodes and no timeline.",
+        "This is raw data of an Ascend profiler: torch_npu.profiler.profiler.analyse(...) or msprof --export=on converts it.",
+        path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
+    ),
+    Foreign(
+        "This is an execution trace (ExecutionTraceObserver): it has nodes and no timeline. Record the run with "
+        "torch.profiler as well to see its times.",
         head=rb'\A\{\s*"schema"\s*:\s*"\d[^"]*"[\s\S]{0,4096}"nodes"\s*:\s*\[',
+    ),
+    Foreign(
+        "This is a report of Nsight Systems: Nsight Systems opens it. Record with torch.profiler to see the training here.",
+        path=r"(?i)\.(?:nsys-rep|qdrep|qdstrm)\Z",
+    ),
+    Foreign(
+        "This is a database of Nsight Systems (nsys export): Nsight Systems opens the report it comes from. "
+        "Record the training with torch.profiler to see it here.",
+        head=rb"\ASQLite format 3\0[\s\S]*?(?:CUPTI_ACTIVITY_KIND_|TARGET_INFO_SESSION|NVTX_EVENTS)",
+    ),
+    Foreign(
+        "This is a report of Nsight Compute about single kernels: Nsight Compute opens it.",
+        path=r"(?i)\.(?:ncu-repz?|nsight-cuprof-report)\Z",
+    ),
+    Foreign(
+        "This is a profile of XLA (JAX, TensorFlow, PyTorch/XLA): tensorboard-plugin-profile opens it. JAX writes one that "
+        "opens here with jax.profiler.trace(..., create_perfetto_trace=True).",
+        path=r"\.xplane\.pb(?:\.gz)?\Z",
+    ),
+    Foreign(
+        "This is an output of rocprof: record with rocprofv3 --output-format pftrace, or with torch.profiler.",
+        path=_ROCPROF_CSV,
+        head=rb'\A\{\s*"rocprofiler-sdk-tool"\s*:|\ASQLite format 3\0[\s\S]*?(?:rocpd_|rocpd_kernelapi)',
+    ),
+    Foreign(
+        "This is an output of Intel's unitrace: run it with --chrome-kernel-logging to get a trace that opens here.",
+        path=r"\.metrics\.\d+\.csv\Z|(?:^|/)unitrace[^/]*\.(?:csv|txt)\Z",
+    ),
+    Foreign(
+        "This is what torch.compile wrote about its own work (torch_compile_debug): code and graphs, no times of a training.",
+        path=r"\A(?P<folder>(?:.*/)?torch_compile_debug/)",
+    ),
+    Foreign(
+        "This is code or a graph that torch.compile (Inductor) wrote: it holds no times of a training.",
+        path=_INDUCTOR,
+    ),
+    Foreign(
+        "This is a log of torch.compile (TORCH_TRACE): tlparse makes pages of it.",
+        path=r"(?:^|/)dedicated_log_torch_trace_[^/]*\.log(?:\.gz)?\Z",
+    ),
+    Foreign(
+        "This is a recording of memray about memory of the host: memray flamegraph makes a page of it.",
+        path=r"(?:^|/)memray-[^/]*\.bin\Z",
+        head=rb"\Amemray\0",
+    ),
+    Foreign(
+        "This is a profile of Linux perf: perf script | stackcollapse-perf.pl makes folded stacks of it.",
+        path=r"(?:^|/)perf\.data(?:\.old)?\Z",
+        head=rb"\APERFILE2",
+    ),
+    Foreign(
+        "This is a profile of cProfile, which has sums and no times: python -m pstats opens it.",
+        # marshal's dict (with or without a reference) whose first key is a tuple of a file, a line and a function
+        head=rb"\A[\x7b\xfb][\x28\x29\xa8\xa9]",
+    ),
+    Foreign(
+        "This is a database (SQLite), not a profile that is known here.",
+        head=rb"\ASQLite format 3\0",
+    ),
+    Foreign(
+        "These are weights or a checkpoint, no profile.",
+        path=_WEIGHTS,
+        head=rb"\APK\x03\x04[\s\S]{0,200}?/(?:data\.pkl|byteorder|\.format_version)"
+        rb"|\A\x80\x02(?:\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e|[\s\S]{0,4096}?ctorch\._utils\n_rebuild_)|\A\x80[\x03-\x05][\s\S]{0,4096}?torch\._utils",
+    ),
+    Foreign(
+        "This is an archive (zip): unpack it into the log directory.",
+        head=rb"\APK\x03\x04",
     ),
 )
 
@@ -57,3 +164,40 @@ def foreign(path: str, head: bytes) -> str:
         if kind.head is not None and re.search(kind.head, text):
             return kind.text
     return ""
+
+
+@functools.cache
+def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Patterns of paths and what they tell, compiled when somebody asks: TensorBoard's start does not."""
+    return tuple((re.compile(kind.path), kind.text) for kind in FOREIGN if kind.path is not None)
+
+
+@functools.lru_cache(_PATHS_KEPT)
+def place_of(path: str) -> tuple[str, str]:
+    """Returns what a path alone tells: the file, or the folder that is one thing with it, and what that is; empty texts."""
+    for pattern, text in _by_path():
+        if found := pattern.search(path):
+            folder = found.groupdict().get("folder")
+            return (path if folder is None else folder.rstrip("/") or ".", text)
+    return ("", "")
+
+
+def in_short(told: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Returns places and what they are, each once; of a kind with many the folder around all of them and their number."""
+    by_text: dict[str, dict[str, None]] = defaultdict(dict)
+    for place, text in told:
+        by_text[text][place] = None
+    short = []
+    for text, places in by_text.items():
+        if len(places) <= MOST_NAMED:
+            short += [(place, text) for place in places]
+            continue
+        parents = [PurePosixPath(place).parent.parts for place in places]
+        common = functools.reduce(_shared, parents)
+        short.append(("/".join(common) or ".", f"{text} ({len(places):,} here, {next(iter(places))} is one.)"))
+    return short
+
+
+def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return one[:same]

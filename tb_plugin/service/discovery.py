@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import zlib
 from collections import defaultdict
@@ -11,16 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tb_plugin.errors import UserError
-from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC, Candidate, JobInfo, ListedFile, Reader, identifying
-from tb_plugin.readers.foreign import foreign
+from tb_plugin.readers.base import Candidate, JobInfo, ListedFile, Reader, identifying
+from tb_plugin.readers.foreign import LOOKED_INTO, foreign, in_short, place_of
 from tb_plugin.service import ignore, jobs
 from tb_plugin.service.found import Found, Root, located, run_name
+from tb_plugin.service.heads import read_head
 from tb_plugin.service.ignore import Ignore
-from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import Listing, StoredFile
 
-HEAD_BYTES = 64 * 1024
-"""How much uncompressed text of an uncertain file is looked at."""
 NOT_A_TRACE = "It does not look like a profiler trace."
 _File = tuple["Root", str, str]
 """Root, path, fingerprint."""
@@ -30,6 +29,8 @@ _LISTINGS = 16
 """How many log directories are listed at a time."""
 _LOOKS = 16
 """How many uncertain files are looked into at a time; each is a request to a store."""
+_MOST_FOREIGN = 32
+"""Files of a log directory that no reader asks for and that are looked into all the same, to say what they are."""
 _FIRST_PLAUSIBLE_MS = 10**11
 """Spring 1973; a smaller token is a counter and no time."""
 
@@ -146,11 +147,43 @@ class Scanner:
                 refused[draft], final = why.what, False
             else:
                 refused[draft] = why
-        shown = {located(root, draft.candidate.place): why for draft, why in refused.items() if taken.leaves(draft)}
+        shown = {draft.candidate.place: why for draft, why in refused.items() if taken.leaves(draft)}
+        told, looked, is_all = self._others(
+            root, [file for file in listing.files if taken.leaves_file(file.path)], shown
+        )
+        final &= is_all
         ignored = _ignored(root, files.get(ignore.NAME))
         final &= ignored is not None
-        sniffed = [_sniff_key(draft) for draft in uncertain]
-        return _Sorted(taken.drafts, list(shown.items()), sniffed, final, ignored or Ignore())
+        sniffed = [*(_sniff_key(draft) for draft in uncertain), *looked]
+        skipped = [(located(root, place), why) for place, why in told]
+        return _Sorted(taken.drafts, skipped, sniffed, final, ignored or Ignore())
+
+    def _others(
+        self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
+    ) -> tuple[list[tuple[str, str]], list[_SniffKey], bool]:
+        """What the files are that nobody takes: those that readers refused, and those that are known for what they are.
+
+        Also the files that were looked into for it, and whether all of them could be.
+        """
+        told: list[tuple[str, str]] = []
+        asked: list[StoredFile] = []
+        for file in files:
+            place, what = place_of(file.path)
+            if what:
+                told.append((place, what))
+            elif file.path not in refused and file.size and LOOKED_INTO.search(file.path):
+                asked.append(file)
+        kept = {place for place, _ in told}
+        told += [(place, why) for place, why in refused.items() if place not in kept and not place_of(place)[1]]
+        keys = [(root, file.path, file.fingerprint, "") for file in asked[:_MOST_FOREIGN]]
+        new = [file for file, key in zip(asked, keys, strict=False) if key not in self._sniffed]
+        if new:
+            with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
+                for file, why in zip(new, threads.map(functools.partial(_what, root), new), strict=True):
+                    if why is not None:
+                        self._sniffed[root, file.path, file.fingerprint, ""] = why
+        told += [(key[1], why) for key in keys if (why := self._sniffed.get(key))]
+        return in_short(told), keys, all(key in self._sniffed for key in keys)
 
     def _sniff(self, drafts: Sequence[_Draft]) -> list[str | UserError]:
         """Why each of these is not taken; empty when it is. Known answers are reused until the file changes."""
@@ -181,32 +214,6 @@ def _list(root: Root) -> Listing | UserError:
         return error
 
 
-def read_head(folder: Folder, file: StoredFile) -> bytes:
-    """Returns the first 64 KiB of a file's text, unpacked where it is an archive. Raises StorageError, zlib.error."""
-    head = folder.head(file, HEAD_BYTES)
-    if head[:2] == GZIP_MAGIC:
-        # A cut or growing archive gives what it has.
-        return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
-    if head[:4] == ZSTD_MAGIC:
-        return _zstd_head(head)
-    return head
-
-
-def _zstd_head(head: bytes) -> bytes:
-    """The first text of a Zstandard archive, as far as its first bytes give any."""
-    import pyarrow as pa  # not at the start of TensorBoard
-
-    blocks: list[bytes] = []
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(head), "zstd") as stream:
-            while sum(map(len, blocks)) < HEAD_BYTES and (block := stream.read(4096)):
-                blocks.append(block)
-    except (pa.ArrowException, OSError) as error:
-        if not blocks:
-            raise zlib.error(str(error)) from error
-    return b"".join(blocks)
-
-
 def time_of(token: str | None) -> int | None:
     """Returns the wall time of a span token in ms since 1970; None when the number is no plausible time."""
     nanoseconds = _nanoseconds(token)
@@ -231,6 +238,10 @@ class _Claims:
     def leaves(self, draft: _Draft) -> bool:
         """Whether nobody has claimed any file of it."""
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
+
+    def leaves_file(self, path: str) -> bool:
+        """Whether nobody has claimed this file."""
+        return path not in self._files
 
     def add(self, draft: _Draft) -> None:
         """Takes a profile unless it overlaps with another one."""
@@ -289,6 +300,16 @@ def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
     # A file that another tool is known by may be one of a folder that its reader knows.
     asked = [draft for draft in drafts if draft.candidate.root or not why]
     return ["" if draft in asked and draft.reader.sniff(head) else why or NOT_A_TRACE for draft in drafts]
+
+
+def _what(root: Root, file: StoredFile) -> str | None:
+    """What a file is that no reader asks for, empty when nobody knows; None when the storage does not say now."""
+    try:
+        return foreign(file.path, read_head(root.folder, file))
+    except zlib.error:
+        return ""
+    except UserError:
+        return None
 
 
 def _identity(one: Found) -> _File:

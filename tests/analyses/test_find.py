@@ -242,6 +242,14 @@ def test_any_search_recounted(drawn: list[tuple[int, int, str]], search: str, pl
     assert_recounted(table, recount(table), search, place)
 
 
+@pytest.mark.parametrize(
+    ("search", "names"), [("mm", ["aten::mm"]), ("layers.0", ["aten::add"]), ("nothing", []), ("/l.y/", ["aten::add"])]
+)
+def test_arguments_are_looked_at_where_no_name_has_the_text(search: str, names: list[str]) -> None:
+    table = trace().op("aten::mm", 0, 5, tag="mm").op("aten::add", 10, 5, tag="layers.0.mm").table()
+    assert hits(table, search, **{"in": "first"}) == names
+
+
 def test_a_number_is_found_among_arguments_of_any_name() -> None:
     table = trace().op("aten::mm", 0, 5, num_warps=8, backend="8 of them").op("aten::add", 10, 5, num_warps=16).table()
     assert hits(table, "16", **{"in": "args"}) == ["aten::add"]

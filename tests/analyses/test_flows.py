@@ -175,6 +175,7 @@ def all_arrows(table: TraceTable) -> pd.DataFrame:
         "operator": work[(work["launch"] < 0) & (work["operator"] >= 0)][["operator", "event"]],
         "forward_backward": events[events["forward"] >= 0][["forward", "event"]],
         "sync": calls.merge(waits, on="correlation")[["event_x", "event_y"]],
+        "recorded": pd.DataFrame({"tail": table.arrows.tail, "head": table.arrows.head}),
     }
     found = [frame.set_axis(["tail", "head"], axis=1).assign(kind=kind) for kind, frame in sorts.items()]
     return pd.concat(found, ignore_index=True).astype({"tail": int, "head": int})
@@ -193,11 +194,12 @@ def inside(table: TraceTable, rows: pd.Series, event: int) -> pd.Series:
 
 def chain(table: TraceTable, every: pd.DataFrame, event: int) -> set[tuple[int, int, str]]:
     """Step by step, one arrow at a time, without bounds."""
-    work, links = every[every["kind"] != "forward_backward"], every[every["kind"] == "forward_backward"]
+    is_link = every["kind"].isin(["forward_backward", "recorded"])
+    work, links = every[~is_link], every[is_link]
     if table.kind[event] in (*DEVICE, EventKind.DEVICE_ANNOTATION, EventKind.SYNC):
         own = work[work["head"] == event]
         row = int(own["tail"].iloc[0]) if len(own) else -1
-        around = links[:0]
+        around = links[(links["tail"] == event) | (links["head"] == event)]
     else:
         own = work[inside(table, work["tail"], event)]
         around = links[inside(table, links["tail"], event) | inside(table, links["head"], event)]

@@ -331,6 +331,8 @@ def test_every_place_of_a_sample_counted_one_event_at_a_time(name: str, of: str)
 @pytest.mark.parametrize("name", SAMPLE_FILES)
 def test_the_operators_have_the_times_of_the_operators_view(name: str) -> None:
     table = sample(name)
+    if table.overlaps[table.kind == EventKind.RUNTIME].any():
+        pytest.skip("calls that were invented cross the operators of a recording")
     ours: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for column, weight in enumerate(WEIGHTS):
         found = places(table, of="operators", weight=weight)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import marshal
+import pickle
 import shutil
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tb_plugin.storage.files import Folder
 from .sources import DATA, needs_data
 
 EVENTS = b'[{"ph": "X", "name": "aten::mm", "cat": "cpu_op", "ts": "1.5", "dur": 1, "args": {}}]'
+SQLITE = b"SQLite format 3\0" + bytes(84)
 TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims": "2,3;\\r\\n3,4"}}]'
 
 
@@ -29,6 +32,40 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
         ("a.json", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "Git LFS"),
         ("a.json", b"\n<!DOCTYPE html><html><head>", "web page"),
         ("a.json", b'{ "schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [', "execution trace"),
+        ("a.nsys-rep", b"\x1f\x00", "Nsight Systems"),
+        ("a/b.qdrep", b"", "Nsight Systems"),
+        ("a.sqlite", SQLITE + b"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (", "nsys export"),
+        ("a.db", SQLITE + b"CREATE TABLE rocpd_kernelapi (", "rocprof"),
+        ("a.db", SQLITE + b"CREATE TABLE runs (", "SQLite"),
+        ("a.ncu-rep", b"NVR\0", "Nsight Compute"),
+        ("plugins/profile/1/host.xplane.pb", b"\n\x01", "XLA"),
+        ("1_kernel_trace.csv", b'"Kind","Agent_Id"', "rocprof"),
+        ("a/results.stats.csv", b'"Name","Calls"', "rocprof"),
+        ("1_results.json", b'{ "rocprofiler-sdk-tool": [', "rocprof"),
+        ("my_results.csv", b"epoch,loss", ""),
+        ("PROF_000001_20250109074804023_ABCDEF/device_0/data/x.slice_0", b"", "raw data of an Ascend"),
+        ("run/torch_compile_debug/run_2026/torchinductor/model__0/output_code.py", b"", "torch_compile_debug"),
+        ("x/output_code.py", b"from torch", "Inductor"),
+        ("x/fx_graph_runnable.py", b"import torch", "Inductor"),
+        ("my_output_code.py", b"", ""),
+        ("t/dedicated_log_torch_trace_rank_0_ab.log", b"V0101", "tlparse"),
+        ("out/compile_directory.json", b'{"-": {}}', "tlparse"),
+        ("out/index.html", b"<!DOCTYPE html><html><body><h2>Stack trie</h2>", "tlparse"),
+        ("memray-train.py.1.bin", b"memray\0", "memray"),
+        ("other.bin", b"memray\0\x0c", "memray"),
+        ("flame.html", b"<!DOCTYPE html>\n<html><head><title>memray - flamegraph report</title>", "memray"),
+        ("perf.data", b"PERFILE2", "Linux perf"),
+        ("a.prof", marshal.dumps({("a.py", 1, "f"): (1, 1, 0.5, 0.5, {})}), "cProfile"),
+        ("step_100.pt", b"PK\x03\x04", "weights"),
+        ("model.safetensors", b"\0", "weights"),
+        ("pytorch_model-00001-of-00002.bin", b"PK", "weights"),
+        ("a.pkl", b"PK\x03\x04" + bytes(26) + b"archive/data.pkl", "weights"),
+        ("a.pkl", pickle.dumps(0x1950A86A20F9469CFC6C, 2), "weights"),
+        ("a.pkl", b"\x80\x02ccollections\nOrderedDict\nctorch._utils\n_rebuild_tensor_v2\n", "weights"),
+        ("a.json", b"PK\x03\x04" + bytes(26) + b"trace.json", "zip"),
+        ("unitrace.1.csv", b"", "unitrace"),
+        ("events.out.tfevents.1", b"\x18\0", ""),
+        ("notes.txt", b"hello", ""),
         ("a.json", EVENTS, ""),
         ("my_trace_view.json", EVENTS, ""),
         ("a.json", b"", ""),
@@ -61,6 +98,41 @@ def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
     }
 
 
+def test_what_is_known_by_its_name_is_told_and_folders_are_one_thing(tmp_path: Path) -> None:
+    """Of a kind with many the folder around them; files that nobody knows, and TensorBoard's own, are told nothing of."""
+    names = [
+        "a/train.nsys-rep", "events.out.tfevents.1", "notes.txt", "code.py", "a/big.bin", "b/page.html",
+        *(f"checkpoints/{kind}/step_{i}.pt" for i in range(40) for kind in ("best", "last")),
+        *(f"torch_compile_debug/run_1/torchinductor/model__{i}/output_code.py" for i in range(9)),
+        "torch_compile_debug/run_1/torchdynamo/graph.json",
+        *(f"r{rank}/PROF_000001_2025_AB/host/data/x.{i}" for rank in range(2) for i in range(9)),
+    ]  # fmt: skip
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"<html>x</html>" if name.endswith("html") else b"x")
+    scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
+    told = {url.removeprefix(f"{tmp_path}").strip("/"): why for url, why in scanner.scan().skipped}
+    assert {place: why.split()[2] for place, why in told.items()} == {
+        "a/train.nsys-rep": "a", "checkpoints": "weights", "torch_compile_debug": "what", "b/page.html": "a",
+        "r0/PROF_000001_2025_AB": "raw", "r1/PROF_000001_2025_AB": "raw",
+    }  # fmt: skip
+    assert "(80 here, checkpoints/best/step_0.pt is one.)" in told["checkpoints"]
+
+
+def test_few_unknown_files_are_looked_into_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(100):
+        (tmp_path / f"{i}.bin").write_bytes(b"memray\0")
+    heads: list[str] = []
+    real = Folder.head
+    monkeypatch.setattr(Folder, "head", lambda self, *args: heads.append(str(args)) or real(self, *args))
+    scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
+    for number in range(3):
+        (tmp_path / f"new{number}").write_bytes(b"x")  # another listing, the same files
+        (told,) = scanner.scan().skipped
+        assert "memray" in told[1] and "32 here" in told[1]
+    assert len(heads) == 32
+
+
 def test_the_head_of_a_file_is_fetched_once_for_all_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.json").write_bytes(b'{"traceEvents": [{"ph": "X", "name": "f", "ts": 1, "dur": 1}]}')
     heads: list[str] = []
@@ -75,4 +147,6 @@ def test_real_profiles_of_ascend_are_never_opened_as_pytorchs(tmp_path: Path) ->
     shutil.copytree(DATA / "ascend" / "logdir" / "alexnet_text_level1", tmp_path / "npu")
     told = reasons(tmp_path)
     assert {why for why in told.values() if "Ascend" not in why} == set()
-    assert "trace_view.json" in told
+    assert {name for name, why in told.items() if "Ascend" in why} == {
+        f"rank_{rank}_20250109074804023_ascend_pt" for rank in range(2)
+    }

@@ -12,6 +12,7 @@ import pytest
 from tb_plugin.readers import READERS
 from tb_plugin.service import discovery
 from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner, time_of
+from tb_plugin.service.heads import HEAD_BYTES
 from tb_plugin.storage.files import Folder, open_local
 from tests.service.fakes import trace_text, write_trace
 
@@ -128,7 +129,7 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 50_000_000))
     folder = Folder(str(tmp_path))
     head = discovery.read_head(folder, folder.list().files[0])
-    assert len(head) == discovery.HEAD_BYTES
+    assert len(head) == HEAD_BYTES
 
 
 def test_several_roots(tmp_path):

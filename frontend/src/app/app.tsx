@@ -142,7 +142,13 @@ function Frame() {
         </div>
       </main>
       {profile?.state === 'ready' && (
-        <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} base={base} />
+        <QualityDrawer
+          open={quality}
+          onClose={() => setQuality(false)}
+          profile={profile}
+          base={base}
+          catalog={catalog}
+        />
       )}
       <HelpModal open={help} onClose={() => setHelp(false)} />
     </div>

@@ -19,6 +19,44 @@ with profile(
         train_step(batch)
         profiler.step()`
 
+const MOST_PASSED = 50
+
+/** Files of the log directory that are no profiles, and what they are; nothing where there are none. */
+export function PassedOver({ catalog }: { catalog: Catalog }) {
+  const folder = `${catalog.logdir.replace(/\/+$/, '')}/`
+  if (catalog.skipped.length === 0) return null
+  return (
+    <>
+      <h3>Passed over in the log directory</h3>
+      <table className={`${plainTableCss.table} ${css.passed}`}>
+        <thead>
+          <tr>
+            <th scope="col">File</th>
+            <th scope="col" className={textCss.left}>
+              Why
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {catalog.skipped.slice(0, MOST_PASSED).map((item) => (
+            <tr key={item.path}>
+              <th scope="row" className={textCss.mono}>
+                {item.path.startsWith(folder) ? item.path.slice(folder.length) : item.path}
+              </th>
+              <td className={textCss.left}>{item.reason}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {catalog.skipped.length > MOST_PASSED && (
+        <p>
+          {counted(catalog.skipped.length - MOST_PASSED, 'further one', 'further ones')}: torch-trace doctor lists all.
+        </p>
+      )}
+    </>
+  )
+}
+
 export function EmptyPanel({ catalog }: { catalog: Catalog }) {
   const hint = HINT.replace('LOGDIR', catalog.logdir.replaceAll('"', ''))
   return (
@@ -29,31 +67,7 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
         {catalog.last_scan_unix_ms !== null && <>, last at {formatTime(catalog.last_scan_unix_ms)}</>}. The page looks
         again by itself.
       </p>
-      {catalog.skipped.length > 0 && (
-        <>
-          <h3>Passed over</h3>
-          <table className={plainTableCss.table}>
-            <thead>
-              <tr>
-                <th scope="col">File</th>
-                <th scope="col" className={textCss.left}>
-                  Why
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {catalog.skipped.slice(0, 50).map((item) => (
-                <tr key={item.path}>
-                  <th scope="row" className={textCss.mono}>
-                    {item.path}
-                  </th>
-                  <td className={textCss.left}>{item.reason}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </>
-      )}
+      <PassedOver catalog={catalog} />
       <h3>Record one</h3>
       <div className={css.code}>
         <pre>{hint}</pre>

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.grouping import Groups, group
+from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -99,17 +100,18 @@ def _gaps(stream: _Stream, at: Int64, length: int) -> int:
 
 def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
     work = covered_work(trace)
-    work = work[np.lexsort((trace.start_ns[work], trace.track[work]))]
-    track, start, call = trace.track[work], trace.start_ns[work], trace.launch[work]
+    streams = hardware_streams(trace).of
+    work = work[np.lexsort((trace.start_ns[work], streams[work]))]
+    stream, start, call = streams[work], trace.start_ns[work], trace.launch[work]
     end = start + trace.dur_ns[work]
     counts = (trace.kind[work] == EventKind.KERNEL) & chosen[work]
-    joined = counts[:-1] & counts[1:] & (track[:-1] == track[1:])
+    joined = counts[:-1] & counts[1:] & (stream[:-1] == stream[1:])
     joined &= ~_waited_between(trace, start, call)
-    gap = np.maximum(np.where(track[:-1] == track[1:], start[1:] - end[:-1], 0), 0)
+    gap = np.maximum(np.where(stream[:-1] == stream[1:], start[1:] - end[:-1], 0), 0)
     # Neighbours among the kernels are neighbours among all work wherever they are joined.
     kept = np.flatnonzero(counts)
     before = np.append(0, np.cumsum(gap))
-    symbol = group(track[kept], trace.name[work[kept]]).of
+    symbol = group(stream[kept], trace.name[work[kept]]).of
     busy = np.append(0, np.cumsum(trace.dur_ns[work[kept]]))
     return _Stream(work[kept], symbol, np.append(joined, False)[kept], before[kept], busy)
 

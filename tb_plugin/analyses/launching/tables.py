@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.grouping import Groups, group, ratio
+from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.launching.depth import Depth
 from tb_plugin.analyses.launching.launched import Launched
 from tb_plugin.analyses.launching.metrics import METRICS
@@ -141,15 +142,16 @@ def sequences(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Frame:
     last = np.array([each.rows[-1] for each in found], np.int64)
     kernel = np.array([each.kernel_ns for each in found], np.int64)
     gaps = np.array([each.gaps_ns for each in found], np.int64)
-    streams = [trace.tracks[track].tid for track in trace.track[first].tolist()]
+    streams = hardware_streams(trace)
+    names = [streams.names[number] for number in streams.of[first].tolist()]
     data = {
         "kernel_sequence": pa.array([_names(trace, each) for each in found], pa.large_string()),
         "repeats": pa.array([len(each.first) for each in found], pa.int64()),
         "sequence_length": pa.array([each.length for each in found], pa.int64()),
         "sequence_gaps_ns": pa.array(gaps),
         "sequence_ns": pa.array(kernel),
-        "stream_ratio": pa.array(ratio(kernel + gaps, _lengths(trace, chosen)[trace.track[first]])),
-        "stream": pa.array(streams, pa.string()),
+        "stream_ratio": pa.array(ratio(kernel + gaps, _lengths(trace, chosen)[streams.of[first]])),
+        "stream": pa.array(names, pa.string()),
         "device": _devices(trace, trace.device[first]),
         "start_ns": pa.array(trace.start_ns[first]),
         "dur_ns": pa.array(trace.ends(last) - trace.start_ns[first]),
@@ -173,11 +175,12 @@ def _names(trace: TraceTable, repeat: Repeat) -> str:
 
 
 def _lengths(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Int64:
-    """From the first chosen kernel of each track to the end of its last one."""
+    """From the first chosen kernel of each stream to the end of its last one."""
+    streams = hardware_streams(trace)
     rows = covered_work(trace)
     rows = rows[chosen[rows] & (trace.kind[rows] == EventKind.KERNEL)]
-    first, last = np.full(len(trace.tracks), np.iinfo(np.int64).max), np.zeros(len(trace.tracks), np.int64)
-    np.minimum.at(first, trace.track[rows], trace.start_ns[rows])
-    np.maximum.at(last, trace.track[rows], trace.ends(rows))
+    first, last = np.full(len(streams.names), np.iinfo(np.int64).max), np.zeros(len(streams.names), np.int64)
+    np.minimum.at(first, streams.of[rows], trace.start_ns[rows])
+    np.maximum.at(last, streams.of[rows], trace.ends(rows))
     length: Int64 = np.maximum(last - first, 0)
     return length

@@ -13,6 +13,7 @@ from tb_plugin.analyses.collective_names import collective_name, has_larger_side
 from tb_plugin.analyses.communication import communicates, communicating, computing, exposed
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.names import ADDS_GRADIENT, DATA_PARALLEL, backward_label, named
 from tb_plugin.analyses.selection import steps_of
 from tb_plugin.trace.intervals import covered_before, measure, measure_within, union
@@ -134,9 +135,10 @@ def _that(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
 def _computes(trace: TraceTable, rows: Int64) -> Bool:
     """Which collectives run on a stream that does most of the computation of its device."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective) if len(rows) else rows
-    stream = sum_by(trace.track[kernels], trace.dur_ns[kernels], len(trace.tracks))
+    streams = hardware_streams(trace)
+    stream = sum_by(streams.of[kernels], trace.dur_ns[kernels], len(streams.names))
     device = sum_by(trace.device[kernels] + 1, trace.dur_ns[kernels], len(trace.devices) + 1)
-    most: Bool = 2 * stream[trace.track[rows]] > device[trace.device[rows] + 1]
+    most: Bool = 2 * stream[streams.of[rows]] > device[trace.device[rows] + 1]
     return most
 
 

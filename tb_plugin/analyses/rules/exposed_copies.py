@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import copies_to_device, host_waits
@@ -43,7 +44,8 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Seen | None:
     trace = s.trace
     copies = copies_to_device(trace)
-    copies = copies[s.rows[copies] & np.isin(trace.track[copies], trace.track[s.kernels])]
+    streams = hardware_streams(trace).of
+    copies = copies[s.rows[copies] & np.isin(streams[copies], streams[s.kernels])]
     copies = np.setdiff1d(copies, np.append(host_waits(trace).copy, repeated_copies(trace).row))
     if not s.is_worth(int(trace.dur_ns[copies].sum())):
         return None

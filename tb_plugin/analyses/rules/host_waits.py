@@ -8,10 +8,11 @@ from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.backward import backward_operators
 from tb_plugin.analyses.code_lines import code_lines
-from tb_plugin.analyses.directions import directions_of
+from tb_plugin.analyses.directions import copy_texts, directions_of
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
 from tb_plugin.analyses.rules.base import Scene
@@ -27,7 +28,7 @@ Bool = npt.NDArray[np.bool_]
 
 _HTOD = 0
 """Position of "host to device" in the directions of copies."""
-_PAGEABLE = "(?i)pageable"
+_PAGEABLE = "pageable"
 OFTEN = 0.5
 """Share of the steps in which a call has to be made: once in many steps, as when something is saved, is fine."""
 _MOSTLY = 0.9
@@ -75,7 +76,9 @@ def copies_to_device(trace: TraceTable) -> Int64:
 
 def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
     """Returns which copies are said to be of memory that a device cannot read by itself."""
-    return named(trace, _PAGEABLE)[copies]
+    texts = trace.strings.take(copy_texts(trace, copies))
+    found: Bool = pc.match_substring(texts, _PAGEABLE, ignore_case=True).to_numpy(zero_copy_only=False)
+    return found
 
 
 @remembered

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
@@ -126,8 +127,8 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
     next_start = np.append(trace.start_ns[work], np.iinfo(np.int64).max)
     at = np.searchsorted(work, rows)
     free = (reach[at] <= trace.start_ns[rows]) & (next_start[at + 1] >= trace.ends(rows))
-    tracks, of = np.unique(trace.track[rows], return_inverse=True)
-    busiest = np.argmax(np.bincount(of.ravel(), trace.dur_ns[rows])) if len(tracks) else 0
+    streams, of = np.unique(hardware_streams(trace).of[rows], return_inverse=True)
+    busiest = np.argmax(np.bincount(of.ravel(), trace.dur_ns[rows])) if len(streams) else 0
     chosen: Int64 = rows[free & (of.ravel() == busiest)]
     return chosen
 

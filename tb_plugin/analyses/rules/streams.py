@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.rules.shapes import rows_that
 from tb_plugin.trace.memo import remembered
@@ -37,12 +38,13 @@ class Streams:
 def streams(trace: TraceTable) -> Streams:
     """Returns the work of all streams."""
     row = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
-    row = row[stable_order(trace.track[row])]  # rows of a table are in order of their begin
+    streams = hardware_streams(trace).of
+    row = row[stable_order(streams[row])]  # rows of a table are in order of their begin
     classes = np.full(len(row), KernelClass.OTHER, np.uint8)
     kernels = trace.kind[row] == EventKind.KERNEL
     classes[kernels] = named_kernels(trace).of(trace.name[row[kernels]])
-    track = trace.track[row]
-    first = np.append(True, track[1:] != track[:-1])[: len(row)]
+    stream = streams[row]
+    first = np.append(True, stream[1:] != stream[:-1])[: len(row)]
     return Streams(row, classes, trace.operator[row].astype(np.int64), first)
 
 

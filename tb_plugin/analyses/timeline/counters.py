@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
 from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
 from tb_plugin.analyses.directions import DIRECTIONS, directions_of
+from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.recorded_units import known_unit, unit_in_name
 from tb_plugin.analyses.selection import select_rows
@@ -226,14 +227,15 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
 def _of_streams(trace: TraceTable) -> list[_Known]:
     """The queue of each stream in which several launches wait at some time, where a device has several such streams."""
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
-    rows = rows[stable_order(trace.track[rows])]
-    streams, first = np.unique(trace.track[rows], return_index=True)
+    streams = hardware_streams(trace)
+    rows = rows[stable_order(streams.of[rows])]
+    numbers, first = np.unique(streams.of[rows], return_index=True)
     found: dict[int, list[_Known]] = defaultdict(list)
-    for track, mine in zip(streams.tolist(), np.split(rows, first[1:]), strict=False):
+    for number, mine in zip(numbers.tolist(), np.split(rows, first[1:]), strict=False):
         curve = stacked(trace.start_ns[trace.launch[mine]], trace.start_ns[mine])
         if curve.value.max(initial=0.0) < 2:
             continue
-        device, stream = int(trace.device[mine[0]]), trace.tracks[track].tid
+        device, stream = int(trace.device[mine[0]]), streams.names[number]
         place = trace.devices[device].id
         what = METRICS.metric("stream_queue_depth", f"Launched, not started, stream {stream}", EACH_BIN)
         key = f"stream_queue_depth:{json.dumps([place, stream])}"

@@ -55,7 +55,8 @@ Bool = npt.NDArray[np.bool_]
 ROW = Metric("row", "Row", "count", "Row of the lane on which the event stands.")
 BINS = 1200
 MOST_BINS = 10_000
-PLACES = ("names", "args", "all")
+PLACES = ("names", "args", "all", "first")
+"""Where a text is looked for; the last one is the arguments where no name has it."""
 ARGUMENTS = {
     "operators": ("shapes", "types", "strides", "concrete", "stack"),
     "device_args": ("stream", "grid", "block"),
@@ -85,7 +86,10 @@ class Find(Detail):
         chosen = matching(trace, rows, params.where, params.pattern)
         place, exact = _one_of(params, "in", PLACES), _one_of(params, "exact", ("0", "1")) == "1"
         if params.search or exact:
-            chosen &= _found(trace, place, params.search, exact)
+            found = _found(trace, "names" if place == "first" else place, params.search, exact)
+            if place == "first" and not found.any():
+                found = _found(trace, "args", params.search, exact)
+            chosen &= found
         if params.get("start_ns") or params.get("end_ns"):
             chosen &= touching(trace.start_ns, trace.end_ns, *bounds_of(trace, params))
         hits = _hits(trace, np.flatnonzero(chosen))

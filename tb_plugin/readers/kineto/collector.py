@@ -15,6 +15,7 @@ from tb_plugin.readers.chrome.events import COUNTER, ChromeEvent
 from tb_plugin.readers.chrome.extras import Counters, Marks, Names
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.kineto.completed import FIRST_DEPENDENCY
 from tb_plugin.readers.kineto.cut import Cut
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
@@ -26,9 +27,12 @@ from tb_plugin.trace.table import Window
 Int64 = npt.NDArray[np.int64]
 
 MEMORY_NAME = "[memory]"
+VALUELESS = "hardware_counters"
+"""Category of counters, whose values PyTorch's Python exporter leaves out."""
 INSTANT_CATEGORY = "cpu_instant_event"
 _INSTANTS = ("i", "I", "R")
 _ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
+_LAUNCH_CATEGORY = "ac2g"
 
 
 class Collector:
@@ -40,6 +44,8 @@ class Collector:
         self.memory = Memory(self.interner)
         self.counters = Counters(self.interner, log)
         self.arrows = Arrows(self.interner)
+        self.dependencies = Arrows(self.interner)
+        self.bound = Arrows(self.interner)
         self.names = Names()
         self.marks = Marks(detached, merged)
         self.seen = 0
@@ -57,7 +63,10 @@ class Collector:
             others = list(compress(events, map(not_, is_row)))
         looked_at, names, categories = rows, [event.name for event in rows], [event.cat for event in rows]
         memory: Sequence[Event] = []
-        if MEMORY_NAME in names or INSTANT_CATEGORY in categories:
+        valueless = 0
+        met = set(categories)
+        if VALUELESS in met or INSTANT_CATEGORY in met or MEMORY_NAME in names:
+            valueless = categories.count(VALUELESS)
             memory = [event for event in rows if event.name == MEMORY_NAME]
             rows = [event for event in rows if not is_instant(event)]
         kinds = {event.ph for event in others}  # most chunks hold one or two kinds of events: look only for those
@@ -68,8 +77,11 @@ class Collector:
         if COUNTER in kinds:
             counters = [event for event in others if event.ph == COUNTER]
         arrows: Sequence[Event] = []
+        dependencies: Sequence[Event] = []
         if "s" in kinds or "f" in kinds:
             arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
+            launches = [event for event in others if event.cat == _LAUNCH_CATEGORY]
+            dependencies = [e for e in launches if isinstance(e.id, int) and e.id >= FIRST_DEPENDENCY]
         marks: Sequence[Event] = []
         if "B" in kinds or "E" in kinds:
             marks = [event for event in others if event.ph in ("B", "E")]
@@ -79,26 +91,40 @@ class Collector:
         memory, memory_ns = tally.starts(memory)
         counters, counters_ns = tally.starts(counters)
         arrows, arrows_ns = tally.starts(arrows)
+        dependencies, dependencies_ns = tally.starts(dependencies)
         marks, marks_ns = tally.starts(marks)
         # From here on nothing raises NeedsDigits.
         tally.report(self._log)
+        if valueless:
+            self._log.add("bad_counter", "dropped", count=valueless)
         self.seen += len(events)
         if self.cut is not None:
             rows, starts, durations = self.cut.rows(rows, starts, durations)
             memory, memory_ns = self.cut.moments(memory, memory_ns)
             counters, counters_ns = self.cut.moments(counters, counters_ns)
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
+            dependencies, dependencies_ns = self.cut.arrows(dependencies, dependencies_ns)
         texts = (names, categories) if rows is looked_at else None
         self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args, texts)
+        if self._decoding.binds:
+            self._add_bound(rows, starts)
         self.memory.add(memory, memory_ns)
         self.counters.add(counters, [_series(event) for event in counters], counters_ns)
         self.arrows.add(arrows, arrows_ns)
+        self.dependencies.add(dependencies, dependencies_ns)
         self.marks.add(marks, marks_ns)
         if "M" in kinds:
             for event in others:
                 if event.ph == "M":
                     args = event.args or NO_ARGS
                     self.names.add(event, args.name, args.labels)
+
+    def _add_bound(self, rows: Sequence[Event], starts: Int64) -> None:
+        """Arrows that events state themselves, as MTIA's instruction traces do; others are flow events of their own."""
+        for flag, phase in (("flow_out", "s"), ("flow_in", "f")):
+            at = [i for i, event in enumerate(rows) if getattr(event, flag, None) is True]
+            ends = [Event(phase, pid=rows[i].pid, tid=rows[i].tid, id=getattr(rows[i], "bind_id", None)) for i in at]
+            self.bound.add(ends, starts[at])
 
     def counts(self) -> dict[str, int]:
         """Returns how many events of each kind came so far; see ReadState."""
@@ -121,8 +147,8 @@ class Collector:
 
 
 def is_instant(event: Event) -> bool:
-    """Tells duration events that are none: PyTorch's Python exporter and one release of Kineto wrote instants as X."""
-    return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME
+    """Tells duration events that are none: Python's exporter wrote instants and counters as X, Kineto once instants."""
+    return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME or event.cat == VALUELESS
 
 
 def _series(event: Event) -> dict[str, Any]:

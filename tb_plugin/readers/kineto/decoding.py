@@ -19,7 +19,7 @@ import msgspec
 
 from tb_plugin.readers.chrome.events import NOT_DECODED
 from tb_plugin.readers.chrome.others import MOST_NAMES
-from tb_plugin.readers.kineto.events import Args, DigitEvent, Event, arguments, with_series
+from tb_plugin.readers.kineto.events import Args, BoundDigitEvent, BoundEvent, DigitEvent, Event, arguments, with_series
 
 INTERNAL = frozenset(
     {
@@ -40,6 +40,8 @@ _KNOWN = {field.encode_name: field for field in msgspec.structs.fields(Args)}
 _WRITTEN = ("bytes",)
 """Names of arguments that readers set where a vendor calls them otherwise: a Struct always has them."""
 _NOTHING_STATED = {field.name: field.default for field in _KNOWN.values()}
+_BINDING = b'"bind_id"'
+_BOUND_CATEGORY = "mtia_insight"
 _CANNOT_BE_NAMED = frozenset('\\"')
 
 
@@ -70,6 +72,8 @@ class Decoding:
     def __init__(self) -> None:
         self.no_args: Args = Args()
         """Stands for absent or null arguments; has all fields of those that were decoded last."""
+        self.binds = False
+        """Events were met that are bound to others by an id of their own (``BoundEvent``)."""
         self.left_out = False
         """Arguments were met under more names than are learned, or under names that cannot be."""
         self._is_full = False
@@ -84,7 +88,12 @@ class Decoding:
         """Returns the events. Raises one of NOT_DECODED."""
         for _ in range(2 * MOST_NAMES):
             try:
-                return with_series(self._noted(text, digits, not self._is_full), text)
+                events = self._noted(text, digits, not self._is_full)
+                if not self.binds and _BOUND_CATEGORY in {event.cat for event in events} and _BINDING in bytes(text):
+                    self.binds = True  # fields that all events would pay for, so no other file has them
+                    self._decoders.clear()
+                    continue
+                return with_series(events, text)
             except msgspec.ValidationError:
                 if not self._learn(text):
                     break
@@ -157,7 +166,9 @@ class Decoding:
         ]
         args: Any = msgspec.defstruct("FileArgs", fields, bases=(_Unstated,), forbid_unknown_fields=strict, gc=False)
         self.no_args = args()
-        base = DigitEvent if digits else Event
+        base: Any = DigitEvent if digits else Event
+        if self.binds:
+            base = BoundDigitEvent if digits else BoundEvent
         event: Any = msgspec.defstruct("FileEvent", [("args", args | None, None)], bases=(base,), gc=False)
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[event])
         self._decoders[digits, strict] = decoder

@@ -90,6 +90,22 @@ class DigitEvent(Event, gc=False):
     dur: msgspec.Raw = ABSENT
 
 
+class BoundEvent(Event, gc=False):
+    """One event that may be bound to others: from each with ``flow_out`` an arrow leads to one with ``flow_in``."""
+
+    bind_id: Any = None
+    flow_out: Any = None
+    flow_in: Any = None
+
+
+class BoundDigitEvent(DigitEvent, gc=False):
+    """The same, with times that keep their digits."""
+
+    bind_id: Any = None
+    flow_out: Any = None
+    flow_in: Any = None
+
+
 class _Arguments(msgspec.Struct, gc=False):
     ph: str = ""
     args: msgspec.Raw = ABSENT

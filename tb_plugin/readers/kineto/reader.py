@@ -14,6 +14,7 @@ from tb_plugin.readers.chrome.need import need_bytes, room_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.collector import Collector
+from tb_plugin.readers.kineto.completed import bound, completed, dependencies, together
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
@@ -106,6 +107,10 @@ class _Reading:
         flows, lonely = collector.arrows.take()
         if lonely:
             self.log.add("unpaired_flow" if collector.cut is None else "cut_flow", "note", count=lonely)
+        arrows, lonely = collector.dependencies.take()
+        ties, loose = collector.bound.take()
+        if lonely + loose:
+            self.log.add("unpaired_arrow", "note", count=lonely + loose)
         if collector.interner.replaced:
             self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
         if self.decoding.left_out:
@@ -119,6 +124,9 @@ class _Reading:
         collectives = CollectiveArgs(**sections.collectives.take())
         classes = class_names(core, collector.interner, self._class_rules, self.log)
         counters, series = of_devices(collector.counters.take(), collector.interner)
+        others = collector.rows.others.take()
+        device_args = completed(DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner)
+        drawn = together(dependencies(arrows, core, collector.interner), bound(ties, collector.interner))
         texts = collector.interner.texts
         return RawTrace(
             **vars(core),
@@ -128,12 +136,13 @@ class _Reading:
             report=report_of(READER_ID, document, stream, self.log, tally),
             operators=OperatorArgs(**sections.operators.take()),
             python=PythonArgs(**sections.python.take()),
-            device_args=DeviceArgs(**sections.device.take()),
+            device_args=device_args,
             collectives=collectives,
             memory=memory,
             counters=counters,
             counter_series=series,
             flows=flows,
+            arrows=drawn,
             process_names=collector.names.processes(),
             thread_names=collector.names.threads(),
             metadata=document.metadata,
@@ -142,7 +151,7 @@ class _Reading:
             recorder=PYTORCH,
             calls=call_names(core, texts),
             classes=classes,
-            others=collector.rows.others.take(),
+            others=others,
         )
 
 

@@ -46,8 +46,27 @@ _WITH_DEVICE_ARGS = _flags(*DEVICE_WORK, EventKind.SYNC, EventKind.UNKNOWN)
 _WITH_COLLECTIVE_ARGS = _flags(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL, EventKind.UNKNOWN)
 _CALLS = _flags(EventKind.RUNTIME)
 _ANY = _flags(*EventKind)
-_OF_CALLS = (("stream", "stream", None), ("grid", "grid", ABSENT), ("block", "block", ABSENT), ("bytes", "bytes", -1))
+_Field = tuple[str, str, Any]
+"""A field of ``Args``, its name in the file, and what stands in it where nothing is stated."""
+_OF_CALLS: tuple[_Field, ...] = (
+    ("stream", "stream", None),
+    ("grid", "grid", ABSENT),
+    ("block", "block", ABSENT),
+    ("bytes", "bytes", -1),
+)
 """Arguments that have columns in the section of device work, and that HIP states with its calls as well."""
+_GRAPH_NODE = "graph node id"
+"""Stated by work of a graph, which alone has annotations of a person's own."""
+_OF_EVENTS: tuple[_Field, ...] = (("name", "name", None), ("labels", "labels", None))
+"""Arguments of metadata events; annotations of a graph put them on its kernels as well, as a person named them."""
+_OF_COLLECTIVES: tuple[_Field, ...] = (
+    ("dtype", "dtype", None),
+    ("group_name", "Process Group Name", None),
+    ("group_description", "Process Group Description", None),
+    ("group_ranks", "Process Group Ranks", None),
+    ("group_size", "Group size", -1),
+)
+"""Arguments of collectives, of work that states no name of one: annotations of a graph may state any of them."""
 _HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
 MODULE_RANGES = ("[pl][module]", "nn.Module: ")
@@ -131,7 +150,7 @@ class RowColumns:
         columns["external_id"].add(_external_ids(args, used))
         columns["device"].add(self._device_column(kinds, pids, args))
         self._add_sections(kinds, args, used)
-        self._add_others(kinds, args, met)
+        self._add_others(kinds, args, met, used)
         columns["kind"].add(kinds)
         self.by_kind += np.bincount(kinds, minlength=_KINDS)
         self.count += len(events)
@@ -218,8 +237,15 @@ class RowColumns:
             modules = sections.add_python(rows, chosen, used)
             kinds[rows[modules != -1] - self.count] = EventKind.MODULE
 
-    def _add_others(self, kinds: npt.NDArray[np.uint8], args: list[Any], met: Sequence[tuple[Learned, int]]) -> None:
-        """What the rows state beyond the sections: names that the file brought, and of calls what only device work has."""
+    def _add_others(
+        self,
+        kinds: npt.NDArray[np.uint8],
+        args: list[Any],
+        met: Sequence[tuple[Learned, int]],
+        used: Collection[str],
+    ) -> None:
+        """What the rows state beyond the sections: names that the file brought, and those that only other rows have."""
+        graphed: Int64 = np.empty(0, np.int64)
         looks: dict[bytes, tuple[Int64, list[Any]]] = {}
         for learned, count in met:
             likely = self._stating.setdefault(learned.key, np.zeros(_KINDS, np.bool_))
@@ -239,11 +265,24 @@ class RowColumns:
                 rows, values = rows[has], list(compress(values, has))
             self.others.add(learned.key, rows, values)
             likely[kinds[rows - self.count]] = True
+            if learned.key == _GRAPH_NODE:
+                graphed = rows
+        if len(graphed):
+            annotated = [args[i] for i in (graphed - self.count).tolist()]
+            self._add_known(_OF_EVENTS, graphed, annotated, used)
+            plain = [each.collective is None for each in annotated]
+            if any(plain):
+                self._add_known(_OF_COLLECTIVES, graphed[plain], list(compress(annotated, plain)), used)
         if not any(likely[EventKind.RUNTIME] for likely in self._stating.values()):
             return  # calls of CUDA state nothing but numbers of the recorder's own
         rows, calls = self._chosen(_CALLS, kinds, args)
-        for field, key, absent in _OF_CALLS if calls else ():
-            column = [getattr(each, field) for each in calls]
+        if calls:
+            self._add_known(_OF_CALLS, rows, calls, used)
+
+    def _add_known(self, fields: Sequence[_Field], rows: Int64, args: list[Any], used: Collection[str]) -> None:
+        """What rows state under names that have a column of their own in the sections of other events."""
+        for field, key, absent in fields:
+            column = [getattr(each, field) for each in args] if field in used else [absent]
             if column.count(absent) != len(column):
                 has = [value is not absent and value != absent for value in column]
                 self.others.add(key, rows[has], list(compress(column, has)))

@@ -181,7 +181,8 @@ function seriesOf(payload: Counters, all: boolean): NonNullable<Extras['counters
 function soughtOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Query | null {
   const where = search === '' ? decodeHit(hit) : []
   const wanted = (search !== '' && parseSearch(search).kind !== 'bad') || where.length > 0
-  return wanted ? { search, where } : null
+  // What no name has is looked for in arguments, such as the annotations of a graph.
+  return wanted ? { search, where, in: 'first' } : null
 }
 
 /** Hits of what is looked for. */
