@@ -42,7 +42,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_KEPT_ELSEWHERE = frozenset({BACKTRACE, "bytes"})
+_KEPT_ELSEWHERE = frozenset({BACKTRACE, "__id__", "bytes"})
 """Arguments that have columns of their own."""
 
 
