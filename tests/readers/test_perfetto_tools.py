@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace
 from tests.pftraces import CLEARED, NEEDS_STATE, annotation, message, number, packet, text, varint
-from tests.samples import SAMPLES
 
 from .sources import Bytes, issues
 
@@ -245,7 +245,9 @@ def test_a_trace_of_a_tool_opens_with_its_tracks() -> None:
 
 
 def test_a_recording_of_chromium_has_its_processes_threads_and_measures() -> None:
-    raw = PERFETTO.read(Bytes((SAMPLES / "chromium_pftrace/page.pftrace.gz").read_bytes()), ReadOptions(), no_progress)
+    raw = PERFETTO.read(
+        Bytes((Path(__file__).parent / "twins/chromium.pftrace.gz").read_bytes()), ReadOptions(), no_progress
+    )
     measured = [row for row in rows(raw) if row[0].startswith("fibonacci")]
     assert [row[0] for row in sorted(measured, key=lambda row: row[2])] == [f"fibonacci {n}" for n in range(18, 23)]
     assert len({row[1] for row in measured}) == 1, "all begin at one mark"

@@ -18,6 +18,8 @@ import pytest
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.readers.perfetto.columns import TorchColumns
+from tb_plugin.readers.perfetto.wire import Malformed
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import EventKind
@@ -208,3 +210,27 @@ def _told(table: TraceTable) -> Counter[tuple[Any, ...]]:
         called[kept], *(column[kept] for column in linked), *(time[kept].tolist() for time in times), strict=True
     )
     return Counter(every)
+
+
+def slowly(content: bytes) -> RawTrace:
+    """Reads the way that takes anything: over text."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def refuse(*_: Any) -> None:
+            raise Malformed
+
+        patch.setattr(TorchColumns, "take", refuse)
+        return read(content)
+
+
+@pytest.mark.parametrize("name", ["cuspy_cpu", "synthetic_cuspy", "synthetic_gpu"])
+def test_the_way_over_text_gives_the_same(name: str) -> None:
+    if name == "synthetic_gpu":
+        content = pftrace(synthetic())
+    else:
+        path = RECORDED[0] if name == "cuspy_cpu" else TWIN.parent / "synthetic_cuspy.pftrace.gz"
+        content = path.read_bytes()
+    one, other = read(content), slowly(content)
+    assert _told(assemble(one)) == _told(assemble(other))
+    assert by_event(one) == by_event(other)
+    assert one.thread_names == other.thread_names and one.report.events_kept == other.report.events_kept

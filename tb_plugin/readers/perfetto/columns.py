@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tb_plugin.readers.base import ReadState
 from tb_plugin.readers.chrome.columns import Values
+from tb_plugin.readers.chrome.events import NOT_DECODED
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.perfetto.interned import quoted
 from tb_plugin.readers.perfetto.packets import Packets
@@ -129,7 +130,10 @@ class TorchColumns:
 
     def _hand_over(self, texts: list[str]) -> None:
         if texts:
-            self._reading.take_text(f"[{','.join(texts)}]".encode())
+            try:
+                self._reading.take_text(f"[{','.join(texts)}]".encode())
+            except NOT_DECODED:
+                raise Malformed from None
 
     def _others(self, batch: list[Any]) -> None:
         self._hand_over([text for text in self._text.events(batch) if text])
@@ -159,6 +163,8 @@ class TorchColumns:
             is_plain[args[_COLLECTIVE][0]] = False
         for place in np.flatnonzero(is_begin & ~is_plain).tolist():
             said, raw = self._text.apart(text[int(begin[place]) : int(end[place])])
+            if said.kind != BEGIN:
+                raise Malformed
             self._apart.append((int(ordinal[place]), self._text.body(int(times[place]), said, raw)))
         self._note_launches(text, found.of(_LAUNCHED), args)
         row = np.cumsum(is_plain) - 1

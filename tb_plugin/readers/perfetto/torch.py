@@ -23,6 +23,8 @@ _BOOT, _REAL = 6, 1
 """Clocks: time since the start of the machine, and since 1970."""
 _ANNOTATION = b'"'
 """Field 4, with a length: the tag of an annotation."""
+_NONE = -1
+"""Type of what is no track event."""
 _MINUS_ONE = str(2**31 - 1)
 """What PyTorch writes for a process or stream -1."""
 
@@ -110,7 +112,7 @@ class TorchText:
             elif known.kind == END:
                 ends.append(packet.timestamp)
                 end_tracks.append(known.uuid)
-            else:
+            elif known.kind != _NONE:
                 self._log.add("unknown_type", "dropped")
         if begun:
             self._waiting.add(begun)
@@ -174,7 +176,7 @@ class TorchText:
             event = TrackEvent.FromString(raw)
         except DecodeError:
             self._log.add("unreadable_packet", "dropped")
-            return _Said(0, 0, "", b"", is_whole=False), []
+            return _Said(_NONE, 0, "", b"", is_whole=False), []
         return self._say(event), list(event.annotations)
 
     def _say(self, event: Any) -> _Said:

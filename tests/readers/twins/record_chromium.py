@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records samples/chromium_pftrace: a page in a headless Chromium, as packets. Usage: record_chromium_pftrace.py FOLDER
+"""Records chromium.pftrace.gz: a page in a headless Chromium, as packets. Usage: record_chromium.py FOLDER
 
 Needs a Chromium (or Chrome) in the PATH and nothing else. The page measures some calls of its own.
 """
@@ -36,7 +36,7 @@ def main() -> None:
         command += [f"--trace-startup={CATEGORIES}", "--trace-startup-format=proto", f"--trace-startup-file={trace}"]
         command += ["--trace-startup-duration=3", "--timeout=4000", "--dump-dom", page.as_uri()]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
-        (folder / "page.pftrace.gz").write_bytes(gzip.compress(trace.read_bytes(), 9, mtime=0))
+        (folder / "chromium.pftrace.gz").write_bytes(gzip.compress(trace.read_bytes(), 9, mtime=0))
 
 
 if __name__ == "__main__":
