@@ -51,7 +51,7 @@ METRICS = SHARED.adding(
     define(
         FILE,
         "bytes",
-        {"tensor_bytes": ("Bytes", "Elements of the tensor times the size of one.")},
+        {"recorded_tensor_bytes": ("Bytes", "Elements of the tensor times the size of one.")},
     ),
     define(
         FILE,
@@ -172,7 +172,7 @@ def _tensors(trace: ExecutionTrace, row: int) -> Frame:
         "tensor_shape": texts["shape"],
         "tensor_type": texts["type"],
         "tensor_device": texts["device"],
-        "tensor_bytes": pc.multiply(mine["elements"], mine["item_bytes"]),
+        "recorded_tensor_bytes": pc.multiply(mine["elements"], mine["item_bytes"]),
         "tensor_id": mine["tensor"],
         "storage_id": mine["storage"],
         "tensor_strides": texts["strides"],

@@ -52,7 +52,7 @@ def test_the_tensors_of_a_node() -> None:
     found = part(function_id="5")
     rows = found.frames["node_tensors"].data.to_pylist()
     told = [
-        (row["tensor_side"], row["tensor_position"], row["tensor_id"], row["storage_id"], row["tensor_bytes"])
+        (row["tensor_side"], row["tensor_position"], row["tensor_id"], row["storage_id"], row["recorded_tensor_bytes"])
         for row in rows
     ]
     assert told == [("in", 0, 102, 1102, 24), ("in", 1, 103, 1103, 24), ("out", 0, 102, 1102, 24)]
