@@ -127,9 +127,10 @@ def names_of(text: str) -> set[str]:
 
 
 def models_for(analysis: Analysis[Any]) -> list[Any]:
-    """Two samples of the model that a view of several profiles is about: of traces two ranks of a job."""
+    """Samples of the model that a view of several profiles is about: of traces two ranks of a job, and nothing but ranges."""
     if analysis.model is TraceTable:
-        return [sample(name) for name in SAMPLE_FILES if name.startswith("synthetic_ddp")][:2]
+        ranks = [sample(name) for name in SAMPLE_FILES if name.startswith("synthetic_ddp")]
+        return [*ranks[:2], sample("viztracer_cpu/result.json.gz")]
     return [made(each.name) for each in OURS if each.model.type is analysis.model][:2]
 
 

@@ -162,6 +162,14 @@ SHARED = Metrics(
         CHOSEN,
         "ns",
         {
+            "range_own_ns": (
+                "Own",
+                "Time in ranges of the name and in none inside them: of the open ones that began last.",
+            ),
+            "range_total_ns": (
+                "Total",
+                "Durations of the ranges of the name; of one inside another of it the outer one's.",
+            ),
             "host_self_ns": (
                 "Host self",
                 "Time on the host less the time of directly nested operators, modules and runtime calls. What it leaves out "

@@ -153,7 +153,8 @@ def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[li
         elif found[i] != MISSING:
             title, place = roles[found[i]].title, 1 + int(found[i])
         # Threads take over the name of the one that starts them, which is that of the program: it says nothing.
-        elif own and own != of_main and not re.match(r"(?i)python[0-9.]*$", own):
+        # So they do where PyTorch runs; of a tool that nobody knows the word is all there is.
+        elif own and own != of_main and not (roles and re.match(r"(?i)python[0-9.]*$", own)):
             title, place = own, others
         elif i in frames:
             title, place = _PLACE.sub(": ", frames[i], count=1), others

@@ -192,7 +192,8 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
     whole = trees["host_ns"]
     waterfalls = {name: whole.payloads.get(name) for name in ("waterfall", "idle_waterfall")}
     # Tables of traces are always there, empty where there is nothing.
-    names = TABLES if "call_tree" in whole.payloads else [n for n, p in whole.payloads.items() if isinstance(p, Table)]
+    found = [name for name, payload in whole.payloads.items() if isinstance(payload, Table)]
+    names = dict.fromkeys((*TABLES, *found)) if "call_tree" in whole.payloads else found
     document = {
         "schema_version": SCHEMA_VERSION,
         "baseline": _side(pair.base, pair.base_steps, sides[0]),

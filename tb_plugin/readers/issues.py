@@ -45,6 +45,7 @@ TEXTS = {
     "unfinished_range": "ranges that nothing ends last to the end of the trace",
     "many_operations": "names of asynchronous operations, those with fewest parts, share a track in each process",
     "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
+    "unpaired_arrow": "arrows between events with one end missing, or outside the window, were left out",
     "unpaired_flow": "forward-backward arrows with one end missing were left out",
 }
 

@@ -153,7 +153,7 @@ def test_names_that_differ_in_counters_are_one_phase(pattern: str, expected: dic
     found = rows(builder.table(), "phases", pattern=pattern)
     assert {r["phase"]: r["calls"] for r in found} == expected
     figures: Any = part(builder.table(), "phases", pattern=pattern).payloads["names"]
-    assert [f.value for f in figures.figures] == [pattern or r"\d+", 4, len(expected)]
+    assert [f.value for f in figures.figures[:3]] == [pattern or r"\d+", 4, len(expected)]
 
 
 @pytest.mark.parametrize("pattern", ["(", "x" * 501])

@@ -8,7 +8,7 @@ import { drawCounter, sliceAt } from './timelineCounters'
 import { drawBookmarks, drawCursor, drawHead, drawRange } from './timelineHead'
 import { BAR, HEAD, type Placed, rowTop } from './timelineLayout'
 import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './timelineModel'
-import { inSight, rowY, type Scene, toX } from './timelineScene'
+import { curveOf, inSight, type Scene, toX } from './timelineScene'
 
 const NARROW = 3
 /** Half of the width of the mark of a moment, pixels; moments closer than its width are ticks beside each other. */
@@ -348,14 +348,11 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {
   context.rect(scene.gutter, HEAD, scene.width - scene.gutter, scene.height - HEAD)
   context.clip()
   context.lineWidth = 1.5
-  for (const { from, to, kind } of scene.arrows) {
-    const [y0, y1] = [rowY(scene, from.lane, from.row), rowY(scene, to.lane, to.row)]
-    if (y0 === null || y1 === null) continue
-    const [x0, x1] = [toX(scene, from.start), toX(scene, to.start)]
-    if (Math.max(x0, x1) < scene.gutter || Math.min(x0, x1) > scene.width) continue
-    const [a, b] = [y0 + BAR / 2, y1 + BAR / 2]
-    const bend = Math.min(80, Math.max(12, Math.abs(x1 - x0) / 2))
-    context.strokeStyle = paint(ARROW[kind] ?? 'other', 1, scene.theme).fill
+  for (const arrow of scene.arrows) {
+    const curve = curveOf(scene, arrow)
+    if (curve === null) continue
+    const { x0, y0: a, x1, y1: b, bend } = curve
+    context.strokeStyle = paint(ARROW[arrow.kind] ?? 'other', 1, scene.theme).fill
     context.beginPath()
     context.moveTo(x0, a)
     context.bezierCurveTo(x0 + bend, a, x1 - bend, b, x1 - 1, b)

@@ -4,7 +4,7 @@ import { clamp } from '../lib/scale'
 import type { TimelineEngine } from './timelineEngine'
 import { AXIS, GUTTER, HEAD, STRIP } from './timelineLayout'
 import type { Item, Range, Spot } from './timelineModel'
-import { toTime, toX } from './timelineScene'
+import { type Arrow, arrowAt, toTime, toX } from './timelineScene'
 
 /** How the window moved: along the time, closer or further, or to another place at once. */
 export type Move = 'pan' | 'zoom' | 'jump'
@@ -16,7 +16,7 @@ export interface TimelineEvents {
   onPick(item: Item | null): void
   /** A key led along an arrow to another event. */
   onFollow(event: number, spot: Spot): void
-  onHover(item: Item | null, x: number, y: number): void
+  onHover(item: Item | null, arrow: Arrow | null, x: number, y: number): void
   /** Back to the window before the last zoom or jump. */
   onUndo(): void
   /** A bookmark is wanted at a time, or the one that stands there is to be opened. */
@@ -57,6 +57,8 @@ export class TimelineHands {
   private pinch: Pinch | null = null
   /** Where the pointer is while no button is held. */
   private pointer: { x: number; y: number } | null = null
+  /** The arrow that the page was told of last. */
+  private arrow: Arrow | null = null
   /** Where it was when the page was told last. */
   private told: { x: number; y: number } | null = null
   private zoomedAt = Number.NEGATIVE_INFINITY
@@ -194,12 +196,14 @@ export class TimelineHands {
     const { scene } = this.engine
     scene.cursor = pointer && pointer.x >= this.engine.gutter ? toTime(scene, pointer.x) : null
     const item = pointer && this.engine.hit(pointer.x, pointer.y)
+    const arrow = pointer && arrowAt(scene, pointer.x, pointer.y)
     const before = scene.hover
     scene.hover = item
     const stays = before?.event === item?.event && before?.start === item?.start && before?.count === item?.count
-    if (stays && (item === null || pointer === this.told)) return
+    if (stays && arrow === this.arrow && ((item === null && arrow === null) || pointer === this.told)) return
     this.told = pointer
-    this.events.onHover(item, pointer?.x ?? 0, pointer?.y ?? 0)
+    this.arrow = arrow
+    this.events.onHover(item, arrow, pointer?.x ?? 0, pointer?.y ?? 0)
   }
 
   private forget(): void {

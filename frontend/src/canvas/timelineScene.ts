@@ -2,7 +2,7 @@
 import type { Theme } from './surface'
 import type { Colors, Strip } from './timelineColors'
 import type { Counters } from './timelineCounters'
-import { HEAD, type Layout, type Placed, rowTop } from './timelineLayout'
+import { BAR, HEAD, type Layout, type Placed, rowTop } from './timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
 
 /** One end of an arrow. */
@@ -16,6 +16,8 @@ export interface Arrow {
   from: Point
   to: Point
   kind: string
+  /** What the trace calls it, else what it is. */
+  name: string
 }
 
 /** A recorded step. */
@@ -90,6 +92,47 @@ export function rowY(scene: Scene, lane: number, row: number): number | null {
   if (!found || row >= found.placed.rows) return null
   const top = HEAD + rowTop(found.placed, row)
   return found.pinned ? top : top + scene.layout.fixed - scene.scroll
+}
+
+/** Where an arrow runs: both ends, and how far its curve leads away from them. Null when a lane is not shown, or nothing is in sight. */
+export function curveOf(scene: Scene, { from, to }: Arrow) {
+  const [y0, y1] = [rowY(scene, from.lane, from.row), rowY(scene, to.lane, to.row)]
+  if (y0 === null || y1 === null) return null
+  const [x0, x1] = [toX(scene, from.start), toX(scene, to.start)]
+  if (Math.max(x0, x1) < scene.gutter || Math.min(x0, x1) > scene.width) return null
+  const bend = Math.min(80, Math.max(12, Math.abs(x1 - x0) / 2))
+  return { x0, y0: y0 + BAR / 2, x1, y1: y1 + BAR / 2, bend }
+}
+
+/** A pointer this near to an arrow means it. */
+const NEAR = 4
+const PIECES = 32
+
+/** The arrow at a place of the canvas, that which is drawn last. */
+export function arrowAt(scene: Scene, x: number, y: number): Arrow | null {
+  if (x < scene.gutter || y < HEAD) return null
+  return scene.arrows.findLast((arrow) => isOn(curveOf(scene, arrow), x, y)) ?? null
+}
+
+/** Whether a point is near the straight pieces that a curve is taken apart into. */
+function isOn(curve: ReturnType<typeof curveOf>, x: number, y: number): boolean {
+  if (curve === null) return false
+  const { x0, y0, x1, y1, bend } = curve
+  if (y < Math.min(y0, y1) - NEAR || y > Math.max(y0, y1) + NEAR) return false
+  if (x < Math.min(x0, x1 - bend) - NEAR || x > Math.max(x0 + bend, x1) + NEAR) return false
+  const at = (t: number): [number, number] => {
+    const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t ** 2 * (1 - t), t ** 3]
+    return [a * x0 + b * (x0 + bend) + c * (x1 - bend) + d * x1, (a + b) * y0 + (c + d) * y1]
+  }
+  let [px, py] = at(0)
+  for (let i = 1; i <= PIECES; i++) {
+    const [qx, qy] = at(i / PIECES)
+    const [dx, dy] = [qx - px, qy - py]
+    const along = Math.min(1, Math.max(0, ((x - px) * dx + (y - py) * dy) / (dx * dx + dy * dy || 1)))
+    if (Math.hypot(x - px - along * dx, y - py - along * dy) <= NEAR) return true
+    ;[px, py] = [qx, qy]
+  }
+  return false
 }
 
 /** The tracks of a region that are in sight. */

@@ -18,14 +18,30 @@ function tree(...nodes: [number, number][]): Tree {
   }
 }
 
+function found(of: Tree, stepped: boolean, rows = of.rows) {
+  const named = largestPhase(of, rows, 'ns', stepped)
+  return named && { root: named.root, first: named.row.phase, inner: named.inner }
+}
+
 test('the sentence names a phase of the step, and where most of that lies', () => {
-  const named = (...nodes: [number, number][]) => largestPhase(tree(...nodes), 'ns')
-  expect(named([-1, 100], [0, 30], [0, 60], [2, 59], [2, 1])).toEqual({ root: 0, first: 2, inner: 3 })
-  expect(named([-1, 100], [0, 40], [0, 45], [2, 20])).toEqual({ root: 0, first: 2, inner: 2 })
-  expect(named([-1, 100], [0, 19], [1, 19])).toEqual({ root: 0, first: 0, inner: 0 })
-  expect(named([-1, 10], [-1, 90], [0, 9])).toEqual({ root: 1, first: 1, inner: 1 })
+  const named = (...nodes: [number, number][]) => found(tree(...nodes), true)
+  expect(named([-1, 100], [0, 30], [0, 60], [2, 59], [2, 1])).toEqual({ root: 0, first: '2', inner: 3 })
+  expect(named([-1, 100], [0, 40], [0, 45], [2, 20])).toEqual({ root: 0, first: '2', inner: -1 })
+  expect(named([-1, 100], [0, 19], [1, 19])).toEqual({ root: 0, first: '0', inner: -1 })
+  expect(named([-1, 90], [-1, 10], [0, 9])).toEqual({ root: 0, first: '0', inner: -1 })
   expect(named([-1, 0])).toBeNull()
   expect(named()).toBeNull()
+})
+
+test('without steps the sentence names the largest of all, summed over its places', () => {
+  expect(found(tree([-1, 100], [0, 60]), false)).toEqual({ root: 0, first: '0', inner: 1 })
+  const twice = tree([-1, 70], [0, 60], [-1, 60])
+  twice.rows[2].phase = '1'
+  const rows = [
+    { phase: '0', ns: 70 },
+    { phase: '1', ns: 120 },
+  ]
+  expect(found(twice, false, rows)).toEqual({ root: 0, first: '1', inner: -1 })
 })
 
 test('a part lies in the phases inside', () => {

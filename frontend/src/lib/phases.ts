@@ -1,13 +1,25 @@
 // Which phase a sentence names, and what each took step by step.
 import type { Series, Tree } from '../api/payloads'
+import type { Row } from './pages'
 
 /** Of a root, which is often the step, the largest phase inside is named when it takes so much of it. */
 const SOME = 0.2
 /** Of that, where most of it lies: the largest phase inside as long as it takes so much of the one around it. */
 const MOST = 0.5
 
-/** The outermost phase, the one to name first and the one that most of that lies in; null where none has any time. */
-export function largestPhase(tree: Tree, key: string): { root: number; first: number; inner: number } | null {
+/**
+ * The largest phase over all its places; then nodes of the tree: the outermost phase, and the one that most of that lies in.
+ * `inner` is -1 where there is none, or where the phase stands at several places. Null where none has any time.
+ *
+ * Where steps are recorded the outermost phase is the step (or what is around it): what is named is the largest of the others, if it
+ * takes enough of it.
+ */
+export function largestPhase(
+  tree: Tree,
+  rows: readonly Row[],
+  key: string,
+  stepped: boolean,
+): { row: Row; root: number; inner: number } | null {
   const value = (node: number) => Number(tree.rows[node]?.[key] ?? 0)
   const largestIn = (node: number) =>
     tree.parent.reduce((best, parent, i) => (parent === node && (best < 0 || value(i) > value(best)) ? i : best), -1)
@@ -17,11 +29,18 @@ export function largestPhase(tree: Tree, key: string): { root: number; first: nu
   }
   const root = largestIn(-1)
   if (value(root) === 0) return null
-  const child = within(root, SOME)
-  const first = child < 0 ? root : child
-  let inner = first
-  for (let next = inner; next >= 0 && child >= 0; next = within(inner, MOST)) inner = next
-  return { root, first, inner }
+  const step = stepped ? tree.rows[root].phase : null
+  const largest = rows.reduce<Row | null>((best, row) => {
+    return row.phase !== step && Number(row[key] ?? 0) > Number(best?.[key] ?? 0) ? row : best
+  }, null)
+  const some = largest && (!stepped || Number(largest[key]) >= SOME * value(root)) ? largest : null
+  const row = some ?? rows.find(({ phase }) => phase === tree.rows[root].phase) ?? tree.rows[root]
+  const places = tree.rows.flatMap(({ phase }, node) => (phase === row.phase ? [node] : []))
+  let inner = -1
+  if (some && places.length === 1) {
+    for (let next = within(places[0], MOST); next >= 0; next = within(inner, MOST)) inner = next
+  }
+  return { row, root, inner }
 }
 
 /** What part of the time of a node lies in the phases directly inside of it; these may overlap, then at most all. */

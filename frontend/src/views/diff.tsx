@@ -50,6 +50,14 @@ const GROUPS: Group[] = [
   { table: 'runtime_calls', label: 'Runtime calls' },
 ]
 
+const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
+
+/** Ranges stand first where there are any, and nothing beside them that neither side has. */
+function groupsOf(view: View): Group[] {
+  if (!pick(view, RANGES.table, 'table')) return GROUPS
+  return [RANGES, ...GROUPS.filter(({ table }) => (pick(view, table, 'table')?.total_rows ?? 0) > 0)]
+}
+
 const hasDevice = (profile: Profile | null) =>
   profile?.views.some((view) => view.id === 'kernels' && view.available) ?? false
 
@@ -225,7 +233,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         <TableSection
           view="diff"
           base={query}
-          groups={GROUPS}
+          groups={groupsOf(resource.data)}
           placeholder="Search names, text or /regex/"
           detail={(row, table) => <BothSides row={row} table={table} query={query} base={base} exp={exp} />}
         />

@@ -2,7 +2,7 @@
 import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Figures, Series, Tree, View } from '../api/payloads'
+import type { Figures, Profile, Series, Tree, View } from '../api/payloads'
 import { counted, format } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
@@ -15,6 +15,7 @@ import { CloseIcon } from '../widgets/icons'
 import { FormChoice, useForm } from './parts/formChoice'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
+import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import { TreePage } from './parts/treePage'
@@ -38,6 +39,13 @@ const whereOf = (row: Row) => [`phase:${row.phase}`]
 const categoryOf = (_: Row, value: string) => (value === DEVICE ? 'kernel' : 'cpu')
 const NO_ROW = { row: '', zoom: '' }
 
+/** What shares of the host are of. */
+function allOf({ steps, views }: Profile): string {
+  if (steps.length > 0) return 'the steps'
+  const operators = views.some(({ id, available }) => id === 'operators' && available)
+  return operators ? 'its operators, from first to last' : 'the recording'
+}
+
 export function Phases({ base, profile }: ViewProps) {
   const resource = useView('phases', base)
   const { pattern = '', phase = '' } = useRoute()
@@ -57,18 +65,12 @@ export function Phases({ base, profile }: ViewProps) {
         ) : undefined
       }
     >
-      {(view) => (
-        <Page
-          view={view}
-          base={base}
-          all={profile.steps.length > 0 ? 'the steps' : 'its operators, from first to last'}
-        />
-      )}
+      {(view) => <Page view={view} base={base} stepped={profile.steps.length > 0} all={allOf(profile)} />}
     </ViewFrame>
   )
 }
 
-function Page({ view, base, all }: { view: View; base: Query; all: string }) {
+function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: boolean; all: string }) {
   const route = useRoute()
   const tree = view.payloads.tree as Tree
   const names = view.payloads.names as Figures
@@ -85,7 +87,7 @@ function Page({ view, base, all }: { view: View; base: Query; all: string }) {
   const labels = series?.x.map(String) ?? []
   return (
     <div className={frameCss.page}>
-      <Answer tree={tree} value={value} all={all} />
+      <Answer view={view} tree={tree} value={value} stepped={stepped} all={all} />
       {inTable ? (
         <TableSection
           view="phases"
@@ -137,11 +139,13 @@ function Page({ view, base, all }: { view: View; base: Query; all: string }) {
 }
 
 /** The sentence that answers first: the largest phase, and what the device does meanwhile. `all`: what shares of the host are of. */
-function Answer({ tree, value, all }: { tree: Tree; value: string; all: string }) {
+function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean; all: string }) {
+  const { view, tree, value, stepped, all } = props
   const { phase = '' } = useRoute()
-  const found = largestPhase(tree, value)
+  const found = largestPhase(tree, pick(view, 'phases', 'table')?.rows ?? [], value, stepped)
   if (!found) return null
-  const row = tree.rows[found.first]
+  const { row } = found
+  const naming = pick(view, 'names', 'figures')?.figures.find(({ metric }) => metric.key === 'phase_naming')?.value
   const number = (key: string) => Number(row[key] ?? 0)
   const share = (key: string) => format(number(key), 'ratio')
   const device = tree.value_columns.includes(DEVICE)
@@ -161,7 +165,7 @@ function Answer({ tree, value, all }: { tree: Tree; value: string; all: string }
           number('phase_idle_ns') > 0.01 * number('host_total_ns') &&
           `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}
         .
-        {found.inner !== found.first && (
+        {found.inner >= 0 && (
           <>
             {' '}
             Most of it lies in <Name row={inner} /> ({format(inner[value] ?? null, 'ns')}).
@@ -171,8 +175,8 @@ function Answer({ tree, value, all }: { tree: Tree; value: string; all: string }
           <>
             {' '}
             {format(unnamed, 'ratio')} of the {ofDevice ? 'device' : 'host'} time of{' '}
-            <Name row={tree.rows[found.root]} /> lies in no phase inside of it; annotations (record_function) would name
-            it.
+            <Name row={tree.rows[found.root]} /> lies in no phase inside of it.
+            {naming && ` To name it: ${naming}`}
           </>
         )}
         {number('phase_threads') > 1 &&

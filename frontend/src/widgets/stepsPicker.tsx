@@ -34,7 +34,7 @@ export function StepsPicker(props: {
     return (
       <div
         className={`${pickerCss.pick} ${pickerCss.label}`}
-        title="The trace holds no ProfilerStep: call profiler.step() once an iteration."
+        title="The trace has no recorded steps: the recording is one."
       >
         <small>Steps</small>
         <span>{text}</span>

@@ -6,6 +6,7 @@ import type { Move, TimelineEvents } from '../canvas/timelineHands'
 import { GUTTER } from '../canvas/timelineLayout'
 import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Item, Range, Spot, TimelineModel } from '../canvas/timelineModel'
+import type { Arrow } from '../canvas/timelineScene'
 import type { Arrangement } from '../lib/arrange'
 import { format } from '../lib/format'
 import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
@@ -56,7 +57,8 @@ export interface TimelineProps extends Windowed {
 }
 
 interface Hover {
-  item: Item
+  item: Item | null
+  arrow: Arrow | null
   color: string
   /** Where the pointer is in the window. */
   x: number
@@ -80,9 +82,10 @@ export function TimelineCanvas(props: TimelineProps) {
       onGutter: (width) => latest.current.onGutter(width),
       onPick: (item) => latest.current.onPick(item),
       onFollow: (event, spot) => latest.current.onFollow(event, spot),
-      onHover: (item, x, y) => {
+      onHover: (item, arrow, x, y) => {
         const box = on.getBoundingClientRect()
-        setHover(item && { item, color: made.scene.colors.of(item), x: box.left + x, y: box.top + y })
+        const color = item ? made.scene.colors.of(item) : ''
+        setHover(item || arrow ? { item, arrow, color, x: box.left + x, y: box.top + y } : null)
       },
       onRange: (next) => latest.current.onRange(next),
       onToggle: (id) => latest.current.onToggle(id),
@@ -125,7 +128,7 @@ export function TimelineCanvas(props: TimelineProps) {
       {hover && (
         <HoverTip
           hover={hover}
-          kernelClass={classes ? classOf(classes, hover.item.category, hover.item.name) : undefined}
+          kernelClass={classes && hover.item ? classOf(classes, hover.item.category, hover.item.name) : undefined}
         />
       )}
     </div>
@@ -133,7 +136,15 @@ export function TimelineCanvas(props: TimelineProps) {
 }
 
 function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelClass }) {
-  const { item } = hover
+  const { item, arrow } = hover
+  const names = arrow && <div className={`${tipCss.row} ${textCss.mono}`}>→ {arrow.name}</div>
+  if (!item) {
+    return (
+      <FloatTip x={hover.x} y={hover.y}>
+        {names}
+      </FloatTip>
+    )
+  }
   const merged = item.count > 1
   const lines: [string, string][] = merged
     ? [
@@ -156,6 +167,7 @@ function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelCl
         <Swatch color={hover.color} />
         {merged ? `${item.name} and others` : item.name}
       </div>
+      {names}
       {lines.map(([title, value]) => (
         <div className={tipCss.row} key={title}>
           <span className={tipCss.name}>{title}</span>

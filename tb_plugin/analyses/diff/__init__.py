@@ -11,23 +11,21 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.busy import device_busy
-from tb_plugin.analyses.diff.align import Node, Pair, align
+from tb_plugin.analyses.diff.both_trees import both_trees
 from tb_plugin.analyses.diff.calltree import call_tree
-from tb_plugin.analyses.diff.findings import findings, settings
+from tb_plugin.analyses.diff.findings import findings, leading_notice, settings
 from tb_plugin.analyses.diff.joined import (
     ALL_MEASURES,
-    BOTH,
-    GONE,
     MEASURES,
-    NEW,
     PER_STEP,
+    RANGES,
     TABLES,
     TOTAL,
     Scaling,
-    compared,
     join,
 )
 from tb_plugin.analyses.diff.metrics import METRICS
+from tb_plugin.analyses.diff.ranges import changed_most, have_only_ranges, own_ns, range_frames, recordings
 from tb_plugin.analyses.diff.waterfall import IDLE, ON_DEVICE, StepTime, difference, idle_time, leading_part, step_time
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.metrics import cause_metrics
@@ -38,12 +36,11 @@ from tb_plugin.analyses.wording import counted
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
     Breakdown,
-    Column,
     CoverageInfo,
     Figures,
     Metric,
+    Notice,
     Payload,
-    Scalar,
     Slice,
     Table,
     Tree,
@@ -51,10 +48,6 @@ from tb_plugin.payloads import (
 )
 from tb_plugin.trace.schema import MISSING, KernelClass
 from tb_plugin.trace.table import TraceTable
-
-NODES_SENT = 20_000
-"""So many nodes of the aligned tree are sent; the ones with the largest times when there are more."""
-
 
 BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
     {
@@ -91,8 +84,15 @@ class _Sides:
     """The measure that explains the change, also where all are asked for."""
 
     @property
+    def only_ranges(self) -> bool:
+        """Returns whether neither side holds more than ranges."""
+        return have_only_ranges(self.base, self.exp)
+
+    @property
     def slower(self) -> bool:
-        """Returns whether the experiment's step is the longer one, or nobody knows."""
+        """Returns whether the experiment's step is the longer one, or nobody knows; of ranges those with more time in all."""
+        if self.only_ranges:
+            return own_ns(self.exp) >= own_ns(self.base)
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
 
 
@@ -123,7 +123,7 @@ class Diff:
         return Part(
             coverage=selection.coverage,
             facts={"diff.has_device": int((trace.device != MISSING).any())},
-            frames={"call_tree": call_tree(trace, selection)},
+            frames={"call_tree": call_tree(trace, selection), **range_frames(trace)},
             payloads={"devices": Figures("devices", "Devices", "", names), **_idle(trace, params)},
             layout=("call_tree",),
             steps=tuple(trace.steps.label) if trace.steps.recorded else (),
@@ -133,7 +133,8 @@ class Diff:
         """Returns the page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
         sides = _sides(parts[0], parts[-1], params)
         # A page of one table needs no other; an unknown name gets all, so that the error can list them.
-        wanted = [table for table in TABLES if table.name == params.table] or TABLES
+        tables = (*TABLES, RANGES) if any(RANGES.name in part.frames for part in parts) else TABLES
+        wanted = [table for table in tables if table.name == params.table] or tables
         frames = {
             table.name: join(
                 sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower, by=sides.leading
@@ -210,7 +211,9 @@ def _coverage(sides: _Sides) -> CoverageInfo:
 def _payloads(sides: _Sides) -> dict[str, Payload]:
     base, exp = sides.base_step, sides.exp_step
     payloads: dict[str, Payload] = {}
-    if base is not None and exp is not None:
+    if sides.only_ranges:
+        payloads["headline"] = recordings(sides.base, sides.exp)
+    elif base is not None and exp is not None:
         payloads["headline"] = _headline(sides, base, exp)
         payloads["waterfall"] = _waterfall(sides, base, exp)
         if (idle := _idle_waterfall(sides)) is not None:
@@ -221,10 +224,19 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         "",
         [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
     )
-    tree = _tree(sides)
-    payloads["findings"] = findings(sides.base, sides.exp, base, exp, _summed(sides), _changed_most(sides, tree))
+    tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
+    payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, tree))
     payloads["call_tree"] = tree
     return payloads
+
+
+def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
+    """What is said first."""
+    if sides.only_ranges:
+        return changed_most(sides.base, sides.exp)
+    if sides.base_step is None or sides.exp_step is None:
+        return []
+    return [leading_notice(sides.base_step, sides.exp_step, _summed(sides), _changed_most(sides, tree))]
 
 
 def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
@@ -313,83 +325,3 @@ def _changes(name: str, title: str, subtitle: str, sides: _Sides, base: StepTime
         style="waterfall",
         start=base.total_ns,
     )
-
-
-def _tree(sides: _Sides) -> Tree:
-    """Both call trees as one, in pre-order; nodes without any time on either side are left out."""
-    left, right = sides.base.frames["call_tree"].data.to_pydict(), sides.exp.frames["call_tree"].data.to_pydict()
-    pairs = align(_nodes(left), left["parent_node"], _nodes(right), right["parent_node"])
-    on_device = sides.measure.startswith("device")
-    value = "device_ns" if on_device else "host_ns"
-    scaling = sides.scaling
-    times = _times(pairs, left[value], right[value])
-    rows: list[dict[str, Scalar]] = []
-    for pair, (base_ns, exp_ns) in zip(pairs, times, strict=True):
-        one = left if pair.left != MISSING else right
-        at = pair.left if pair.left != MISSING else pair.right
-        other_name = right["name"][pair.right] if pair.right != MISSING else ""
-        rows.append(
-            {
-                "name": one["name"][at] if other_name in ("", one["name"][at]) else f"{one['name'][at]} → {other_name}",
-                "node_kind": one["node_kind"][at],
-                "presence": BOTH if pair.left != MISSING != pair.right else GONE if pair.right == MISSING else NEW,
-                "base_calls": _number(left, "calls", pair.left, scaling.base),
-                "exp_calls": _number(right, "calls", pair.right, scaling.exp),
-                "base_ns": (base := _over(base_ns, scaling.base)),
-                "exp_ns": (exp := _over(exp_ns, scaling.exp)),
-                "delta_ns": exp - base,
-            }
-        )
-    timed = [i for i, row in enumerate(rows) if row["base_ns"] or row["exp_ns"]]
-    kept = _largest(rows, timed)
-    position = {pair: i for i, pair in enumerate(kept)}
-    measures = compared(value, scaling)
-    return Tree(
-        name="call_tree",
-        title="Call tree",
-        columns=[Column(measures.get(key) or METRICS.metric(key)) for key in _TREE_COLUMNS],
-        parent=[position.get(pairs[i].parent, MISSING) for i in kept],
-        rows=[rows[i] for i in kept],
-        label_column="name",
-        value_columns=["exp_ns", "base_ns"],
-        total_nodes=len(timed),
-    )
-
-
-_TREE_COLUMNS = ("name", "node_kind", "presence", "base_calls", "exp_calls", "base_ns", "exp_ns", "delta_ns")
-
-
-def _nodes(tree: dict[str, list[str]]) -> list[Node]:
-    return [Node(kind, name) for kind, name in zip(tree["node_kind"], tree["name"], strict=True)]
-
-
-def _number(tree: dict[str, list[int]], column: str, node: int, count: int) -> int | float:
-    """A node's number divided by ``count``; 0 where there is no node."""
-    return _over(tree[column][node] if node != MISSING else 0, count)
-
-
-def _over(value: int, count: int) -> int | float:
-    return value if count == 1 else value / count
-
-
-def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    """Nanoseconds of each pair on both sides; of a side that does not have the node, those of what the node wraps."""
-    base = [0 if pair.left == MISSING else left[pair.left] for pair in pairs]
-    exp = [0 if pair.right == MISSING else right[pair.right] for pair in pairs]
-    for i in range(len(pairs) - 1, -1, -1):  # children stand behind their parents
-        above = pairs[i].parent
-        if above != MISSING and pairs[above].left == MISSING:
-            base[above] += base[i]
-        if above != MISSING and pairs[above].right == MISSING:
-            exp[above] += exp[i]
-    return list(zip(base, exp, strict=True))
-
-
-def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
-    """Returns at most NODES_SENT of these positions, those with most time, in pre-order; never one without its parent."""
-
-    def weight(i: int) -> float:
-        return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))
-
-    # A parent stands before its children and is never lighter: a stable sort keeps it before them.
-    return sorted(sorted(timed, key=weight, reverse=True)[:NODES_SENT])

@@ -17,7 +17,9 @@ from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.grouping import Forest, group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, OPTIMIZER, module_label
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.selection import Selection
+from tb_plugin.analyses.stack_frames import labels_of, stack_frames
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -38,10 +40,11 @@ class _Rows:
     """Everything that may stand in the tree: the phases, then host calls, then device work."""
 
     parent: Int64
-    """Position among them; -1 for phases."""
+    """Position among them; -1 for phases, and for outermost ranges where nothing else is known."""
     kind: Int64
     name: Int64
-    """String id; the number of the phase for phases."""
+    """Position in ``texts``; the number of the phase for phases."""
+    texts: pa.Array
     start_ns: Int64
     host_ns: Int64
     """Time of the row itself, without what it called."""
@@ -55,7 +58,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     ``device_ns``: nanoseconds of it and everything beneath, summed over all calls and threads. ``host_ns`` leaves out
     what belongs to another phase, such as a backward pass inside a module.
     """
-    rows = _rows(trace, selection)
+    rows = _only_ranges(trace, selection) if has_only_ranges(trace) else _rows(trace, selection)
     nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
     parent = rows.parent[nodes.first]
     parent = np.where(parent == MISSING, MISSING, nodes.of[parent])
@@ -79,13 +82,28 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
             "tree_node": pa.array(np.arange(len(order))),
             "parent_node": pa.array(position[parent[order]]),
             "node_kind": pa.array([_kind(int(kind)) for kind in rows.kind[first]], pa.string()),
-            "name": pa.array(_names(trace, rows, first), pa.string()),
+            "name": pa.array(_names(rows, first), pa.string()),
             "calls": pa.array(calls[order]),
             "host_ns": pa.array(host[order]),
             "device_ns": pa.array(device[order]),
         }
     )
     return Frame("call_tree", "Call tree", METRICS.columns(*data.column_names), data, ("tree_node",), "name")
+
+
+def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
+    """What stands in the stacks: no stage of a training, and no device."""
+    frames = stack_frames(trace, "both", "none")
+    labels = labels_of(trace)
+    return _Rows(
+        parent=frames.parent.astype(np.int64),
+        kind=trace.kind[frames.row].astype(np.int64),
+        name=labels.of[trace.name[frames.row]].astype(np.int64),
+        texts=labels.texts,
+        start_ns=trace.start_ns[frames.row],
+        host_ns=np.where(selection.rows[frames.row], frames.own_ns, 0),
+        device_ns=np.zeros(len(frames.row), np.int64),
+    )
 
 
 def _rows(trace: TraceTable, selection: Selection) -> _Rows:
@@ -123,6 +141,7 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
         ).astype(np.int64),
         kind=np.concatenate((np.full(len(PHASES), MISSING), trace.kind[host], trace.kind[work])).astype(np.int64),
         name=np.concatenate((phases, trace.name[host], trace.name[work])).astype(np.int64),
+        texts=trace.strings.array,
         start_ns=np.concatenate((phases, start, trace.start_ns[work])),
         host_ns=np.concatenate(
             (0 * phases, self_time(start, end, parent, nesting.overlaps), np.zeros(len(work), np.int64))
@@ -144,8 +163,10 @@ def _kind(kind: int) -> str:
     return "phase" if kind == MISSING else EventKind(kind).name.lower()
 
 
-def _names(trace: TraceTable, rows: _Rows, first: Int64) -> list[str]:
+def _names(rows: _Rows, first: Int64) -> list[str]:
+    is_phase = rows.kind[first] == MISSING
+    texts = rows.texts.take(pa.array(np.where(is_phase, 0, rows.name[first]))).to_pylist() if len(rows.texts) else []
     return [
-        PHASES[name] if kind == MISSING else module_label(trace.strings[name])
-        for kind, name in zip(rows.kind[first].tolist(), rows.name[first].tolist(), strict=True)
+        PHASES[name] if phase else module_label(text)
+        for phase, name, text in zip(is_phase.tolist(), rows.name[first].tolist(), texts, strict=True)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -18,24 +18,9 @@ AGAINST_FROM = 0.5
 """A part that changed the other way is named from this share of the leading part's change on."""
 
 
-def findings(
-    base: Part,
-    exp: Part,
-    base_step: StepTime | None,
-    exp_step: StepTime | None,
-    summed: tuple[int, int] | None,
-    row: tuple[str, float] | None,
-) -> Notices:
-    """Returns the leading part first, then what makes the comparison unfair.
-
-    ``summed`` says of how many steps each time is the sum; None where it is that of one step. ``row`` is the row of the
-    leading part that changed most, and its change in nanoseconds.
-    """
-    notices = []
-    if base_step is not None and exp_step is not None:
-        notices.append(_leading(base_step, exp_step, summed, row))
-    notices += _unlike(base, exp)
-    return Notices("findings", "Findings", "training", notices)
+def findings(base: Part, exp: Part, leading: Sequence[Notice]) -> Notices:
+    """Returns what changed most first, then what makes the comparison unfair."""
+    return Notices("findings", "Findings", "training", [*leading, *_unlike(base, exp)])
 
 
 def settings(base: Part, exp: Part) -> Frame:
@@ -64,8 +49,14 @@ def _settings(part: Part) -> dict[str, str]:
     return found
 
 
-def _leading(base: StepTime, exp: StepTime, summed: tuple[int, int] | None, row: tuple[str, float] | None) -> Notice:
-    """The part with the largest change in the direction of the whole. Sums of unlike numbers of steps judge nothing."""
+def leading_notice(
+    base: StepTime, exp: StepTime, summed: tuple[int, int] | None, row: tuple[str, float] | None
+) -> Notice:
+    """Returns the part with the largest change in the direction of the whole. Sums of unlike numbers of steps judge nothing.
+
+    ``summed`` says of how many steps each time is the sum; None where it is that of one step. ``row`` is the row of the
+    leading part that changed most, and its change in nanoseconds.
+    """
     each = "a step" if summed is None else "in all"
     whole = "The whole step" if summed is None else "The sum of the steps"
     times = "The step times" if summed is None else "The sums of the steps"

@@ -30,6 +30,9 @@ class Joined:
     title: str
     keys: tuple[str, ...]
     measures: tuple[str, ...]
+    own_ns: str = ""
+    total_ns: str = ""
+    """What the table calls the time of a row itself, and with all that is in it, where not as the measures do."""
 
 
 TABLES = (
@@ -44,6 +47,10 @@ TABLES = (
     ),
     Joined("runtime_calls", "Runtime calls", ("name",), ("host_self_ns", "host_total_ns")),
 )
+RANGES = Joined(
+    "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
+)
+"""Of traces that hold nothing but ranges."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,7 @@ def _measures(table: Joined, sides: Sequence[Part], wanted: str) -> list[str]:
     present = [m for m in table.measures if not frames or any(m in frame.data.column_names for frame in frames)]
     if wanted == ALL_MEASURES:
         return present
+    wanted = (table.total_ns if wanted.endswith("total_ns") else table.own_ns) or wanted
     return [wanted] if wanted in present else present[-1:]
 
 

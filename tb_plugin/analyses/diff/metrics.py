@@ -12,7 +12,7 @@ METRICS = SHARED.adding(
             "leading_row": (
                 "Row",
                 "Row of the leading part that changed most its way: a kernel, a runtime call, an operator, "
-                "or the data loader's range.",
+                "or the data loader's range; where only ranges are known the name whose own time changed most.",
             )
         },
     ),
@@ -48,7 +48,11 @@ METRICS = SHARED.adding(
             "leading_row_delta_ns": (
                 "Change",
                 "Change of that row: of kernels, runtime calls and the data loader's range all their time, also where "
-                "something hides it; of operators host self.",
+                "something hides it; of operators host self, of ranges their own.",
+            ),
+            "delta_ranges_ns": (
+                "Change in ranges",
+                "Change of the time in which threads are in any range, over all threads.",
             ),
             "opposite_delta_ns": ("Change against it", "Change of the part that goes the other way."),
         },

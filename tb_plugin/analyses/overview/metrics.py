@@ -60,14 +60,6 @@ METRICS = OF_RULES.adding(
                 "In all",
                 "Time in ranges of the name; of one inside another of its name the outer one counts.",
             ),
-            "range_own_ns": (
-                "Own",
-                "Time in ranges of the name and in none inside them: of the open ones that began last.",
-            ),
-            "range_total_ns": (
-                "Total",
-                "Durations of the ranges of the name; of one inside another of it the outer one's.",
-            ),
             "thread_ranges_ns": ("In ranges", "Time in which the thread is in any range."),
             "operation_total_ns": (
                 "Total",
@@ -139,8 +131,15 @@ METRICS = OF_RULES.adding(
             "trace_events": ("Events of the trace", "Events of the window and outside it."),
             "ranges": ("Ranges", "Ranges with a begin and an end on a thread, and calls."),
             "range_threads": ("Threads", "Threads with any event."),
-            "async_ranges": ("Asynchronous", "Parts of operations that belong to no thread."),
-            "instants": ("Instants", "Moments that were marked: they have no duration."),
+            "async_ranges": (
+                "On no thread",
+                "Ranges that belong to no thread: parts of asynchronous operations, and totals that a tool writes beside its "
+                "ranges.",
+            ),
+            "instants": (
+                "Instants",
+                "Moments that were marked, also in asynchronous operations: they have no duration.",
+            ),
             "trace_steps": ("Steps of the trace", "Recorded steps, also outside the window that was opened."),
         },
     ),

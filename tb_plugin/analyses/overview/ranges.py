@@ -7,10 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.grouping import Spans, group, outermost
+from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import WHOLE
 from tb_plugin.analyses.overview.metrics import METRICS
-from tb_plugin.analyses.stack_frames import FRAMES, Frames, labels_of, stack_frames
+from tb_plugin.analyses.range_names import ranges_by_name
+from tb_plugin.analyses.stack_frames import FRAMES, Frames, stack_frames
 from tb_plugin.analyses.threads import threads_of
 from tb_plugin.payloads import Figures, Link, Notice, Notices, Payload, Sort
 from tb_plugin.trace.schema import EventKind, of_kind
@@ -28,7 +29,7 @@ def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Fr
     payloads: dict[str, Payload] = {"headline": _headline(trace)}
     found = stack_frames(trace, "both", "none")
     if len(found.row):
-        names = _by_name(trace, found)
+        names = ranges_by_name(trace)
         payloads["largest_costs"] = Notices("largest_costs", "Largest costs", "answer", _sentences(names))
         title = "Ranges with most time of their own"
         columns = METRICS.columns(*names.column_names)
@@ -58,25 +59,6 @@ def _headline(trace: TraceTable) -> Figures:
         *(METRICS.figure(key, count) for key, count in counts.items() if count),
     ]
     return Figures("headline", "Headline", "", figures, "headline")
-
-
-def _by_name(trace: TraceTable, frames: Frames) -> pa.Table:
-    """One row a name, that with most time of its own first."""
-    labels = labels_of(trace)
-    label = labels.of[trace.name[frames.row]]
-    start, end = trace.start_ns[frames.row], trace.ends(frames.row)
-    outer = outermost(label, Spans(frames.thread, start, end))
-    groups = group(label)
-    own, total = groups.sum(frames.own_ns), groups.sum(np.where(outer, end - start, 0))
-    order = np.lexsort((-total, -own))
-    return pa.table(
-        {
-            "name": labels.texts.take(pa.array(label[groups.first[order]])),
-            "calls": groups.sum(np.ones(len(label), np.int64))[order],
-            "range_own_ns": own[order],
-            "range_total_ns": total[order],
-        }
-    )
 
 
 def _sentences(names: pa.Table) -> list[Notice]:
@@ -133,4 +115,4 @@ def _operations(trace: TraceTable) -> Frame:
     )
     columns = METRICS.columns(*data.column_names)
     sort = Sort("operation_total_ns", True)
-    return Frame("operations", "Asynchronous operations", columns, data, ("name",), "name", sort)
+    return Frame("operations", "Operations and totals on no thread", columns, data, ("name",), "name", sort)

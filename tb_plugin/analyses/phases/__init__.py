@@ -10,6 +10,7 @@ import pyarrow as pa
 from tb_plugin.analyses.annotations import COUNTERS, named_ranges
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import NODES_SENT, Forest, Groups, cut, group, preorder
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.phases.calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.analyses.phases.metrics import METRICS
 from tb_plugin.analyses.phases.steps import bars, by_step, steps_table
@@ -36,6 +37,8 @@ class PhasesAnalysis:
         """Returns why a trace without annotations has no such view, else None."""
         if named_ranges(trace).any():
             return None
+        if has_only_ranges(trace):
+            return Missing("The trace holds no ranges that the program named.", "")
         return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
@@ -73,6 +76,8 @@ def _names(trace: TraceTable, found: PhaseCalls, params: Params) -> Figures:
         "phase_names": len(np.unique(trace.name[found.calls.row])),
         "phases": len(np.unique(found.of)),
     }
+    if todo := trace.recorder.todo("view.phases"):
+        figures["phase_naming"] = todo
     return Figures("names", "Names", "", [METRICS.figure(key, value) for key, value in figures.items()])
 
 

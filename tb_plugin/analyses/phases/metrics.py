@@ -11,12 +11,13 @@ METRICS = SHARED.adding(
         {
             "phase": (
                 "Phase",
-                "Annotation (record_function, a step, an optimizer, a server's range). Names that differ only in what the "
-                "pattern matches are one, with * in its place.",
+                "Range that the program or its framework named: a step, an optimizer, a server's range. Names that differ "
+                "only in what the pattern matches are one, with * in its place.",
             ),
             "phase_pattern": ("Pattern", "What names of one phase may differ in, a regular expression (RE2)."),
         },
     ),
+    define("", "text", {"phase_naming": ("To name more", "What the tool that recorded the trace offers for it.")}),
     define(
         CHOSEN,
         "count",

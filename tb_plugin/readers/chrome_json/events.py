@@ -59,6 +59,15 @@ class Role(IntEnum):
     """It is a moment of an operation."""
 
 
+class Scope(IntEnum):
+    """What an event is about that belongs to no thread and to no operation."""
+
+    PROCESS = 1
+    TRACE = 2
+    TOTALS = 3
+    """It is a sum that a tool wrote beside its ranges: no work."""
+
+
 ROLES: dict[str, Role] = {
     "X": Role.RANGE, "B": Role.BEGIN, "E": Role.END,
     **dict.fromkeys("iIRP", Role.MARK),

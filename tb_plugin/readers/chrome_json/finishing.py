@@ -13,7 +13,7 @@ from tb_plugin.readers.chrome.arrows import Arrows
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.chrome.pairing import matched
 from tb_plugin.readers.chrome_json.call_stacks import CallStacks
-from tb_plugin.readers.chrome_json.events import Role
+from tb_plugin.readers.chrome_json.events import Role, Scope
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.open import OpenColumn
@@ -28,7 +28,12 @@ Bool = npt.NDArray[np.bool_]
 MOST_TRACKS = 500
 """Names of operations that have a track of their own, those with most parts; all others share one in each process."""
 _FURTHER = "Further operations"
-_OF_PROCESS, _OF_TRACE = "Instants of the process", "Instants of the trace"
+_SCOPES = {
+    Scope.PROCESS: "Instants of the process",
+    Scope.TRACE: "Instants of the trace",
+    Scope.TOTALS: "Totals of the tool",
+}
+"""Tracks of what belongs to no thread, by scope."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +139,10 @@ class Collection:
             made["tid"][of_key[rare[track]]] = self.interner.text(_FURTHER)
             self.log.add("many_operations", "note", count=int(rare.sum()))
         marked = np.flatnonzero(scope > 0)
-        of_trace = marked[scope[marked] == 2]
-        if len(marked):
-            made["tid"][marked] = self.interner.text(_OF_PROCESS)
-            made["tid"][of_trace], made["pid"][of_trace] = self.interner.text(_OF_TRACE), self.interner.keys[None]
+        for each, title in _SCOPES.items():
+            if (some := marked[scope[marked] == each]).size:
+                made["tid"][some] = self.interner.text(title)
+        made["pid"][marked[scope[marked] == Scope.TRACE]] = self.interner.keys[None]
         row = np.concatenate((of_key, marked))
         number = np.concatenate((operation, len(first) + np.arange(len(marked))))
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -19,7 +20,7 @@ from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
 from tb_plugin.readers.chrome.others import Others
 from tb_plugin.readers.chrome.times import NeedsDigits, from_numbers, is_time
 from tb_plugin.readers.chrome_json.call_stacks import CallStacks, end_stack_of, stack_of
-from tb_plugin.readers.chrome_json.events import FAMILIES, NOT_SHOWN, ROLES, Event, Role
+from tb_plugin.readers.chrome_json.events import FAMILIES, NOT_SHOWN, ROLES, Event, Role, Scope
 from tb_plugin.readers.chrome_json.finishing import Collection
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
@@ -29,9 +30,13 @@ Int32 = npt.NDArray[np.int32]
 
 _PYTHON_CALLS = frozenset({"FEE"})
 """Categories of Python calls: that of VizTracer (function entry and exit)."""
+_PYTHON_NAMES = re.compile(r"\$\S+ \S")
+"""How names of Python calls begin that have no category: JAX writes ``$file.py:12 function``, of C ``$module function``."""
+_TOTAL, _OF_TOTALS = "Total ", {"count", "avg ms"}
+"""clang sums up its ranges by name in further ones, each on a thread of its own, known by their names and arguments."""
 _ASYNC = frozenset(phase for phase, role in ROLES.items() if role >= Role.ASYNC_BEGIN)
 FAR = 2.0**62
-_SCOPES = {"p": 1, "g": 2}
+_SCOPES = {"p": Scope.PROCESS, "g": Scope.TRACE}
 _TYPES: dict[str, type[Any]] = {
     "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8,
     "pid": np.int32, "tid": np.int32, "role": np.uint8,
@@ -58,6 +63,7 @@ class Collected:
         }
         self._keys = Keys()
         self._kinds = Ids(lambda cat: EventKind.PYTHON if cat in _PYTHON_CALLS else EventKind.ANNOTATION)
+        self._is_call = Ids(lambda name: isinstance(name, str) and _PYTHON_NAMES.match(name) is not None)
         self._not_shown: Counter[str] = Counter()
         self._log = log
 
@@ -116,6 +122,8 @@ class Collected:
         category = names.of(categories)
         pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
         kinds = self._kinds.of(categories).astype(np.uint8)
+        if None in categories:
+            kinds[self._is_call.of([e.name if e.cat is None else None for e in events]) == 1] = EventKind.PYTHON
         dur_ns = range_dur_ns
         if not only_ranges:
             dur_ns = np.zeros(len(events), np.int64)
@@ -124,6 +132,9 @@ class Collected:
             kinds[(roles == Role.ASYNC_BEGIN) | (roles == Role.ASYNC_END)] = EventKind.ASYNC
             self._asynchronous(events)
             name = self._steps_named(events, name)
+        if totals := [i for i, event in enumerate(events) if _is_total(event)]:
+            kinds[totals] = EventKind.ASYNC
+            self._few("scope", totals, [Scope.TOTALS] * len(totals))
         columns = (("start_ns", start_ns), ("dur_ns", dur_ns), ("name", name), ("category", category), ("kind", kinds))
         for key, column in (*columns, ("pid", pid), ("tid", tid), ("role", roles)):
             self._columns[key].add(column)
@@ -200,6 +211,11 @@ class Collected:
                     into[1].extend(column)
         for key, (places, column_values) in found.items():
             self._others.add(key, np.array(places, np.int64) + self._count, column_values)
+
+
+def _is_total(event: Event) -> bool:
+    named = isinstance(event.name, str) and event.name.startswith(_TOTAL)
+    return named and event.ph == "X" and event.args is not None and event.args.keys() == _OF_TOTALS
 
 
 def _operation(event: Event) -> tuple[Any, ...]:

@@ -30,6 +30,8 @@ const HOMES: Record<string, { view: string; state: Values }> = {
   operators_by_shape: { view: 'operators', state: { group: 'operators_by_shape' } },
   kernels: { view: 'kernels', state: {} },
   modules: { view: 'modules', state: { form: 'table' } },
+  runtime_calls: { view: 'launches', state: { group: 'runtime_calls' } },
+  ranges: { view: 'stacks', state: { form: 'functions' } },
 }
 
 const whereOf = (row: Row, table: Table) => table.row_key.map((key) => `${key}:${row[key] ?? ''}`)

@@ -91,6 +91,15 @@ const pointOf = (flows: Flows, i: number): Point => ({
   end: flows.start_ns[i] + flows.dur_ns[i],
 })
 
+/** What arrows are that have no name of their own. */
+const WORDS: Record<string, string> = {
+  launch: 'launch',
+  operator: 'launched, as the ids say',
+  sync: 'wait',
+  forward_backward: 'forward to backward',
+  recorded: 'recorded',
+}
+
 const arrowsOf = (flows: Flows | null): Arrow[] =>
   flows === null
     ? []
@@ -98,6 +107,7 @@ const arrowsOf = (flows: Flows | null): Arrow[] =>
         from: pointOf(flows, flows.from[i]),
         to: pointOf(flows, flows.to[i]),
         kind: flows.kinds[kind],
+        name: flows.label[i] < 0 ? (WORDS[flows.kinds[kind]] ?? '') : flows.names[flows.label[i]],
       }))
 
 function spotOf(flows: Flows | null, event: number | null): Spot | null {
