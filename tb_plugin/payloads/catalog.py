@@ -38,6 +38,8 @@ class SpanInfo(Struct, frozen=True):
     """What the profile is: "trace", "snapshot", ..."""
     key_figures: list[Figure] = []
     """The first figure of each unit in its headline, once it is ready."""
+    is_empty: bool = False
+    """Whether it was read and nothing was in it that could be kept."""
 
 
 class WorkerInfo(Struct, frozen=True):
@@ -59,7 +61,7 @@ class RunInfo(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """A skipped file looked like a candidate and was not taken; ``reason`` says why."""
+    """A skipped file, or folder that is one thing, is no profile; ``reason`` says what it is."""
 
     path: str
     reason: str

@@ -33,12 +33,21 @@ class Foreign:
     """Regular expression that is found in their first bytes."""
     is_empty: bool = False
     """Such files hold nothing; others of that path are something else."""
+    is_last: bool = False
+    """Only what every reader refused is this: some read others that begin so."""
 
 
-_ASCEND = "This belongs to an Ascend profile (torch_npu), which is not read yet."
+_ASCEND = (
+    "This belongs to an Ascend profile (torch_npu), which is not read yet: MindStudio Insight opens it, raw PROF folders "
+    "after torch_npu.profiler.profiler.analyse(...)."
+)
+_OF_ROCPROF = (
+    r"(?:kernel|hip_(?:runtime_|compiler_)?api|hsa_(?:core_|amd_ext_|image_ext_|finalize_ext_)?api|memory_copy|marker_api|rccl_api"
+    r"|scratch_memory|memory_allocation|domain)"
+)
 _ROCPROF_CSV = (
-    r"(?:_(?:kernel|hip_api|hsa_api|memory_copy|marker_api|scratch_memory|memory_allocation|counter_collection|agent_info)"
-    r"(?:_trace|_stats)?|(?:^|/)results(?:\.\w+)?|\.stats)\.csv\Z|\.rpd\Z"
+    rf"(?:_(?:{_OF_ROCPROF}|counter_collection|agent_info)(?:_trace|_stats)?|(?:^|/){_OF_ROCPROF}_(?:trace|stats)"
+    r"|(?:^|/)results(?:\.\w+)?|\.stats)\.csv\Z|\.rpd\Z"
 )
 _INDUCTOR = (
     r"(?:^|/)(?:output_code(?:_[^/]*)?\.py|fx_graph_(?:runnable|readable|transformed)[^/]*\.(?:py|txt)"
@@ -84,7 +93,8 @@ FOREIGN = (
     Foreign(_ASCEND, path=r"\A(?P<folder>(?:.*/)?ASCEND_PROFILER_OUTPUT/)"),
     Foreign(_ASCEND, path=r"(?:^|/)trace_view\.json(?:\.gz)?$"),
     Foreign(
-        "This is raw data of an Ascend profiler: torch_npu.profiler.profiler.analyse(...) or msprof --export=on converts it.",
+        "This is raw data of an Ascend profiler: torch_npu.profiler.profiler.analyse(...) or msprof --export=on converts it "
+        "for MindStudio Insight; what they make is not read here yet.",
         path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
     ),
     Foreign(
@@ -142,7 +152,8 @@ FOREIGN = (
         head=rb"\A[\x7b\xfb][\x28\x29\xa8\xa9]",
     ),
     Foreign(
-        "This is a database (SQLite), not a profile that is known here.",
+        "This is a database (SQLite), not a profile that is known here: if a profiler wrote it, its own tool opens it. "
+        "Record the training with torch.profiler to see it here.",
         head=rb"\ASQLite format 3\0",
     ),
     Foreign(
@@ -152,17 +163,31 @@ FOREIGN = (
         rb"|\A\x80\x02(?:\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e|[\s\S]{0,4096}?ctorch\._utils\n_rebuild_)|\A\x80[\x03-\x05][\s\S]{0,4096}?torch\._utils",
     ),
     Foreign(
-        "This is an archive (zip): unpack it into the log directory.",
+        "This is an archive of files: unpack it into the log directory, and what it holds is looked at.",
+        path=r"(?i)\.(?:zip|7z|rar|tar|tgz|tbz2|txz|tar\.(?:gz|bz2|xz|zst))\Z",
         head=rb"\APK\x03\x04",
+    ),
+    Foreign(
+        "This is a profile of V8 (Node, Chrome's DevTools): open it at speedscope.app and export it there, or record with "
+        "node --trace-event-categories v8,node; both open here.",
+        path=r"\.cpuprofile\Z",
+    ),
+    Foreign(
+        "This is a pickle, and neither a memory snapshot nor a dump of a flight recorder: weights or results, no profile.",
+        head=rb"\A\x80[\x02-\x05]",
+        is_last=True,
     ),
 )
 
 
-def foreign(path: str, head: bytes) -> str:
-    """Returns what a file is that no reader takes, judged by its path and first (uncompressed) bytes; empty when unknown."""
+def foreign(path: str, head: bytes, is_refused: bool = False) -> str:
+    """Returns what a file is that no reader takes, judged by its path and first (uncompressed) bytes; empty when unknown.
+
+    ``is_refused`` says that every reader has refused it.
+    """
     text = beginning(head)
     for kind in FOREIGN:
-        if kind.is_empty != (not head):
+        if (kind.is_empty and head) or (kind.is_last and not is_refused):
             continue
         if kind.path is not None and re.search(kind.path, path):
             return kind.text
@@ -174,7 +199,7 @@ def foreign(path: str, head: bytes) -> str:
 @functools.cache
 def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Patterns of paths and what they tell, compiled when somebody asks: TensorBoard's start does not."""
-    return tuple((re.compile(kind.path), kind.text) for kind in FOREIGN if kind.path is not None)
+    return tuple((re.compile(kind.path), kind.text) for kind in FOREIGN if kind.path is not None and not kind.is_empty)
 
 
 @functools.lru_cache(_PATHS_KEPT)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFound, UserError
-from tb_plugin.payloads import Catalog, Problem, RunInfo, Skipped, SpanInfo, WorkerInfo
+from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, SpanInfo, WorkerInfo
 from tb_plugin.service.discovery import Discovery, Scanner
 from tb_plugin.service.found import Found, Root
 from tb_plugin.service.ignore import Ignore
@@ -293,6 +293,10 @@ def _shown(roots: Sequence[Root]) -> str:
     return ", ".join(root.folder.url for root in roots)
 
 
+def _is_empty(read: ReadInfo) -> bool:
+    return bool(read.records) and read.events_kept == 0
+
+
 def _span_info(entry: Entry) -> SpanInfo:
     found = entry.found
     problem = problem_of(entry.problem) if entry.problem is not None else None
@@ -308,4 +312,5 @@ def _span_info(entry: Entry) -> SpanInfo:
         problem=problem,
         model=registry.model_of(entry.found.reader).id,
         key_figures=entry.summary.key_figures if entry.summary else [],
+        is_empty=entry.summary is not None and _is_empty(entry.summary.read),
     )

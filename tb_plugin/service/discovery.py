@@ -18,6 +18,7 @@ from tb_plugin.service import ignore, jobs
 from tb_plugin.service.found import Found, Root, located, run_name
 from tb_plugin.service.heads import read_head
 from tb_plugin.service.ignore import Ignore
+from tb_plugin.service.tokens import nanoseconds_of, time_of
 from tb_plugin.storage.listing import Listing, StoredFile
 
 NOT_A_TRACE = "It does not look like a profiler trace."
@@ -31,8 +32,9 @@ _LOOKS = 16
 """How many uncertain files are looked into at a time; each is a request to a store."""
 _MOST_FOREIGN = 32
 """Files of a log directory that no reader asks for and that are looked into all the same, to say what they are."""
-_FIRST_PLAUSIBLE_MS = 10**11
-"""Spring 1973; a smaller token is a counter and no time."""
+_SMALL = 1024
+"""Bytes to which a local file with a certain name is looked into all the same: pointers of Git LFS and pages of errors. In a
+store each look is a request."""
 
 
 @dataclass
@@ -133,12 +135,20 @@ class Scanner:
         # Of equal claims that of the first reader stands.
         drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
         taken = _Claims()
-        for draft in drafts:
-            if draft.candidate.certain:
-                taken.add(draft)
-        uncertain = [draft for draft in drafts if taken.leaves(draft)]
         refused: dict[_Draft, str] = {}
         final = True
+        small = [draft for draft in drafts if _is_doubtful(draft)]
+        doubts = dict(zip(small, self._sniff(small), strict=True))
+        for draft in drafts:
+            if draft.candidate.certain:
+                why = doubts.get(draft, "")
+                if isinstance(why, UserError):
+                    final = False
+                elif why:
+                    refused[draft] = why
+                    continue
+                taken.add(draft)
+        uncertain = [draft for draft in drafts if taken.leaves(draft) and draft not in refused]
         for draft, why in zip(uncertain, self._sniff(uncertain), strict=True):
             if why == "":
                 taken.add(draft)
@@ -155,7 +165,7 @@ class Scanner:
         final &= is_all
         ignored = _ignored(root, files.get(ignore.NAME))
         final &= ignored is not None
-        sniffed = [*(_sniff_key(draft) for draft in uncertain), *looked]
+        sniffed = [*(_sniff_key(draft) for draft in (*small, *uncertain)), *looked]
         skipped = [(located(root, place), why) for place, why in told]
         return _Sorted(taken.drafts, skipped, sniffed, final, ignored or Ignore())
 
@@ -215,12 +225,6 @@ def _list(root: Root) -> Listing | UserError:
         return error
 
 
-def time_of(token: str | None) -> int | None:
-    """Returns the wall time of a span token in ms since 1970; None when the number is no plausible time."""
-    nanoseconds = _nanoseconds(token)
-    return None if nanoseconds is None else nanoseconds // 1_000_000
-
-
 @dataclass(frozen=True, eq=False)
 class _Draft:
     root: Root
@@ -273,6 +277,12 @@ def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
         return None
 
 
+def _is_doubtful(draft: _Draft) -> bool:
+    """Whether a file with a certain name is so small that it may be something else."""
+    most = _SMALL if draft.root.folder.is_local else 0
+    return draft.candidate.certain and not draft.candidate.root and draft.files[0].size <= most
+
+
 def _sniff_key(draft: _Draft) -> _SniffKey:
     return (*_first_file(draft), draft.reader.id)
 
@@ -284,7 +294,8 @@ def _first_file(draft: _Draft) -> _File:
 def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
     """Why a file is no profile of each reader that asks, or empty; the error when the storage does not give its first bytes.
 
-    One look answers all readers. A file that is known for what it is goes to none of them that reads single files.
+    One look answers all readers. A file that is known for what it is goes to none of them that reads single files. One with
+    a certain name is refused for that alone: what is damaged in it its reader tells.
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
@@ -292,15 +303,19 @@ def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
     try:
         head = read_head(root.folder, file)
     except zlib.error:
-        return ["The archive is damaged."] * len(drafts)
+        return ["" if draft.candidate.certain else "The archive is damaged." for draft in drafts]
     except UserError as error:
         return [error] * len(drafts)
     if not head.strip():
         return ["The file holds nothing."] * len(drafts)
     why = foreign(file.path, head)
+    refused = foreign(file.path, head, is_refused=True) or NOT_A_TRACE
     # A file that another tool is known by may be one of a folder that its reader knows.
     asked = [draft for draft in drafts if draft.candidate.root or not why]
-    return ["" if draft in asked and draft.reader.sniff(head) else why or NOT_A_TRACE for draft in drafts]
+    return [
+        "" if draft in asked and (draft.candidate.certain or draft.reader.sniff(head)) else why or refused
+        for draft in drafts
+    ]
 
 
 def _what(root: Root, file: StoredFile) -> str | None:
@@ -363,7 +378,7 @@ def _found(run: str, worker: str, span: str, draft: _Draft) -> Found:
 def _order(draft: _Draft) -> tuple[int, tuple[str, ...]] | None:
     """What the spans of a worker are sorted by; None when the names tell neither a time nor a number."""
     candidate = draft.candidate
-    time = candidate.time_unix_ns if candidate.time_unix_ns is not None else _nanoseconds(candidate.span)
+    time = candidate.time_unix_ns if candidate.time_unix_ns is not None else nanoseconds_of(candidate.span)
     if time is None and candidate.span is None:
         return None
     return (int(candidate.span or "0") if time is None else time, candidate.names)
@@ -372,14 +387,3 @@ def _order(draft: _Draft) -> tuple[int, tuple[str, ...]] | None:
 def _time_of(candidate: Candidate) -> int | None:
     stated = candidate.time_unix_ns
     return time_of(candidate.span) if stated is None else stated // 1_000_000
-
-
-def _nanoseconds(token: str | None) -> int | None:
-    """A token as ns since 1970. Old PyTorch wrote ms, new writes ns; the sizes are a million apart."""
-    if not token or not token.isdigit():
-        return None
-    number = int(token)
-    for unit in (1_000_000, 1_000, 1):
-        if _FIRST_PLAUSIBLE_MS <= number * unit // 1_000_000 < _FIRST_PLAUSIBLE_MS * 100:
-            return number * unit
-    return None

@@ -14,7 +14,11 @@ HEAD_BYTES = 64 * 1024
 
 def read_head(folder: Folder, file: StoredFile) -> bytes:
     """Returns the first 64 KiB of a file's text, unpacked where it is an archive. Raises StorageError, zlib.error."""
-    head = folder.head(file, HEAD_BYTES)
+    return unpacked(folder.head(file, HEAD_BYTES))
+
+
+def unpacked(head: bytes) -> bytes:
+    """Returns the text of the first bytes of a file, whatever they are packed in. Raises zlib.error."""
     if head[:2] == GZIP_MAGIC:
         # A cut or growing archive gives what it has.
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)

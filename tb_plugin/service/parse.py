@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,14 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Missing, Params, Part
 from tb_plugin.analyses.overview.configuration import head_settings
-from tb_plugin.errors import UnreadableTrace
+from tb_plugin.errors import UnreadableTrace, UserError
 from tb_plugin.models.base import Model, Outline
 from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers.base import Reader, ReadOptions, ReadState, windowed
+from tb_plugin.readers.foreign import foreign
 from tb_plugin.service.budget import refused_whole, room_bytes
+from tb_plugin.service.heads import HEAD_BYTES, unpacked
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Progress, Report
 from tb_plugin.service.summary import Limits, Summary
@@ -91,6 +94,8 @@ class Parse:
         try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report)
             raw = reader.read(FileSource(paths), ReadOptions(window=window, class_rules=self.class_rules), reading.tell)
+        except UnreadableTrace as error:
+            raise _named(error, paths) from error
         except RecursionError as error:
             raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
         progress = reading.progress
@@ -105,6 +110,18 @@ class Parse:
             return seal_of(partial)  # before it is in place: there, another process may take it away at once
 
         return put_whole(self.target, write), progress
+
+
+def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> UnreadableTrace:
+    """The error, or what the one file is by its first bytes where that is known: a reader knows its own format alone."""
+    if len(paths) != 1:
+        return error
+    try:
+        with FileSource(paths).open(*paths) as file:
+            what = foreign("", unpacked(file.read(HEAD_BYTES)), is_refused=True)
+    except (OSError, UserError, zlib.error):
+        return error
+    return UnreadableTrace(what, error.where) if what else error
 
 
 class _Telling:

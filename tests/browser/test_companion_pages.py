@@ -52,3 +52,18 @@ def test_from_an_operator_to_what_made_its_input(open_tab: Open, tmp_path: Path)
     panel.get_by_role("button", name="Show this operator in the timeline").click()
     frame.get_by_text("uses its output", exact=True).wait_for()
     assert tab.state()["event"] == "0" and tab.axe() == []
+
+
+def test_what_is_passed_over_is_one_click_away(open_tab: Open, tmp_path: Path) -> None:
+    """Also where traces open; and a file with nothing in it is not the first picture."""
+    (tmp_path / "a.pt.trace.json").write_text(trace_text())
+    (tmp_path / "b.pt.trace.json").write_text(trace_text(op("aten::mm", 1, 2)))
+    (tmp_path / "train.nsys-rep").write_bytes(b"x")
+    (tmp_path / "lfs.pt.trace.json").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    tab = open_tab(tmp_path)
+    frame = tab.open()
+    frame.get_by_role("button", name="2 passed over").click()
+    told = frame.get_by_role("dialog", name="About the log directory").inner_text()
+    assert "train.nsys-rep" in told and "Nsight Systems opens it" in told and "git lfs pull" in told and tab.axe() == []
+    frame.get_by_role("button", name="Close").click()
+    frame.get_by_role("button", name="Worker").filter(has_text="b").wait_for()

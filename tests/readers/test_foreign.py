@@ -5,14 +5,18 @@ from __future__ import annotations
 import gzip
 import marshal
 import pickle
+import random
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
 from tb_plugin.readers.foreign import foreign
 from tb_plugin.service.discovery import Root, Scanner
+from tb_plugin.service.opened import OpenModels
+from tb_plugin.service.parse import Parse
 from tb_plugin.storage.files import Folder
 
 from .sources import DATA, needs_data
@@ -42,6 +46,13 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
         ("a/results.stats.csv", b'"Name","Calls"', "rocprof"),
         ("1_results.json", b'{ "rocprofiler-sdk-tool": [', "rocprof"),
         ("my_results.csv", b"epoch,loss", ""),
+        ("out/kernel_trace.csv", b'"Kind","Agent_Id"', "rocprof"),
+        ("1_hip_runtime_api_stats.csv", b'"Name","Calls"', "rocprof"),
+        ("my_kernel.csv.txt", b"", ""),
+        ("kernel.csv", b"", ""),
+        ("x.pt.trace.json.zip", b"PK", "unpack"),
+        ("traces.tar.gz", b"", "unpack"),
+        ("node.cpuprofile", b'{"nodes":[', "speedscope"),
         ("PROF_000001_20250109074804023_ABCDEF/device_0/data/x.slice_0", b"", "raw data of an Ascend"),
         ("run/torch_compile_debug/run_2026/torchinductor/model__0/output_code.py", b"", "torch_compile_debug"),
         ("x/output_code.py", b"from torch", "Inductor"),
@@ -61,7 +72,7 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
         ("a.pkl", b"PK\x03\x04" + bytes(26) + b"archive/data.pkl", "weights"),
         ("a.pkl", pickle.dumps(0x1950A86A20F9469CFC6C, 2), "weights"),
         ("a.pkl", b"\x80\x02ccollections\nOrderedDict\nctorch._utils\n_rebuild_tensor_v2\n", "weights"),
-        ("a.json", b"PK\x03\x04" + bytes(26) + b"trace.json", "zip"),
+        ("a.json", b"PK\x03\x04" + bytes(26) + b"trace.json", "archive"),
         ("unitrace.1.csv", b"", "unitrace"),
         ("events.out.tfevents.1", b"\x18\0", ""),
         ("notes.txt", b"hello", ""),
@@ -83,16 +94,20 @@ def reasons(logs: Path) -> dict[str, str]:
 def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
     files = {
         "trace_view.json.gz": gzip.compress(EVENTS), "page.json": b"<html></html>",
-        "empty.json": b"", "nothing.json.gz": gzip.compress(b""), "blank.json": b" \n", "other.json": b'{"a": 1}',
+        "empty.json": b"", "nothing.json.gz": gzip.compress(b""), "blank.json": b" \n",
+        "results.pickle": pickle.dumps({"conv.weight": [0.1]}), "other.json": b'{"a": 1}',
     }  # fmt: skip
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     assert reasons(tmp_path) == {
-        "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which is not read yet.",
+        "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which is not read yet: MindStudio Insight "
+        "opens it, raw PROF folders after torch_npu.profiler.profiler.analyse(...).",
         "page.json": "This is a web page, not a trace: a download may have ended at a login or an error.",
         "empty.json": "The file is empty.",
         "nothing.json.gz": "The file holds nothing.",
         "blank.json": "The file holds nothing.",
+        "results.pickle": "This is a pickle, and neither a memory snapshot nor a dump of a flight recorder: weights or "
+        "results, no profile.",
         "other.json": "It does not look like a profiler trace.",
     }
 
@@ -139,6 +154,34 @@ def test_the_head_of_a_file_is_fetched_once_for_all_readers(tmp_path: Path, monk
     monkeypatch.setattr(Folder, "head", lambda self, *args: heads.append(str(args)) or real(self, *args))
     (found,) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().found
     assert (found.reader.id, len(heads)) == ("chrome", 1)
+
+
+def test_a_certain_name_makes_no_trace_of_something_else(tmp_path: Path) -> None:
+    """Pointers, pages and nothing at all are told as under other names; what is only damaged is the reader's to tell."""
+    files = {
+        "a.pt.trace.json": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+        "b.pt.trace.json.gz": gzip.compress(b"<!DOCTYPE html><html>"), "c.pt.trace.json": b"", "d.pt.trace.json.gz": b"",
+    }  # fmt: skip
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    told = reasons(tmp_path)
+    assert {name[0]: why.split(":")[0] for name, why in told.items()} == {
+        "a": "This is a pointer of Git LFS, not the file it stands for", "b": "This is a web page, not a trace",
+        "c": "The file is empty.", "d": "The file is empty.",
+    }  # fmt: skip
+    (tmp_path / "a.pt.trace.json").write_bytes(b'{"traceEvents": [')  # fetched, or written further
+    (tmp_path / "e.pt.trace.json.gz").write_bytes(b"\x1f\x8bno archive")
+    assert {one.worker for one in Scanner([Root(Folder(str(tmp_path)))], READERS).scan().found} == {"a", "e"}
+
+
+def test_a_page_under_the_name_of_a_trace_is_told_when_it_is_opened(tmp_path: Path) -> None:
+    page = tmp_path / "a.pt.trace.json.gz"
+    page.write_bytes(gzip.compress(b"<html>" + random.Random(1).randbytes(9000)))
+    (found,) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().found
+    with pytest.raises(UnreadableTrace, match="web page"):
+        Parse(found.reader.id, (("a.pt.trace.json.gz", str(page)),), str(tmp_path / "x"), str(tmp_path / "y")).answer(
+            OpenModels(), lambda progress: None
+        )
 
 
 @needs_data

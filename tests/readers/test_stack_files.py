@@ -67,6 +67,27 @@ def test_lines_that_are_none_are_counted() -> None:
     assert (profile.report.events_seen, profile.report.events_kept, profile.report.events_dropped) == (6, 2, 4)
 
 
+@pytest.mark.parametrize(
+    ("head", "taken"),
+    [
+        (b"no number\na;b 3\nc 4\n", True),
+        (b"a;b -3\n" + b"a;b 3\n" * 200, True),
+        (b"a;b 3\nno number\na;c 4\nx", True),
+        (b"one;two\nthree\na;b 3\n", False),
+        (b"a;b\nc 3\n", False),  # what has frames has no number
+        (b"a 1\nb 2\n", False),
+        (b"", False),
+    ],
+)
+def test_a_bad_line_is_no_reason_to_refuse_a_file(head: bytes, taken: bool) -> None:
+    assert READER.sniff(head) is taken
+
+
+def test_fractions_are_added_and_then_rounded() -> None:
+    profile = stack_profile("a;b 4.6\na;b 1.5\na;c 0.5\na;d 2.5\na;e 0.1\n" + "a;e 0.1\n" * 9)
+    assert stacks(profile) == {"a;b": 6, "a;c": 1, "a;d": 3, "a;e": 1}
+
+
 def test_sums_that_would_turn_over_are_refused() -> None:
     for content in ("a;b 9007199254740000\n" * 1000, speedscope(["a"], sampled([[0]] * 9, [2**60] * 9))):
         with pytest.raises(UnreadableTrace, match="add up to more"):

@@ -68,7 +68,7 @@ def test_spans_of_one_worker_are_in_the_order_of_the_stated_time(tmp_path):
             return [Candidate("stating", "", "w", None, (f.path,), True, time_unix_ns=times[f.path]) for f in listing]
 
     for name in ("a.x", "b.x", "c.x"):
-        (tmp_path / name).touch()
+        (tmp_path / name).write_bytes(b"x")
     found = scanned(tmp_path, Stating()).found
     assert [(f.names[0], f.span, f.time_unix_ms) for f in found] == [
         ("b.x", "1", 2 * 10**12),

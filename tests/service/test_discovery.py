@@ -11,8 +11,9 @@ import pytest
 
 from tb_plugin.readers import READERS
 from tb_plugin.service import discovery
-from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner, time_of
+from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner
 from tb_plugin.service.heads import HEAD_BYTES
+from tb_plugin.service.tokens import time_of
 from tb_plugin.storage.files import Folder, open_local
 from tests.service.fakes import trace_text, write_trace
 

@@ -53,6 +53,7 @@ export interface SpanInfo {
   files: string[]
   fraction: number
   id: string
+  is_empty: boolean
   key_figures: Figure[]
   model: string
   problem: Problem | null
@@ -92,7 +93,7 @@ export interface Metric {
   window: string
 }
 /**
- * A skipped file looked like a candidate and was not taken; ``reason`` says why.
+ * A skipped file, or folder that is one thing, is no profile; ``reason`` says what it is.
  */
 export interface Skipped {
   path: string

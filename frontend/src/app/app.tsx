@@ -19,7 +19,7 @@ import { Nav } from './nav'
 import { QualityDrawer } from './quality'
 import { useScheme } from './scheme'
 import { useShortcuts } from './shortcuts'
-import { EmptyPanel } from './states'
+import { EmptyPanel, PassedOverButton } from './states'
 import { theme } from './theme'
 import { TopBar } from './topbar'
 import basicsCss from '../widgets/basics.module.css'
@@ -90,6 +90,7 @@ function Frame() {
       <Nav
         views={profile?.views ?? []}
         active={view}
+        foot={catalog && catalog.runs.length > 0 && <PassedOverButton catalog={catalog} />}
         onActive={() => document.getElementById('main')?.scrollTo(0, 0)}
       />
       <main
@@ -142,13 +143,7 @@ function Frame() {
         </div>
       </main>
       {profile?.state === 'ready' && (
-        <QualityDrawer
-          open={quality}
-          onClose={() => setQuality(false)}
-          profile={profile}
-          base={base}
-          catalog={catalog}
-        />
+        <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} base={base} />
       )}
       <HelpModal open={help} onClose={() => setHelp(false)} />
     </div>

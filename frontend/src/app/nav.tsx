@@ -1,6 +1,6 @@
 // The views. One that does not apply is listed, greyed, and says why and what would enable it.
 import { Popover, Tooltip } from '@mantine/core'
-import { Fragment } from 'react'
+import { Fragment, type ReactNode } from 'react'
 import type { ViewInfo } from '../api/payloads'
 import { openView } from '../state/route'
 import { NavIcon } from '../widgets/icons'
@@ -20,7 +20,14 @@ function groupsOf(views: readonly ViewInfo[]): [string, ViewInfo[]][] {
 /** As they stand below each other: the number keys open them in this order. */
 export const inOrder = (views: readonly ViewInfo[]) => groupsOf(views).flatMap(([, members]) => members)
 
-export function Nav({ views, active, onActive }: { views: readonly ViewInfo[]; active: string; onActive: () => void }) {
+export function Nav(props: {
+  views: readonly ViewInfo[]
+  active: string
+  /** What stands below all views. */
+  foot: ReactNode
+  onActive: () => void
+}) {
+  const { views, active, foot, onActive } = props
   return (
     <nav className={css.nav} aria-label="Views">
       {groupsOf(views).map(([group, members]) => (
@@ -52,6 +59,7 @@ export function Nav({ views, active, onActive }: { views: readonly ViewInfo[]; a
           )}
         </Fragment>
       ))}
+      {foot && <div className={css.foot}>{foot}</div>}
     </nav>
   )
 }

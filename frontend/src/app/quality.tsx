@@ -1,7 +1,7 @@
 // The (i) drawer: what was repaired, dropped or missing in the trace, and what that means for the numbers.
 import { Drawer } from '@mantine/core'
 import type { Query } from '../api/client'
-import type { Catalog, IssueInfo, Profile, ReadInfo } from '../api/payloads'
+import type { IssueInfo, Profile, ReadInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { nounOf } from '../lib/models'
 import { useView } from '../state/data'
@@ -9,19 +9,12 @@ import { followLink } from '../state/links'
 import { Bones, CopyIconButton } from '../widgets/basics'
 import { NoticeList } from '../widgets/notices'
 import { ProblemPanel } from '../widgets/problem'
-import { PassedOver } from './states'
 import figuresCss from '../widgets/figures.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './quality.module.css'
 
-export function QualityDrawer(props: {
-  open: boolean
-  onClose: () => void
-  profile: Profile
-  base: Query
-  catalog: Catalog | null
-}) {
-  const { open, onClose, profile, base, catalog } = props
+export function QualityDrawer(props: { open: boolean; onClose: () => void; profile: Profile; base: Query }) {
+  const { open, onClose, profile, base } = props
   const resource = useView(profile.default_view, base, open)
   const every = Object.values(resource.data?.payloads ?? {})
   const quality = every.find((payload) => payload.kind === 'notices' && payload.about === 'data')
@@ -50,7 +43,6 @@ export function QualityDrawer(props: {
         />
       )}
       {profile.read && <ReadFacts read={profile.read} />}
-      {catalog && <PassedOver catalog={catalog} />}
     </Drawer>
   )
 }

@@ -1,7 +1,10 @@
 // What the page shows while there is no profile to show: scanning, empty.
+import { Drawer, Tooltip } from '@mantine/core'
+import { useState } from 'react'
 import type { Catalog } from '../api/payloads'
 import { counted, formatTime } from '../lib/format'
 import { CopyIconButton } from '../widgets/basics'
+import { InfoIcon } from '../widgets/icons'
 import basicsCss from '../widgets/basics.module.css'
 import plainTableCss from '../widgets/plainTable.module.css'
 import textCss from '../widgets/text.module.css'
@@ -21,8 +24,37 @@ with profile(
 
 const MOST_PASSED = 50
 
+/** How many files and folders are no profiles, below the list of views, and what they are one click away. */
+export function PassedOverButton({ catalog }: { catalog: Catalog }) {
+  const [open, setOpen] = useState(false)
+  const count = catalog.skipped.length
+  if (count === 0) return null
+  return (
+    <>
+      <Tooltip label="Files and folders of the log directory that are no profiles, and what they are" position="right">
+        <button type="button" aria-haspopup="dialog" onClick={() => setOpen(true)}>
+          <InfoIcon />
+          <span>{count.toLocaleString('en-US')} passed over</span>
+        </button>
+      </Tooltip>
+      <Drawer
+        opened={open}
+        onClose={() => setOpen(false)}
+        position="left"
+        size={640}
+        title="About the log directory"
+        transitionProps={{ duration: 120 }}
+        classNames={{ title: css.title }}
+        closeButtonProps={{ 'aria-label': 'Close' }}
+      >
+        <PassedOver catalog={catalog} />
+      </Drawer>
+    </>
+  )
+}
+
 /** Files of the log directory that are no profiles, and what they are; nothing where there are none. */
-export function PassedOver({ catalog }: { catalog: Catalog }) {
+function PassedOver({ catalog }: { catalog: Catalog }) {
   const folder = `${catalog.logdir.replace(/\/+$/, '')}/`
   if (catalog.skipped.length === 0) return null
   return (

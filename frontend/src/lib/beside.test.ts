@@ -12,6 +12,7 @@ const span = (id: string, model: string) => ({
   fraction: 0,
   problem: null,
   key_figures: [],
+  is_empty: false,
 })
 
 function catalog(workers: Record<string, string[]>): Catalog {

@@ -26,6 +26,7 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
           size_bytes: 1,
           model: 'trace',
           key_figures: [],
+          is_empty: false,
           state: 'found',
           time_unix_ms: null,
         })),
@@ -98,6 +99,19 @@ it.each([
 it('opens the first profile of what is named', () => {
   expect(resolveAddress(RUNS, { run: 'c', worker: 'w9' })).toEqual(at('c', 'w9', '7'))
   expect(resolveAddress(RUNS, { run: 'nope' })).toBeNull()
+})
+
+it('opens first what has something to show, where the URL names nothing', () => {
+  const runs = catalog({ a: { cut: ['1'], lost: ['1'], w: ['1', '2'] }, b: { w: ['1'] } })
+  const [cut, lost, good] = runs.runs[0].workers
+  cut.spans[0].is_empty = true
+  lost.spans[0].state = 'failed'
+  expect(resolveAddress(runs, {})).toEqual(at('a', 'w', '1'))
+  expect(resolveAddress(runs, { run: 'a', worker: 'cut' })).toEqual(at('a', 'cut', '1'))
+  good.spans[0].is_empty = true
+  expect(resolveAddress(runs, { worker: 'w' })).toEqual(at('a', 'w', '2'))
+  good.spans[1].is_empty = true
+  expect(resolveAddress(runs, {})).toEqual(at('a', 'cut', '1'))
 })
 
 it('opens what the URL names where the profile has it, else its own default view', () => {

@@ -16,14 +16,25 @@ export const newest = (run: RunInfo) =>
 /** Runs, the newest first; those without a time behind them, in their order. */
 export const byTime = (runs: readonly RunInfo[]) => [...runs].sort((one, other) => newest(other) - newest(one))
 
-/** The profile the URL means: what it leaves out is the first there is of the newest run. */
+/** Whether there may be something to see: a file that could not be read, or holds nothing, is no first picture. */
+const promises = (span: SpanInfo) => span.state !== 'failed' && !span.is_empty
+
+/** The profile the URL means: what it leaves out is the first of the newest run that has something to show, if one has. */
 export function resolveAddress(catalog: Catalog | null, route: Named): Address | null {
-  const run =
-    catalog?.runs.find((item) => item.name === route.run) ??
-    (route.run || !catalog ? undefined : byTime(catalog.runs)[0])
-  const worker = run?.workers.find((item) => item.name === route.worker) ?? (route.worker ? undefined : run?.workers[0])
-  const span = worker?.spans.find((item) => item.id === route.span) ?? (route.span ? undefined : worker?.spans[0])
-  return run && worker && span ? { run: run.name, worker: worker.name, span: span.id } : null
+  const runs = catalog?.runs.filter((item) => !route.run || item.name === route.run) ?? []
+  const places = byTime(runs).flatMap((run) =>
+    run.workers
+      .filter((item) => !route.worker || item.name === route.worker)
+      .flatMap((worker) =>
+        worker.spans
+          .filter((item) => !route.span || item.id === route.span)
+          .map((span) => ({ run: run.name, worker: worker.name, span })),
+      ),
+  )
+  // Another run is another training: nobody is led there because the files of this one are damaged.
+  const near = places.filter((place) => place.run === places[0].run)
+  const found = near.find(({ span }) => promises(span)) ?? near[0]
+  return found ? { ...found, span: found.span.id } : null
 }
 
 export const sameAddress = (one: Address | null, other: Address | null) =>

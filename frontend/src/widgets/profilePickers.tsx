@@ -12,6 +12,7 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
   // Ready with a problem: its file was deleted after it was read.
   if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file is gone', tone: 'bad' }
+  if (spans.every((span) => span.is_empty)) return { note: 'holds nothing', tone: 'bad' }
   // Its figures say as well that it is ready.
   if (spans.every((span) => span.state === 'ready' && span.key_figures.length === 0)) return { note: 'ready' }
   return {}
