@@ -150,9 +150,9 @@ def test_steps_clock_and_usage() -> None:
     for trace, truth, shift in played(ranks=2):
         assert trace.base_time_ns == truth["local_time_ns"]
         assert len(trace.steps.label) == len(truth["steps"])
-        # A step ends where the worker says so: within a fifth of a millisecond of where the program was.
-        ends = trace.steps.end_ns[:-1] + shift
-        assert np.abs(ends - np.array([step["end_ns"] for step in truth["steps"][:-1]])).max() < 200_000
+        # A step ends where the program calls Profiler.step, which the generator lets take 40 us; the last where it ends.
+        stated = [step["end_ns"] + 40_000 for step in truth["steps"][:-1]] + [truth["steps"][-1]["end_ns"]]
+        assert (trace.steps.end_ns + shift).tolist() == stated
         usage = trace.counters.value[trace.counters.name == trace.strings.find("gpu_usage_ratio")]
         assert usage.tolist() == pytest.approx([truth["gpu_usage_percent"]] * 2)
         assert [track.thread for track in trace.tracks if not track.is_device] == ["worker", "interpreter"]
