@@ -81,6 +81,9 @@ def test_work_on_the_device_belongs_to_its_operator(cupti: bool) -> None:
         else:
             expected = [(operation["name"], operation["device_start_ns"], operation["device_end_ns"])]
         assert found.get(of[operation["id"]], []) == expected
+    calls = {trace.strings[int(name)] for name in trace.name[trace.launch[trace.kind == EventKind.KERNEL]]}
+    assert calls == ({"cudaLaunchKernel_v7000"} if cupti else {"KernelLaunch"})
+    assert not (trace.kind[np.isin(trace.name, trace.name[trace.kind == EventKind.KERNEL])] == EventKind.RUNTIME).any()
     assert (
         of_kind(trace.kind, *DEVICE_WORK).sum()
         == sum(map(len, found.values())) + (trace.kind == EventKind.MEMCPY).sum()
@@ -188,3 +191,9 @@ def test_planted_faults_are_found_and_cost_what_they_cost(fault: str, rules: set
     assert low <= cost <= 1.1 * high
     # Nothing in the words is about another tool.
     assert not any("torch" in f"{notice.todo} {notice.references}".lower() for notice in found.values())
+
+
+def test_backtraces_of_operators_are_stacks() -> None:
+    ((trace, *_),) = played("host_bound")
+    (found,) = [each.notice for each in findings_of(trace, None).found if each.rule.id == "python_bound"]
+    assert found.text.endswith("Python stacks are recorded of operators alone.") and "with_backtrace" not in found.todo
