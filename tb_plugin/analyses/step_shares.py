@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.communication import exposed
-from tb_plugin.analyses.names import DATALOADER
+from tb_plugin.analyses.names import DATALOADER, named
 from tb_plugin.analyses.selection import steps_of
-from tb_plugin.trace.intervals import Ranges, first_in, measure_within, union
+from tb_plugin.trace.intervals import Ranges, first_in, join, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -48,13 +48,22 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
     """
     active = _active(trace)
     named = CATEGORIES[:-1]
-    return dict(zip(named, first_in(*(active[category] for category in named)), strict=True))
+    *first, waiting = first_in(*(active[category] for category in named), _covered(trace, _handing_over(trace)))
+    found = dict(zip(named, first, strict=True))
+    return found | {"runtime": join(found["runtime"], waiting)}
 
 
 def _active(trace: TraceTable) -> dict[str, Ranges]:
     """When each category is active."""
-    when = {category: _covered(trace, active_rows(trace, category)) for category in CATEGORIES[:-1]}
+    later = _handing_over(trace)
+    when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in CATEGORIES[:-1]}
     return when | {"communication": exposed(trace)}
+
+
+def _handing_over(trace: TraceTable) -> Bool:
+    """Runtime calls that wait for another thread of the framework: what that one does comes first, whatever it is."""
+    found: Bool = named(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
+    return found
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tb_plugin.trace.recorder import Advice, OperatorNames, Recorder, StageFrames
+from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames
 
 COLLECTIVE = re.compile(r"^(?:CollectiveComm|RemoteSend|RemoteRecv)$")
 """Operators that communicate."""
@@ -105,5 +105,6 @@ MEGENGINE = Recorder(
     (),
     ("megengine",),
     STAGES,
+    HostNames(handing_over=r"^TensorWaitProp$"),
     operators=OPERATORS,
 )

@@ -69,6 +69,8 @@ class HostNames:
     """A batch is awaited that other processes load."""
     deterministic: str = ""
     """Backward operators that work in another way, and may wait for the device, where results have to be reproducible."""
+    handing_over: str = ""
+    """Runtime calls in which a thread waits for another thread of the framework, which works meanwhile."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.step_shares import break_down
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.readers.megengine import MegEngineReader
@@ -263,17 +264,25 @@ def test_tensors_are_dependencies_and_tell_shapes() -> None:
 @pytest.mark.parametrize(
     ("marks", "expected"),
     [
-        ([event("i", 50, "StopStep")], [(1, 50), (50, 90)]),
-        ([event("i", 50, "StopStep"), event("i", 55, "StopStep", 1)], [(1, 50), (50, 90)]),
-        ([event("i", 85, "StopStep")], [(1, 85)]),
-        (span("step", 30, 40) + span("step", 60, 65), [(1, 40), (40, 65)]),
+        ([event("i", 50, "StopStep")], [(5, 50), (50, 80)]),
+        ([event("i", 50, "StopStep", 1), event("i", 55, "StopStep")], [(5, 50), (50, 80)]),
+        ([event("i", 60, "StopStep"), *operator("B", 3, 72, device=(74, 88))], [(5, 60), (60, 88)]),
+        ([event("i", 85, "StopStep")], [(5, 85)]),
+        (span("step", 30, 40) + span("step", 60, 65), [(5, 40), (40, 65)]),
+        (span("step", 30, 40) + span("step", 6, 8, tid=1) + span("step", 20, 22, tid=1), [(5, 8), (8, 22)]),
         ([], []),
     ],
-    ids=["a mark", "the worker's mark counts", "nothing after the last", "steps of the optimizer", "none"],
+    ids=["a mark", "the program's mark", "device", "nothing after the last", "updates", "the program's", "none"],
 )
 def test_steps(marks: list[Json], expected: list[tuple[int, int]]) -> None:
     trace = table(
-        *span("StartProfile", 0, 1), *operator("A", 1, 10), *operator("A", 2, 70), *marks, *span("StopProfile", 90, 95)
+        called("gpux:0", 2),
+        *span("StartProfile", 0, 1),
+        *operator("A", 1, 10),
+        *operator("A", 2, 70),
+        *marks,
+        *span("Del 3", 83, 84),
+        *span("StopProfile", 90, 95),
     )
     assert trace.steps.recorded is bool(expected)
     if expected:
@@ -283,6 +292,18 @@ def test_steps(marks: list[Json], expected: list[tuple[int, int]]) -> None:
             strict=True,
         )
         assert [(begin // 1000, end // 1000) for begin, end in found] == expected
+
+
+def test_what_the_program_waits_for_comes_before_its_wait() -> None:
+    trace = table(
+        *span("A", 10, 20, event("B", 12, "Input 3"), event("E", 14, "Input 3"), __id__=1),
+        *span("TensorWaitProp", 5, 30, tid=1),
+        event("i", 40, "StopStep", 1),
+    )
+    shares = break_down(trace, None)
+    assert {key: ns.tolist() for key, ns in shares.parts.items() if ns.any()} == {
+        "runtime": [17_000], "cpu": [8_000], "other": [10_000],
+    }  # fmt: skip
 
 
 def test_copies_say_where_they_go_and_how_much() -> None:

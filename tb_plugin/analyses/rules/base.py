@@ -180,7 +180,8 @@ class Scene:
 
     def often(self, total: int, key: str) -> str:
         """Returns how often a step does something, in words: the figure of that key."""
-        return "once" if total == len(self.steps.label) else f"{{{key}}} times"
+        count = len(self.steps.label)
+        return "once" if total == count else f"{{{key}}} times{' on average' if total % count else ''}"
 
     def longest(self, rows: Bool) -> Int64:
         """Returns those of these rows that belong to the steps, the longest first."""

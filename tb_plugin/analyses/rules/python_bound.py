@@ -85,6 +85,7 @@ def _look(s: Scene) -> Seen | None:
         "python_host_ns": s.per_step(measure(free)),
         **({"python_line": lines[0][0], "python_line_ns": s.per_step(measure(lines[0][1]))} if lines else {}),
     }
+    with_stacks = bool((s.trace.operators.stack != MISSING).any())
     step = "step" if s.trace.steps.recorded else "recording"
     notice = Notice(
         rule="python_bound",
@@ -93,9 +94,11 @@ def _look(s: Scene) -> Seen | None:
         + (
             ". Of the time between operators {python_line_ns} lie under {python_line}."
             if lines
+            else ". Python stacks are recorded of operators alone."
+            if with_stacks
             else ". No Python stacks are recorded."
         ),
-        todo=" ".join(map(s.todo, ["python_bound"] if lines else ["python_bound", "stacks_missing"])),
+        todo=" ".join(map(s.todo, ["python_bound"] if lines or with_stacks else ["python_bound", "stacks_missing"])),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="python_ratio",
         threshold=PYTHON_SHARE,

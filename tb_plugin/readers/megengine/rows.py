@@ -89,6 +89,10 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
     for name in of_lanes.CUPTI:
         calls |= _link(events, slices, lanes, launch, operation, category[name], process)
     operation = np.where(operation != MISSING, operation + (process << BASE_BITS), MISSING)
+    # CUPTI's link begins in a slice with the name of the kernel, inside of the call that launches it: the call counts.
+    linked = calls & (slices.parent != MISSING) & table(_DRIVER)[slices.parent]
+    launch[slices.parent[linked]] = launch[linked]
+    launch[linked] = MISSING
 
     on_device, executes = lanes.on_device[lane], lanes.executes[lane]
     is_call = table(_CALLS) | table(_DRIVER) | calls
@@ -96,8 +100,8 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
     scope = np.where(executes & table(_PARTS), EventKind.ANNOTATION, scope)
     scope = np.where(executes & table(_BACKWARD), EventKind.OPERATOR, scope)
     host = np.select(
-        [names == category[DISPATCHED], is_call, table(_OWN), operation != MISSING],
-        [EventKind.RUNTIME, EventKind.RUNTIME, EventKind.OVERHEAD, EventKind.OPERATOR],
+        [linked, names == category[DISPATCHED], is_call, table(_OWN), operation != MISSING],
+        [EventKind.UNKNOWN, EventKind.RUNTIME, EventKind.RUNTIME, EventKind.OVERHEAD, EventKind.OPERATOR],
         scope,
     )
     copies, sets = np.isin(names, [category[_COPIED], category[_COPY]]), names == category[_SET]

@@ -30,7 +30,7 @@ from tb_plugin.readers.megengine.rows import (
 )
 from tb_plugin.readers.megengine.slices import moved, numbers, slices_of, text_ids
 from tb_plugin.readers.megengine.spelling import dims, quoted, whole, width_of
-from tb_plugin.readers.megengine.steps import OPTIMIZER, STOPPED, steps_from
+from tb_plugin.readers.megengine.steps import STOPPED, Marks, Rows, stated_steps
 from tb_plugin.recorders.megengine import COLLECTIVE
 from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.open import RESULT_SHAPES, OpenColumn, StatedSteps
@@ -349,23 +349,11 @@ class Timeline:
         return found
 
     def _steps(self, core: _Core) -> StatedSteps | None:
-        events, executes = self.events, self.lanes.executes[self.lanes.of]
-        own = np.flatnonzero((events.phase == INSTANT) & (events.name == self.interner.names[STOPPED]))
-        marks = own[executes[own]] if executes[own].any() else own
-        work = core.start_ns[(core.kind == EventKind.OPERATOR)]
-        if not len(core.start_ns):
-            return None
-        overhead = np.flatnonzero(core.kind == EventKind.OVERHEAD)
-        first = int(core.start_ns.min())
-        starts = overhead[core.name[overhead] == self.interner.names["StartProfile"]]
-        stops = overhead[core.name[overhead] == self.interner.names["StopProfile"]]
-        begin = int((core.start_ns[starts] + core.dur_ns[starts]).max(initial=first)) if len(starts) else first
-        last = int((core.start_ns + core.dur_ns).max())
-        end = int(core.start_ns[stops].min()) if len(stops) else last
-        if len(marks):
-            return steps_from(events.time_ns[marks], work, begin, end, with_rest=True)
-        scopes = np.flatnonzero((core.kind == EventKind.ANNOTATION) & (core.name == self.interner.names[OPTIMIZER]))
-        return steps_from(core.start_ns[scopes] + core.dur_ns[scopes], work, begin, end, with_rest=False)
+        events, names = self.events, self.interner.names
+        marks = np.flatnonzero((events.phase == INSTANT) & (events.name == names[STOPPED]))
+        at = Marks(events.time_ns[marks], self.lanes.of[marks])
+        rows = Rows(core.start_ns, core.start_ns + core.dur_ns, core.name, core.kind, self.lanes.of[self.event])
+        return stated_steps(rows, at, self.lanes.executes, names)
 
 
 class _Core:

@@ -62,6 +62,14 @@ def test_a_wait_costs_what_the_device_has_nothing_to_do_afterwards() -> None:
     assert [table.strings[int(table.name[row])] for row in each.events] == ["cudaStreamSynchronize", "cudaMemcpyAsync"]
 
 
+def test_what_not_every_step_does_is_a_mean() -> None:
+    builder = waiting().step(2, 1000, 500).op("aten::mm", 1010, 90)
+    for at in range(1010, 1100, 20):
+        builder.launches(kernel("third", 10), at=at, dur=5)
+    each = found(builder)["synchronising_calls"]
+    assert "0.500 times on average for a value" in text(each)
+
+
 def test_a_wait_that_nothing_follows_costs_nothing() -> None:
     builder = trace().step(1, 0, 4032).op("aten::mm", 10, 15).launches(kernel("first", 4000), at=10, dur=10)
     assert not found(item(builder, 30, 4030))
