@@ -193,3 +193,19 @@ def test_the_step_at_a_time_by_its_window_or_by_the_host() -> None:
     assert steps.at(times).tolist() == [-1, -1, 0, 0, 0, -1, 1, -1]
     assert steps.at(times, on_host=True).tolist() == [-1, 0, 0, 1, -1, -1, -1, -1]
     assert Steps().at(times).tolist() == [-1] * 8 and not len(steps.at(times[:0]))
+
+
+def test_a_step_whose_end_was_lost_lasts_until_the_next_begins() -> None:
+    """Where a recording is cut off, ranges without an end last to the end of the trace."""
+    assert windows(trace().step(1, 0, 300).step(2, 100, 200).step(3, 200, 100).table()) == {
+        "1": (0, 100),
+        "2": (100, 200),
+        "3": (200, 300),
+    }
+
+
+def test_without_any_launch_the_whole_recording_takes_in_all_device_work() -> None:
+    builder = trace().op("a", 0, 5).on_device(kernel("k", 7, 11))
+    assert windows(builder.table()) == {"0": (0, 18)}
+    builder = trace().op("a", 0, 50).on_device(kernel("k", 7, 60)).launches(kernel("m", 5, 50), at=10)
+    assert windows(builder.table()) == {"0": (0, 55)}, "what a call launched, where any did"
