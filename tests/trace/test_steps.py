@@ -204,8 +204,11 @@ def test_a_step_whose_end_was_lost_lasts_until_the_next_begins() -> None:
     }
 
 
-def test_without_any_launch_the_whole_recording_takes_in_all_device_work() -> None:
-    builder = trace().op("a", 0, 5).on_device(kernel("k", 7, 11))
-    assert windows(builder.table()) == {"0": (0, 18)}
-    builder = trace().op("a", 0, 50).on_device(kernel("k", 7, 60)).launches(kernel("m", 5, 50), at=10)
-    assert windows(builder.table()) == {"0": (0, 55)}, "what a call launched, where any did"
+def test_without_steps_the_recording_takes_in_all_device_work() -> None:
+    assert windows(trace().op("a", 2, 5).on_device(kernel("k", 7, 11)).table()) == {"0": (0, 16)}
+    assert windows(trace().op("a", 2, 5).on_device(kernel("k", 1, 1)).table()) == {"0": (0, 6)}
+    replay = trace().op("a", 0, 5).launches(kernel("in a graph", 3, 10), at=6, dur=2)
+    assert windows(replay.table()) == {"0": (0, 13)}, "no operator is around the replay of a graph"
+    assert windows(replay.on_device(kernel("launch lost", 1, 20), corr=99).table()) == {"0": (0, 21)}
+    queued = trace().op("a", 5, 5).launches(kernel("k", 3, 10), at=6).on_device(kernel("queued earlier", 8, 0))
+    assert windows(queued.table()) == {"0": (8, 13)}
