@@ -28,6 +28,7 @@ def data_notices(trace: TraceTable) -> list[Notice]:
         *_device_numbers(trace),
         *_options(trace),
         *_structure(trace),
+        *_format(trace),
         *_phases(trace),
     ]
     order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
@@ -307,6 +308,14 @@ def _structure(trace: TraceTable) -> list[Notice]:
             view="timeline",
         )
     ]
+
+
+def _format(trace: TraceTable) -> list[Notice]:
+    recorder = trace.recorder
+    if not recorder.lacks:
+        return []
+    text = f"A file of this format never holds {recorder.lacks}."
+    return [_notice("format_lacks", "info", text, recorder.todo("format_lacks"))]
 
 
 def _phases(trace: TraceTable) -> list[Notice]:
