@@ -65,7 +65,7 @@ def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: Devi
 
 
 def whole_trace(start: int, end: int, work: DeviceWork) -> Steps:
-    """Returns the one step of a trace in which none was recorded: what the host did, and all device work but what was queued earlier.
+    """Returns the one step of a trace in which none was recorded: what the host did, and device work not queued earlier.
 
     A call that launches counts like an operator, for nothing else may be around it (replays of graphs). Where no launch is
     recorded at all, nobody can tell what was queued earlier.

@@ -153,7 +153,7 @@ def test_lost_static_shared_memory_and_the_way_of_a_copy() -> None:
     assert set(text.device_args.shared_memory.tolist()) == {1536, -1}
     assert set(packets.device_args.shared_memory.tolist()) == {-1}, "the dynamic part is not the whole"
     (dynamic,) = [column for column in packets.others if column.key == "dynamic shared memory"]
-    assert set(plain(packets)["device_args"]["shared_memory"]) == {-1} and len(dynamic.row) > 0
+    assert len(dynamic.row) > 0
     lost = {column.key for column in text.others} - {column.key for column in packets.others}
     assert lost == {
         "copy kind", "src kind", "dst kind", "flags", "host process", "host thread", "cuda event",
