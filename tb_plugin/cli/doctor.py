@@ -57,7 +57,7 @@ def _diagnose(entry: Entry, printer: Printer) -> None:
     read = summary.read
     printer.heading(f"{found.run} / {found.worker} / span {found.span}", 2)
     size = format_value(found.size_bytes, "bytes")
-    state = "complete" if read.complete else "INCOMPLETE: the file ends before its last bracket"
+    state = "complete" if read.complete else "INCOMPLETE: the file is cut off"
     printer.line(f"{found.url} ({read.format}, {size}, {state})")
     counts = ("seen", "kept", "repaired", "dropped", "quarantined", "unknown", "other")
     if read.records:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tb_plugin.recorders.megengine import MEGENGINE
-from tb_plugin.recorders.pytorch import PYTORCH
+from tb_plugin.recorders.pytorch import PYTORCH, PYTORCH_PACKETS
 from tb_plugin.trace.recorder import Recorder
 
-RECORDERS: tuple[Recorder, ...] = (PYTORCH, MEGENGINE)
+RECORDERS: tuple[Recorder, ...] = (PYTORCH, PYTORCH_PACKETS, MEGENGINE)
 
-__all__ = ["MEGENGINE", "PYTORCH", "RECORDERS"]
+__all__ = ["MEGENGINE", "PYTORCH", "PYTORCH_PACKETS", "RECORDERS"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tb_plugin.recorders.pytorch_inference import INFERENCE
 from tb_plugin.recorders.pytorch_training import TRAINING
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
@@ -130,3 +132,18 @@ PYTORCH = Recorder(
     HOST,
     OPERATORS,
 )
+
+_AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"
+PYTORCH_PACKETS = replace(
+    PYTORCH,
+    id="pytorch_packets",
+    advice={
+        **PYTORCH.advice,
+        "format_lacks": Advice(f"{_AS_JSON}, where they matter."),
+        "memory_missing": Advice(f"{_AS_JSON}: packets hold none, also with profile(profile_memory=True)."),
+        "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True): packets never hold them."),
+    },
+    lacks="allocator events, the direction of copies (findings about copies between host and device stay silent), static "
+    "shared memory, or what the JSON says of the machine, the job and the profiler's options",
+)
+"""The same profiler where it wrote packets (Cuspy)."""

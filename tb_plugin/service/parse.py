@@ -203,6 +203,10 @@ def read_info(report: ReadReport) -> ReadInfo:
     return ReadInfo(**counts, issues=issues)
 
 
+CUT_OFF = "Let the job write the whole file, or record again: what was cut off may hold it."
+"""What enables a view for which the rest of a file has nothing: how to record more, nobody knows then."""
+
+
 def expected(analysis: Analysis[Any]) -> ViewInfo:
     """Returns how the navigation shows a view that applies."""
     traits = analysis.traits
@@ -218,6 +222,8 @@ def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outlin
         return None
     if outline.window is not None:
         return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
+    if not outline.report.complete:
+        return replace(view, available=False, why=f"In what is left of the file: {missing.why}", enable=CUT_OFF)
     return replace(view, available=False, why=missing.why, enable=missing.enable)
 
 

@@ -193,7 +193,17 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
     stages = StageFrames(**header["stages"])
     host = HostNames(**header["host"])
     operators = OperatorNames(**header["operators"])
-    return Recorder(header["id"], header["name"], advice, threads, tuple(header["packages"]), stages, host, operators)
+    return Recorder(
+        header["id"],
+        header["name"],
+        advice,
+        threads,
+        tuple(header["packages"]),
+        stages,
+        host,
+        operators,
+        header["lacks"],
+    )
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:

@@ -120,6 +120,8 @@ class Recorder:
     """Which frames of a stack tell the stage of a training."""
     host: HostNames = HostNames()
     operators: OperatorNames = OperatorNames()
+    lacks: str = ""
+    """What traces of this tool in this format never hold, though the tool knows it; "" where that is nothing."""
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

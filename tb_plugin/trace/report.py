@@ -45,7 +45,7 @@ class ReadReport:
     events_outside: int = 0
     """Events outside the window that was opened; 0 where all of the file was."""
     complete: bool = True
-    """False when the text ended before its closing bracket."""
+    """False when the file is cut off."""
     issues: tuple[Issue, ...] = field(default=())
     records: str = "events"
     """What the counts count; empty where the format has nothing to count."""

@@ -47,6 +47,10 @@ def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: Devi
     """Returns steps from their host annotations, sorted by start. Raises nothing; no annotation means no steps."""
     if not labels:
         return Steps()
+    # No step lies in another: one whose end was not recorded lasts until the next begins.
+    within = host_end[:-1] >= host_end[1:]
+    host_end = host_end.copy()
+    host_end[:-1][within] = np.minimum(host_end[:-1], host_start[1:])[within]
     start, end, count = _extend(host_start, host_end, work)
     keep = _complete(count)
     return Steps(
@@ -61,9 +65,21 @@ def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: Devi
 
 
 def whole_trace(start: int, end: int, work: DeviceWork) -> Steps:
-    """Returns the one step of a trace in which none was recorded: all host operators and what they launched."""
+    """Returns the one step of a trace in which none was recorded: what the host did, and device work not queued earlier.
+
+    A call that launches counts like an operator, for nothing else may be around it (replays of graphs). Where no launch is
+    recorded at all, nobody can tell what was queued earlier.
+    """
+    launched = work.launch_start_ns != MISSING
+    if launched.any():
+        start = min(start, int(work.launch_start_ns[launched].min()))
+        end = max(end, int(work.launch_end_ns[launched].max()))
+    elif len(launched):
+        start = min(start, int(work.start_ns.min()))
     host_start, host_end = np.array([start], np.int64), np.array([end], np.int64)
     extended_start, extended_end, _ = _extend(host_start, host_end, work)
+    # Work whose launch was lost ends the recording too.
+    extended_end = np.maximum(extended_end, work.end_ns.max(initial=end))
     return Steps((WHOLE_TRACE,), extended_start, extended_end, host_start, host_end, recorded=False)
 
 

@@ -239,6 +239,17 @@ def test_notices_about_the_data() -> None:
     assert "device_events_missing" in rules(trace().step(1, 0, 9).op("a", 0, 9).call(1, 2, corr=1), "data_quality")
 
 
+def test_python_calls_that_cross_one_another_are_no_odd_times() -> None:
+    builder = trace().op("a", 0, 10).op("crossing", 5, 10).python("f", 20, 10, 1).python("g", 25, 10, 2)
+    assert facts(builder.table())["trace.partial_overlaps"] == 1
+
+
+def test_ranges_that_nothing_ends_are_said() -> None:
+    builder = trace().op("a", 0, 10)
+    builder.events.append({"ph": "B", "cat": "cpu_op", "name": "b", "pid": 1, "tid": 1, "ts": 4})
+    assert rules(builder, "data_quality")["ranges_unfinished"] == {"affected": 1}
+
+
 def test_a_truncated_file_is_said() -> None:
     table = model(busy_step().bytes()[:-20])
     notices: Any = part(table, "overview").payloads["data_quality"]

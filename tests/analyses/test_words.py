@@ -12,7 +12,7 @@ import pytest
 
 import tb_plugin.analyses
 from tb_plugin.analyses import ANALYSES
-from tb_plugin.recorders import PYTORCH, RECORDERS
+from tb_plugin.recorders import PYTORCH, PYTORCH_PACKETS, RECORDERS
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.recorder import UNKNOWN_RECORDER
 from tests.builders import kernel, part, trace
@@ -62,6 +62,13 @@ def test_the_words_are_those_of_the_trace_s_recorder() -> None:
     }
     notices: Any = part(table, "overview").payloads["data_quality"]
     assert all(n.todo == PYTORCH.todo(n.rule) for n in notices.notices) and notices.notices
+
+
+def test_what_the_format_of_a_file_never_holds_is_said_and_not_advised() -> None:
+    raw = replace(trace().op("aten::mm", 0, 5).raw_trace(), recorder=PYTORCH_PACKETS)
+    notices: Any = part(assemble(raw), "overview").payloads["data_quality"]
+    todo = {notice.rule: notice.todo for notice in notices.notices}
+    assert PYTORCH_PACKETS.lacks and all("JSON" in todo[rule] for rule in ("format_lacks", "memory_missing"))
 
 
 def test_a_trace_of_another_tool_gets_no_advice_of_pytorch_s() -> None:

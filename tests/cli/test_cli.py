@@ -170,6 +170,14 @@ def test_doctor(capsys, logs):
     assert "config.json" in text and "does not look like a profiler trace" in text
 
 
+def test_doctor_does_not_tell_to_record_what_may_have_been_cut_off(capsys, tmp_path):
+    whole = (SAMPLES / "cuspy_cpu" / "worker0.pftrace.gz").read_bytes()
+    (tmp_path / "worker0.pftrace.gz").write_bytes(whole[: len(whole) // 2])
+    assert cli.main(["doctor", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "86 seen, 83 kept" in text and "what was cut off may hold it" in text and "ProfilerActivity" not in text
+
+
 def test_doctor_names_what_cannot_be_read(capsys, logs):
     (logs / "b" / "w.1.pt.trace.json").write_text("no trace")
     cli.main(["doctor", str(logs)])

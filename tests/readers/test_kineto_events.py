@@ -330,7 +330,8 @@ def test_begin_and_end_marks_match_by_time_within_a_thread():
         mark("B", 2, "inner", **{"External id": 4}),
         mark("B", 1),
         mark("E", 5, "inner", **{"Sequence number": 3}),
-        mark("B", 3, tid=2),
+        mark("B", 3, "open", tid=2),
+        mark("E", 4, tid=3),
     )
     rows = dict(
         zip(
@@ -339,9 +340,9 @@ def test_begin_and_end_marks_match_by_time_within_a_thread():
             strict=True,
         )
     )
-    assert rows == {"outer": (1000, 8000, -1), "inner": (2000, 3000, 4)}
+    assert rows == {"outer": (1000, 8000, -1), "inner": (2000, 3000, 4), "open": (3000, 6000, -1)}
     assert trace.operators.sequence.tolist() == [3]
-    assert issues(trace) == {"unmatched_begin": 1}
+    assert issues(trace) == {"unfinished_range": 1, "unmatched_end": 1}
 
 
 def test_missing_times():

@@ -91,7 +91,6 @@ def test_text_of_a_trace_is_data() -> None:
 
 
 def test_cut_at_any_byte_it_opens_as_far_as_it_goes() -> None:
-    """Of a run of PyTorch's begins, those whose ends were cut off are no rows: nobody knows when they ended."""
     cuts = random.Random(3).sample(range(len(RECORDED)), 2_000 if DEEP else 60)
     before = -1
     for cut in sorted(cuts):
@@ -104,6 +103,17 @@ def test_cut_at_any_byte_it_opens_as_far_as_it_goes() -> None:
         assert len(raw.start_ns) >= before
         before = len(raw.start_ns)
     assert 0 < before <= 335
+
+
+@pytest.mark.parametrize(("share", "begun", "unfinished"), [(0.5, 116, 116), (0.97, 335, 97)])
+def test_begins_whose_ends_were_cut_off_last_to_the_end(share: float, begun: int, unfinished: int) -> None:
+    """PyTorch writes all begins, then all ends: half a file is begins alone."""
+    raw, whole = read_torch(RECORDED[: int(share * len(RECORDED))]), read_torch(RECORDED)
+    assert issues(raw) == {"truncated_packet": 1, "unfinished_range": unfinished} and len(raw.start_ns) == begun
+    last = raw.start_ns + raw.dur_ns == (raw.start_ns + raw.dur_ns).max()
+    assert last.sum() >= unfinished and raw.dur_ns.min() >= 0
+    assert set(names(raw)) <= set(names(whole))
+    assert plain(raw)["operators"]["row"], "their arguments are kept"
 
 
 def test_a_cut_archive_opens_as_far_as_it_goes() -> None:

@@ -193,3 +193,22 @@ def test_the_step_at_a_time_by_its_window_or_by_the_host() -> None:
     assert steps.at(times).tolist() == [-1, -1, 0, 0, 0, -1, 1, -1]
     assert steps.at(times, on_host=True).tolist() == [-1, 0, 0, 1, -1, -1, -1, -1]
     assert Steps().at(times).tolist() == [-1] * 8 and not len(steps.at(times[:0]))
+
+
+def test_a_step_whose_end_was_lost_lasts_until_the_next_begins() -> None:
+    """Where a recording is cut off, ranges without an end last to the end of the trace."""
+    assert windows(trace().step(1, 0, 300).step(2, 100, 200).step(3, 200, 100).table()) == {
+        "1": (0, 100),
+        "2": (100, 200),
+        "3": (200, 300),
+    }
+
+
+def test_without_steps_the_recording_takes_in_all_device_work() -> None:
+    assert windows(trace().op("a", 2, 5).on_device(kernel("k", 7, 11)).table()) == {"0": (0, 16)}
+    assert windows(trace().op("a", 2, 5).on_device(kernel("k", 1, 1)).table()) == {"0": (0, 6)}
+    replay = trace().op("a", 0, 5).launches(kernel("in a graph", 3, 10), at=6, dur=2)
+    assert windows(replay.table()) == {"0": (0, 13)}, "no operator is around the replay of a graph"
+    assert windows(replay.on_device(kernel("launch lost", 1, 20), corr=99).table()) == {"0": (0, 21)}
+    queued = trace().op("a", 5, 5).launches(kernel("k", 3, 10), at=6).on_device(kernel("queued earlier", 8, 0))
+    assert windows(queued.table()) == {"0": (8, 13)}

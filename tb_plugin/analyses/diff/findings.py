@@ -125,7 +125,7 @@ def _unlike(base: Part, exp: Part) -> list[Notice]:
         todo = "Choose the window above, that of the baseline beside it; the (i) says what was opened."
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
-        text = "A file ends before its last bracket: what is missing there looks like time saved."
+        text = "A file is cut off: what is missing there looks like time saved."
         notices.append(Notice("incomplete_side", "medium", text, "Record it again, or choose complete steps.", []))
     ours, theirs = _settings(base), _settings(exp)
     if ours.get("Profiler options") != theirs.get("Profiler options"):

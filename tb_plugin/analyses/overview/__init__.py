@@ -27,7 +27,7 @@ from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
-from tb_plugin.analyses.overview.quality import data_notices
+from tb_plugin.analyses.overview.quality import crossings, data_notices
 from tb_plugin.analyses.overview.ranges import ranges_payloads
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.savings import Findings, findings_of
@@ -347,7 +347,7 @@ def _facts(
         "trace.runtime_calls": int((trace.kind == EventKind.RUNTIME).sum()),
         "trace.python_functions": int(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE).sum()),
         "trace.memory_events": len(trace.memory.time_ns),
-        "trace.partial_overlaps": int(trace.overlaps.sum()),
+        "trace.partial_overlaps": crossings(trace),
         "trace.external_id_disagreements": trace.external_disagreements,
         "overview.steps": len(breakdown.label),
         "overview.step_time_mean_ns": float(breakdown.total.mean()) if len(breakdown.total) else None,

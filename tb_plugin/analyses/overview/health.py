@@ -6,6 +6,7 @@ import numpy as np
 
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.metrics import METRICS
+from tb_plugin.analyses.overview.quality import crossings
 from tb_plugin.analyses.step_shares import StepShares
 from tb_plugin.payloads import Figure, Figures
 from tb_plugin.trace.intervals import intersect, measure, union
@@ -37,7 +38,7 @@ def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figur
     report = trace.report
     figures += [
         METRICS.figure("lost_events", report.events_dropped + report.events_quarantined),
-        METRICS.figure("odd_times", int(trace.overlaps.sum()) + len(trace.clipped.row)),
+        METRICS.figure("odd_times", crossings(trace) + len(trace.clipped.row)),
     ]
     return Figures("trace_health", "Trace health", "", [*figures, *_largest_group(trace)], "list")
 

@@ -28,6 +28,7 @@ def data_notices(trace: TraceTable) -> list[Notice]:
         *_device_numbers(trace),
         *_options(trace),
         *_structure(trace),
+        *_format(trace),
         *_phases(trace),
     ]
     order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
@@ -59,15 +60,14 @@ _READING: dict[str, tuple[str, Severity, str]] = {
 
 
 def _reading(trace: TraceTable) -> list[Notice]:
-    # Durations that were cut have a notice that says how long they were, rules of a person's one that says what to do.
-    notices = [_issue(issue) for issue in trace.report.issues if issue.code not in (OVERFLOWED, RULES)]
-    notices += [_rules(issue) for issue in trace.report.issues if issue.code == RULES]
+    # Durations that were cut have a notice that says how long they were, the others in OWN_WORDS words of their own.
+    notices = [OWN_WORDS.get(issue.code, _issue)(issue) for issue in trace.report.issues if issue.code != OVERFLOWED]
     if not trace.report.complete:
         notices.append(
             _notice(
                 "truncated",
                 "high",
-                "The file ends before its closing bracket after {affected} events; what follows is missing.",
+                "The file is cut off after {affected} events; what follows is missing.",
                 "Wait until the job has written the whole file, or record again: numbers cover only what was written.",
                 _count(trace.report.events_kept, "Events read"),
             )
@@ -135,6 +135,20 @@ def _rules(issue: Issue) -> Notice:
     text = issue.text.replace("{", "(").replace("}", ")")
     todo = "That line counts for nothing. Mend it and start again: the rules are read once."
     return _notice(RULES, "medium", text, todo, _count(issue.count))
+
+
+def _unfinished(issue: Issue) -> Notice:
+    return _notice(
+        "ranges_unfinished",
+        "medium",
+        "{affected} ranges begin and never end, as where a recording is cut off: they last to the end of the trace.",
+        "Their durations are the longest that they can have, and they seem to lie inside of those that began before them.",
+        _count(issue.count, "Ranges"),
+    )
+
+
+OWN_WORDS = {RULES: _rules, "unfinished_range": _unfinished}
+"""Issues by code whose notice says more than what became of some events."""
 
 
 def _device_events(trace: TraceTable) -> list[Notice]:
@@ -273,8 +287,15 @@ def _options(trace: TraceTable) -> list[Notice]:
     return [notice for notice in notices if notice.todo]  # other recorders have no such options
 
 
+def crossings(trace: TraceTable) -> int:
+    """Returns how many host events cross another of their thread, Python calls left out: that these do is usual."""
+    is_python = trace.kind == EventKind.PYTHON
+    is_python[trace.python.row] = True  # calls of modules that were recorded as Python calls
+    return int((trace.overlaps & ~is_python).sum())
+
+
 def _structure(trace: TraceTable) -> list[Notice]:
-    crossing = int(trace.overlaps.sum())
+    crossing = crossings(trace)
     if not crossing:
         return []
     return [
@@ -287,6 +308,14 @@ def _structure(trace: TraceTable) -> list[Notice]:
             view="timeline",
         )
     ]
+
+
+def _format(trace: TraceTable) -> list[Notice]:
+    recorder = trace.recorder
+    if not recorder.lacks:
+        return []
+    text = f"A file of this format never holds {recorder.lacks}."
+    return [_notice("format_lacks", "info", text, recorder.todo("format_lacks"))]
 
 
 def _phases(trace: TraceTable) -> list[Notice]:

@@ -84,6 +84,10 @@ class Column:
         """Replaces values from position ``first`` on."""
         np.frombuffer(self._data, self._dtype)[first : first + len(part)] = part
 
+    def seen(self) -> npt.NDArray[Any]:
+        """Returns what was appended so far. Nothing can be appended while somebody holds it."""
+        return np.frombuffer(self._data, self._dtype)
+
     def take(self) -> npt.NDArray[Any]:
         """Returns the whole column; a new one begins empty."""
         data, self._data = self._data, bytearray()

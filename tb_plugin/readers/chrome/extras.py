@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.readers.chrome.columns import Column, float64s
 from tb_plugin.readers.chrome.events import ChromeEvent
@@ -114,7 +115,8 @@ class Marks:
     ``detached`` copies arguments out of the chunk's buffer, ``merged`` joins those of two marks.
     """
 
-    def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any], log: IssueLog) -> None:
+        self._log = log
         self._detached = detached
         self._merged = merged
         self._marks: list[ChromeEvent] = []
@@ -127,8 +129,12 @@ class Marks:
             args = self._detached(event.args)
             self._marks.append(ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args))
 
-    def take(self) -> tuple[list[ChromeEvent], Int64, Int64, int]:
-        """Events made of pairs, their starts and durations, and the number of marks left without partner."""
+    def take(self, last_ns: Callable[[], int]) -> tuple[list[ChromeEvent], Int64, Int64]:
+        """Events made of marks, their starts and durations: pairs, then begins that nothing ends.
+
+        Those last to the end of the trace: ``last_ns()`` is the last time that is known of other events. An end before
+        which nothing is open is left out. Both are counted.
+        """
         marks, time = self._marks, self._time.take()
         threads: dict[Key, int] = {}
         thread = [threads.setdefault((as_text(mark.pid), as_text(mark.tid)), len(threads)) for mark in marks]
@@ -141,4 +147,13 @@ class Marks:
             first, last = marks[begun], marks[ended]
             args = self._merged(first.args, last.args)
             rows.append(ChromeEvent("X", first.cat, first.name or last.name, first.pid, first.tid, args=args))
-        return rows, time[begins], time[ends] - time[begins], len(marks) - 2 * len(rows)
+        opens[begins] = False
+        unfinished = np.flatnonzero(opens)
+        rows += [replace(marks[i], ph="X") for i in unfinished.tolist()]
+        until = max(last_ns(), int(time.max())) if len(unfinished) else 0
+        if len(unfinished):
+            self._log.add("unfinished_range", "note", count=len(unfinished))
+        if alone := len(marks) - 2 * len(begins) - len(unfinished):
+            self._log.add("unmatched_end", "dropped", count=alone)
+        durations = np.concatenate((time[ends] - time[begins], until - time[unfinished]))
+        return rows, np.concatenate((time[begins], time[unfinished])), durations

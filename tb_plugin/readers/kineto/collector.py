@@ -49,7 +49,7 @@ class Collector:
         self.dependencies = Arrows(self.interner)
         self.bound = Arrows(self.interner)
         self.names = Names()
-        self.marks = Marks(detached, merged)
+        self.marks = Marks(detached, merged, log)
         self.seen = 0
         self.cut = None if window is None else Cut(window)
         self._log = log
@@ -145,12 +145,15 @@ class Collector:
     def close_marks(self) -> None:
         """Turns begin and end marks into rows; call once, when all events are in."""
         events: Sequence[ChromeEvent]
-        events, starts, durations, lonely = self.marks.take()
+        events, starts, durations = self.marks.take(self._last_ns)
         if self.cut is not None:
             events, starts, durations = self.cut.rows(events, starts, durations)
         self.rows.add(events, starts, durations, self._decoding.all_learned(), self._decoding.no_args)
-        if lonely:
-            self._log.add("unmatched_begin", "dropped", count=lonely)
+
+    def _last_ns(self) -> int:
+        """The end of the trace, as far as ranges tell it; of a window that of the whole trace."""
+        last = self.rows.last_ns()
+        return last if self.cut is None else max(last, self.cut.trace_end_ns)
 
 
 def is_instant(event: Event) -> bool:

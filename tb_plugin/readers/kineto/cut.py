@@ -35,6 +35,8 @@ class Cut:
         self._begin = window.origin_ns + window.begin_ns
         self._end = window.origin_ns + window.end_ns
         self._lag = window.lag_ns
+        self.trace_end_ns = window.origin_ns + window.whole.end_ns
+        """Where the whole trace ends."""
         self._kinds = kind_ids()
 
     def rows(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Each], Int64, Int64]:

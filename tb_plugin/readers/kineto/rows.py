@@ -24,6 +24,7 @@ from tb_plugin.readers.kineto.decoding import INTERNAL, KNOWN, Learned, stated
 from tb_plugin.readers.kineto.events import NO_ARGS, Args
 from tb_plugin.readers.kineto.sections import Sections, scalars, spread
 from tb_plugin.readers.meanings import matches
+from tb_plugin.trace.order import FAR
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
@@ -186,6 +187,12 @@ class RowColumns:
     def set_durations(self, first: int, dur_ns: Int64) -> None:
         """Sets the durations of rows that follow each other."""
         self._columns["dur_ns"].put(first, dur_ns)
+
+    def last_ns(self) -> int:
+        """Returns the end of the last row whose times can be right."""
+        start, dur = (self._columns[key].seen() for key in ("start_ns", "dur_ns"))
+        right = (np.abs(start) < FAR) & (dur >= 0) & (dur < FAR)
+        return int((start[right] + dur[right]).max(initial=np.iinfo(np.int64).min))
 
     def take(self) -> Core:
         """Returns the whole columns; the rows are empty afterwards."""

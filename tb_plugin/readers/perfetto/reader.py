@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, Reader, ReadOptions, Source, windowed
 from tb_plugin.readers.chrome.filenames import packets_candidate
+from tb_plugin.recorders import PYTORCH_PACKETS
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.table import RawTrace
 from tb_plugin.trace.window import Survey
@@ -76,14 +77,15 @@ class PerfettoReader:
         reader = self._of_torch if translated.is_of_torch else self._of_tools
         trace = reader.read(translated, options, translated.told)
         base_ns = trace.base_time_ns if translated.is_of_torch else translated.base_ns
-        return replace(trace, report=_report(trace.report, translated), base_time_ns=base_ns)
+        recorder = PYTORCH_PACKETS if translated.is_of_torch else trace.recorder
+        return replace(trace, report=_report(trace.report, translated), base_time_ns=base_ns, recorder=recorder)
 
     def _columns(self, translated: Translated, options: ReadOptions) -> RawTrace:
         """A whole trace of PyTorch. Raises Malformed where it is not as PyTorch writes it."""
         reading = self._of_torch.reading(options)
         translated.take_columns(reading)
         trace = reading.finish(translated, translated)
-        return replace(trace, report=_report(trace.report, translated))
+        return replace(trace, report=_report(trace.report, translated), recorder=PYTORCH_PACKETS)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the source's one file. Raises what ``read`` raises."""

@@ -29,7 +29,7 @@ _LANE = re.compile(r"\[0*(\d+)\] ?(.*)", re.DOTALL)
 """How PyTorch calls a queue: its number in brackets, then its name."""
 _ARGUMENTS = {
     "device id": "device", "context id": "context", "stream id": "stream", "registers_per_thread": "registers per thread",
-    "shared_mem_dynamic": "shared memory",
+    "shared_mem_dynamic": "dynamic shared memory",
 }  # fmt: skip
 """Arguments that PyTorch's JSON has under another name."""
 _CONSTANT = frozenset({"arch", "process_id", "process_name", "thread_count"})
