@@ -27,7 +27,7 @@ def speedscope(frames: list[Any], *profiles: dict[str, Any]) -> dict[str, Any]:
     return {"$schema": schema, "shared": {"frames": named}, "profiles": list(profiles)}
 
 
-def sampled(samples: list[list[int]], weights: list[Any], unit: str = "nanoseconds", **more: Any) -> dict[str, Any]:
+def samples_of(samples: list[list[int]], weights: list[Any], unit: str = "nanoseconds", **more: Any) -> dict[str, Any]:
     """A profile of samples."""
     return {"type": "sampled", "name": "t", "unit": unit, "samples": samples, "weights": weights, **more}
 

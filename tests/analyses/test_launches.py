@@ -223,7 +223,7 @@ def frame(table: TraceTable, names: list[str], call: int) -> str | None:
         if table.kind[around] == EventKind.PYTHON and re.search(r"[(:]\d+\)", names[around]):
             frames.append(names[around])
         around = int(table.python_parent[around])
-    operator = int(table.operator[call])
+    operator = call
     stacks = {} if frames else dict(zip(table.operators.row.tolist(), table.operators.stack.tolist(), strict=True))
     while not frames and operator >= 0:
         if stacks.get(operator, -1) >= 0:

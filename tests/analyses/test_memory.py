@@ -228,7 +228,8 @@ def test_the_outermost_operator_is_the_other_owner() -> None:
 
 
 def test_samples_with_memory_are_known_without_reading_them() -> None:
-    assert [name for name in SAMPLE_FILES if sample(name).memory.time_ns.size] == WITH_MEMORY
+    # MegEngine states levels of whole devices, which nobody allocated.
+    assert [name for name in SAMPLE_FILES if sample(name).memory.bytes.any()] == WITH_MEMORY
 
 
 @pytest.mark.parametrize("name", WITH_MEMORY)

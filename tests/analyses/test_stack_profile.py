@@ -10,7 +10,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.stack_profile import StackProfileAnalysis
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads import Tree
-from tests.stack_profiles import sampled, speedscope, stack_profile
+from tests.stack_profiles import samples_of, speedscope, stack_profile
 
 TEXT = "main;load 30\nmain;step;mm 10\nmain;step 5\nmain;step;step;mm 3\nother;mm 1\n"
 
@@ -53,8 +53,8 @@ def test_callers_and_callees() -> None:
     ("content", "name", "unit", "key"),
     [
         (TEXT, "w.self_cpu_time_total.txt", "ns", "stack_ns"),
-        (speedscope(["a"], sampled([[0]], [5], "bytes")), "p.json", "bytes", "stack_bytes"),
-        (speedscope(["a"], sampled([[0]], [5], "none")), "p.json", "count", "stack_samples"),
+        (speedscope(["a"], samples_of([[0]], [5], "bytes")), "p.json", "bytes", "stack_bytes"),
+        (speedscope(["a"], samples_of([[0]], [5], "none")), "p.json", "count", "stack_samples"),
         (TEXT, "x.folded", "count", "stack_value"),
     ],
 )
@@ -66,7 +66,7 @@ def test_numbers_have_the_unit_of_the_file(content: Any, name: str, unit: str, k
 
 
 def test_profiles_of_a_file_are_apart_when_asked_for() -> None:
-    document = speedscope(["a", "b"], sampled([[0, 1]], [5], name="one"), sampled([[0], [0, 1]], [1, 2], name="two"))
+    document = speedscope(["a", "b"], samples_of([[0, 1]], [5], name="one"), samples_of([[0], [0, 1]], [1, 2], name="two"))
     assert functions(part(document, "p.json")) == {"a": (1, 8), "b": (7, 7)}
     assert functions(part(document, "p.json", thread="1")) == {"b": (2, 2), "a": (1, 3)}
     rows = part(document, "p.json").frames["stack_threads"].data.to_pylist()

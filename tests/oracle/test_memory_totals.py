@@ -27,7 +27,7 @@ REAL = (
     "tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",
 )  # fmt: skip
 """The traces of ../shared/data whose memory events carry Addr and Total Allocated."""
-PATHS = [SAMPLES / name for name in UNLIKE] + [SHARED / "data" / name for name in REAL]
+PATHS = [SAMPLES / name for name in UNLIKE if name.endswith((".json", ".json.gz"))] + [SHARED / "data" / name for name in REAL]
 TYPES = {0: "cpu", 1: "cuda", 6: "hip"}
 
 

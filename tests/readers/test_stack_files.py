@@ -23,7 +23,7 @@ from tb_plugin.stack_profile.table import StackProfile
 from tests.conftest import sample
 from tests.depth import examples
 from tests.readers.sources import DATA, needs_data
-from tests.stack_profiles import evented, sampled, speedscope, stack_profile, stacks
+from tests.stack_profiles import evented, samples_of, speedscope, stack_profile, stacks
 
 READER = StackFilesReader()
 
@@ -89,10 +89,10 @@ def test_fractions_are_added_and_then_rounded() -> None:
 
 
 def test_sums_that_would_turn_over_are_refused() -> None:
-    for content in ("a;b 9007199254740000\n" * 1000, speedscope(["a"], sampled([[0]] * 9, [2**60] * 9))):
+    for content in ("a;b 9007199254740000\n" * 1000, speedscope(["a"], samples_of([[0]] * 9, [2**60] * 9))):
         with pytest.raises(UnreadableTrace, match="add up to more"):
             stack_profile(content)
-    several = speedscope(["a"], *[sampled([[0]], [2**60])] * 9)
+    several = speedscope(["a"], *[samples_of([[0]], [2**60])] * 9)
     with pytest.raises(UnreadableTrace, match="add up to more"):
         stack_profile(several)
 
@@ -136,7 +136,7 @@ TREE = (("O", 0, 0), ("O", 1, 1), ("C", 1, 4), ("O", 2, 5.5), ("C", 2, 6), ("C",
 def test_speedscope() -> None:
     document = speedscope(
         ["a", {"name": "b", "file": "x.py", "line": 3}, {"name": "c", "file": "only"}],
-        sampled([[0, 1], [0], [0, 1]], [1, 2, 3], "milliseconds"),
+        samples_of([[0, 1], [0], [0, 1]], [1, 2, 3], "milliseconds"),
         evented(
             ("O", 0, 0),
             ("O", 1, 1),
@@ -154,7 +154,7 @@ def test_speedscope() -> None:
         "0:a": 2_000_000, "0:a;x.py(3): b": 4_000_000, "1:a": 6500, "1:a;x.py(3): b": 3000, "1:a;c": 500,
     }  # fmt: skip
     assert (profile.report.events_seen, profile.report.events_dropped, profile.report.complete) == (9, 0, True)
-    counted = stack_profile(speedscope(["a"], sampled([[0], [0]], [], "none")))
+    counted = stack_profile(speedscope(["a"], samples_of([[0], [0]], [], "none")))
     assert counted.counted == "samples" and stacks(counted) == {"a": 2}
 
 
@@ -187,16 +187,16 @@ def test_frames_that_are_opened_and_closed(events: list[Any], expected: dict[str
     ],
 )
 def test_samples_that_are_none(samples: Any, weights: Any, expected: dict[str, int], lost: int) -> None:
-    profile = stack_profile(speedscope(["a", "b"], sampled(samples, weights)))
+    profile = stack_profile(speedscope(["a", "b"], samples_of(samples, weights)))
     assert stacks(profile) == expected and sum(issues(profile).values()) == lost
     assert profile.report.events_kept == len(samples) - lost
 
 
 def test_profiles_that_are_none() -> None:
     bad = [5, {"type": "other"}, {"type": "sampled", "samples": "x"}, {"type": "evented", "events": [{"type": "O"}]}]
-    profile = stack_profile(speedscope(["a", 7, {"name": None}], sampled([[0], [1]], [1, 1]), *bad))  # type: ignore[arg-type]
+    profile = stack_profile(speedscope(["a", 7, {"name": None}], samples_of([[0], [1]], [1, 1]), *bad))  # type: ignore[arg-type]
     assert stacks(profile) == {"a": 1, "(no name)": 1} and issues(profile) == {"bad_profile": 3, "unknown_profile": 1}
-    several = stack_profile(speedscope(["a"], sampled([[0]], [1], "bytes"), sampled([[0]], [1], "seconds")))
+    several = stack_profile(speedscope(["a"], samples_of([[0]], [1], "bytes"), samples_of([[0]], [1], "seconds")))
     assert several.counted == "value" and issues(several) == {"several_units": 1}
     for document in ({}, {"shared": {}, "profiles": []}, speedscope(["a"])):
         with pytest.raises(UnreadableTrace):
@@ -204,7 +204,7 @@ def test_profiles_that_are_none() -> None:
 
 
 def test_a_document_that_is_cut_is_shown_as_far_as_it_goes() -> None:
-    text = json.dumps(speedscope(["a"], *[sampled([[0]] * 50, [1] * 50)] * 20)).encode()
+    text = json.dumps(speedscope(["a"], *[samples_of([[0]] * 50, [1] * 50)] * 20)).encode()
     cut = stack_profile(text[: len(text) // 2], "p.json")
     assert not cut.report.complete and issues(cut) == {"truncated_tail": 1} and 5 < len(cut.threads) < 12
     packed = gzip.compress(b"a;b 1\n" * 50_000, mtime=0)
@@ -323,7 +323,7 @@ def test_events_samples_and_folded_text_say_the_same(calls: list[Any]) -> None:
     names = [f"f{i}" for i in range(4)]
     samples = [[int(name[1:]) for name in path.split(";")] for path in expected]
     assert stacks(stack_profile(speedscope(names, evented(*events)))) == expected
-    assert stacks(stack_profile(speedscope(names, sampled(samples, [*expected.values()])))) == expected
+    assert stacks(stack_profile(speedscope(names, samples_of(samples, [*expected.values()])))) == expected
     text = "".join(f"{path} {value}\n" for path, value in expected.items())
     for chunk in (64 * 1024, 512 * 1024):
         assert stacks(stack_profile(text, chunk_bytes=chunk)) == expected
@@ -332,7 +332,7 @@ def test_events_samples_and_folded_text_say_the_same(calls: list[Any]) -> None:
 def test_mutants_end_in_a_word() -> None:
     contents = [
         b"a;b 1\nc;d;e 55\n" * 20,
-        json.dumps(speedscope(["a", "b"], evented(*TREE[:3], ("C", 0, 6)), sampled([[0, 1]], [2]))).encode(),
+        json.dumps(speedscope(["a", "b"], evented(*TREE[:3], ("C", 0, 6)), samples_of([[0, 1]], [2]))).encode(),
     ]  # fmt: skip
     chance = random.Random(14)
     for number in range(600):

@@ -83,7 +83,7 @@ class Collector:
         if "s" in kinds or "f" in kinds:
             arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
             launches = [event for event in others if event.cat == _LAUNCH_CATEGORY]
-            dependencies = [e for e in launches if isinstance(e.id, int) and e.id >= FIRST_DEPENDENCY]
+            dependencies = [e for e in launches if type(e.id) is int and e.id >= FIRST_DEPENDENCY]
         marks: Sequence[Event] = []
         if "B" in kinds or "E" in kinds:
             marks = [event for event in others if event.ph in ("B", "E")]
