@@ -34,7 +34,7 @@ test('the sentence names a phase of the step, and where most of that lies', () =
 })
 
 test('without steps the sentence names the largest of all, summed over its places', () => {
-  expect(found(tree([-1, 100], [0, 60]), false)).toEqual({ root: 0, first: '0', inner: 1 })
+  expect(found(tree([-1, 100], [0, 60], [1, 40]), false)).toEqual({ root: 0, first: '0', inner: 1 })
   const twice = tree([-1, 70], [0, 60], [-1, 60])
   twice.rows[2].phase = '1'
   const rows = [

@@ -4,7 +4,7 @@ import type { Row } from './pages'
 
 /** Of a root, which is often the step, the largest phase inside is named when it takes so much of it. */
 const SOME = 0.2
-/** Of that, where most of it lies: the largest phase inside as long as it takes so much of the one around it. */
+/** Of that, where most of it lies: the largest phase inside as long as it takes so much of it, and of the one around it. */
 const MOST = 0.5
 
 /**
@@ -38,7 +38,9 @@ export function largestPhase(
   const places = tree.rows.flatMap(({ phase }, node) => (phase === row.phase ? [node] : []))
   let inner = -1
   if (some && places.length === 1) {
-    for (let next = within(places[0], MOST); next >= 0; next = within(inner, MOST)) inner = next
+    const enough = MOST * value(places[0])
+    for (let next = within(places[0], MOST); next >= 0 && value(next) >= enough; next = within(inner, MOST))
+      inner = next
   }
   return { row, root, inner }
 }
