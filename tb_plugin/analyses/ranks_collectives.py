@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,10 @@ _MEMBERS = "group_members"
 _OVERWRITTEN = "flight.overwritten_calls"
 _TOLD = 1000
 """Of so many collectives that are not alike it is said in what, and on which ranks."""
+FINISHED_HERE = "finished here"
+"""In place of finished where the group has members without a dump."""
+_Group = tuple[str | None, str | None]
+"""Name and description of a process group."""
 _RANK = re.compile(r"rank(\d{1,6})\Z")
 
 
@@ -87,12 +91,14 @@ class RanksCollectives:
         """Returns the page of all ranks, or one of its tables."""
         workers = [part.worker for part in parts]
         place = {int(match[1]): i for i, worker in enumerate(workers) if (match := _RANK.search(worker))}
-        members, absent = _members(parts, place)
+        members, without = _members(parts, place)
         found = matched([part.frames[_CALLS].data for part in parts], members)
-        frames = {each.name: each for each in (_collectives(found, workers), _progress(found, workers))}
+        gone = _gone(found, without)
+        absent = tuple(sorted(set().union(*without.values())))
+        frames = {each.name: each for each in (_collectives(found, workers, gone), _progress(found, workers))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
-            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(found, workers)])
+            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(found, workers, gone)])
             payloads["headline"] = _headline(found, workers, absent)
             if notes := [*_notes(workers, absent, params.get("failed"))]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
@@ -100,11 +106,9 @@ class RanksCollectives:
         return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
 
 
-def _members(
-    parts: Sequence[Part], place: dict[int, int]
-) -> tuple[dict[tuple[str | None, str | None], Int64], tuple[int, ...]]:
-    """Positions of the workers of each group whose buffers lost nothing, and ranks of groups without a dump."""
-    ranks: dict[tuple[str | None, str | None], set[int]] = {}
+def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group, Int64], dict[_Group, tuple[int, ...]]]:
+    """Positions of the workers of each group whose buffers lost nothing, and its ranks without a dump."""
+    ranks: dict[_Group, set[int]] = {}
     for part in parts:
         data = part.frames[_MEMBERS].data
         for *key, rank in zip(*(column.to_pylist() for column in data.columns), strict=True):
@@ -115,11 +119,18 @@ def _members(
         key: np.array(sorted(place[rank] for rank in each if rank in place and place[rank] in whole), np.int64)
         for key, each in ranks.items()
     }
-    listed = set().union(*ranks.values()) if ranks else set()
-    return found, tuple(sorted(listed - place.keys())) if place else ()
+    return found, {key: tuple(sorted(each - place.keys())) for key, each in ranks.items() if place}
 
 
-def _collectives(found: Matched, workers: Sequence[str]) -> Frame:
+def _gone(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    """Ranks without a dump by the number of their group."""
+    codes, first = np.unique(found.group, return_index=True)
+    calls = found.calls.take(pa.array(found.usual[first]))
+    names = zip(*(calls[key].to_pylist() for key in ("group", "group_description")), strict=True)
+    return {code: without.get(name, ()) for code, name in zip(codes.tolist(), names, strict=True)}
+
+
+def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Frame:
     """All collectives: those that are not alike first, by time, then by when they were called, the last one first."""
     rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
     severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
@@ -133,6 +144,11 @@ def _collectives(found: Matched, workers: Sequence[str]) -> Frame:
         "missing_names": [named(workers, found.missing_ranks(row)) or None for row in told],
         "differing_names": [named(workers, found.differing_ranks(row)) or None for row in told],
     }
+    absent = [gone[code] for code in found.group[order].tolist()]
+    verdicts = [
+        FINISHED_HERE if code == FINISHED and ranks else VERDICTS[code]
+        for code, ranks in zip(found.verdict[order].tolist(), absent, strict=True)
+    ]
     begin = int(found.first_ns[found.first_ns > 0].min(initial=np.iinfo(np.int64).max))
     known = found.first_ns[order] > 0
     data = {
@@ -141,8 +157,9 @@ def _collectives(found: Matched, workers: Sequence[str]) -> Frame:
         "sequence": usual["sequence"],
         "call_part": pa.array(found.part[order]),
         "collective": usual["collective"],
-        "call_verdict": pa.array([VERDICTS[code] for code in found.verdict[order].tolist()], pa.large_string()),
+        "call_verdict": pa.array(verdicts, pa.large_string()),
         **{key: pa.array([*each, *rest], pa.large_string()) for key, each in texts.items()},
+        "absent_names": pa.array([ranks_text(ranks) or None for ranks in absent], pa.large_string()),
         "ranks_called": pa.array(found.called[order]),
         "ranks_finished": pa.array(found.finished[order]),
         "ranks_missing": pa.array(found.missing[order]),
@@ -155,6 +172,7 @@ def _collectives(found: Matched, workers: Sequence[str]) -> Frame:
         "call_line": usual["call_line"],
     }
     hidden = (*unneeded(found.calls), "call_part", "call_output_sizes", "ranks_missing", "ranks_differing")
+    hidden += () if any(absent) else ("absent_names",)
     keys = ("group", "group_description", "sequence", "call_part")
     columns = METRICS.columns(*data, hidden=hidden)
     return Frame("matched_collectives", "Collectives", columns, pa.table(data), keys, "collective")
@@ -190,20 +208,21 @@ def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -
         METRICS.figure("workers", len(workers), "Ranks"),
         METRICS.figure("matched_count", len(found)),
         METRICS.figure("wrong_collectives", wrong),
-        METRICS.figure("unfinished_collectives", int((found.verdict == UNFINISHED).sum())),
+        METRICS.figure("unfinished_collectives", int((found.finished < found.called).sum())),
     ]
     if absent:
         figures.append(METRICS.figure("ranks_absent", len(absent)))
     return Figures("headline", "All ranks", "", figures, "headline")
 
 
-def _answer(found: Matched, workers: Sequence[str]) -> Iterator[Notice]:
+def _answer(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
     """What the job hangs in: the first collective that is not alike and that somebody waits in, else what is not finished."""
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
     for rows in (wrong & ((waiting > 0) | (found.verdict == DIFFERS)), found.verdict == UNFINISHED, wrong):
         if rows.any():
-            yield _said(found, int(np.flatnonzero(rows)[0]), workers)
+            row = int(np.flatnonzero(rows)[0])
+            yield _said(found, row, workers, gone[int(found.group[row])])
             return
     if len(found):
         text = (
@@ -217,7 +236,8 @@ _ALONE = "All {matched_count} collectives of the one rank whose dump is here are
 _GROUP = "{collective} number {sequence} of group {group}"
 
 
-def _said(found: Matched, row: int, workers: Sequence[str]) -> Notice:
+def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...]) -> Notice:
+    """What is to say of a collective; ``gone`` are the ranks of its group without a dump."""
     call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
     waiting = int(found.called[row] - found.finished[row])
     figures = [
@@ -231,11 +251,16 @@ def _said(found: Matched, row: int, workers: Sequence[str]) -> Notice:
     if call["call_line"]:
         figures.append(METRICS.figure("call_line", call["call_line"]))
         line = ", which others called in {call_line}"
+    unknown = ""
+    if gone:
+        figures.append(METRICS.figure("absent_names", ranks_text(gone)))
+        unknown = f" There is no dump of {noun(len(gone), 'rank', 'ranks')} {{absent_names}}: nobody knows whether "
+        unknown += f"{noun(len(gone), 'it', 'they')} called it."
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
         ranks = found.missing_ranks(row)
         figures += [METRICS.figure("missing_names", named(workers, ranks))]
-        text = f"{{missing_names}} did not call {_GROUP}{line}{waits}."
+        text = f"{{missing_names}} did not call {_GROUP}{line}{waits}.{unknown}"
         if waiting:
             todo = "Find out what these ranks did instead: their own pages say what they called last."
             return Notice("flight_missing", "high", text, todo, figures)
@@ -250,12 +275,16 @@ def _said(found: Matched, row: int, workers: Sequence[str]) -> Notice:
             METRICS.figure("other_call", _shape_of(other)),
         ]
         text = f"{{differing_names}} called {{other_call}} where most ranks called {_GROUP}{line}: they differ in "
-        text += f"{{differs_in}}{waits}."
+        text += f"{{differs_in}}{waits}.{unknown}"
         return Notice(
             "flight_differs", "high", text, "Ranks must call the same collectives in the same order.", figures
         )
     line = line.replace("others", "they")
-    text = f"All ranks called {_GROUP}{line}, and it is not finished on {{ranks_waiting}} of them."
+    who = "All ranks that are here" if gone else "All ranks"
+    text = f"{who} called {_GROUP}{line}, and it is not finished on {{ranks_waiting}} of them."
+    if gone:
+        todo = "Find that dump, or what that rank did last: it may be the one that all others wait for."
+        return Notice("flight_unfinished_everywhere", "high", f"{text}{unknown}", todo, figures)
     todo = (
         "No rank is missing: look at devices and network of these ranks, and at what runs before it on their streams."
     )

@@ -159,6 +159,38 @@ def test_ranks_without_a_dump() -> None:
     found = view([call(1)], None, [call(1)], world=6)  # type: ignore[arg-type]
     (note,) = notices(found, "data_quality")
     assert note.rule == "flight_absent" and "1, 3-5" in note.text
+    (row,) = table(found)
+    assert (row["call_verdict"], row["absent_names"]) == ("finished here", "1, 3-5")
+
+
+def test_a_rank_without_a_dump_may_be_who_did_not_call() -> None:
+    waiting = [call(1), call(2, state="started")]
+    found = view(waiting, [call(1)], None, waiting, world=4)  # type: ignore[arg-type]
+    rule, figures = said(found)
+    assert rule == "flight_missing" and (figures["missing_names"], figures["absent_names"]) == ("rank1", "2")
+    assert "no dump of rank {absent_names}: nobody knows whether it called it" in notices(found, "answer")[0].text
+    headline = {each.metric.key: each.value for each in found.payloads["headline"].figures}  # type: ignore[union-attr]
+    assert (headline["unfinished_collectives"], headline["ranks_absent"]) == (1, 1)
+    hang = view(waiting, None, waiting, world=3)  # type: ignore[arg-type]
+    (notice,) = notices(hang, "answer")
+    assert notice.rule == "flight_unfinished_everywhere" and "All ranks that are here" in notice.text
+    assert "{absent_names}" in notice.text and "No rank is missing" not in notice.todo
+
+
+def test_what_tells_that_a_call_is_finished() -> None:
+    status = {"0": {"last_enqueued_collective": 3, "last_started_collective": 3, "last_completed_collective": 2}}
+    calls = [
+        call(1),
+        call(2, state="scheduled", retired=True),
+        call(2, state="scheduled", record_id=2),
+        call(3, state="started", record_id=3),
+    ]
+    frame = Collectives().part(flight(calls, pg_status=status), Params()).frames["recorded_calls"]
+    assert frame.data["call_known_by"].to_pylist() == [None, "rank is past it", "recorder let go of it", "state"]
+    assert not next(each for each in frame.columns if each.metric.key == "call_known_by").hidden
+
+
+def test_one_dump_alone() -> None:
     assert [each.rule for each in notices(view([call(1)]), "data_quality")] == ["one_worker"]
 
 

@@ -23,6 +23,7 @@ _DEFAULT = "default_pg"
 """What torch.distributed calls the group of all ranks."""
 _SAY_NOTHING = {"", "undefined", None}
 """Descriptions of groups that nobody described."""
+_BY_STATE = "state"
 _HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "call_started_ns",
            "call_completed_ns", "call_timeout_ms", "call_output_sizes", "recorded_stack", "thread", "backend")  # fmt: skip
 
@@ -57,6 +58,7 @@ def calls_of(flight: Flight) -> pa.Table:
         "call_types": pc.if_else(pc.or_(same, empty), inputs, both),
         "call_state": _texts(records["state"]),
         "call_finished": records["finished"],
+        "call_known_by": _known_by(records),
         "call_created_ns": pc.subtract(records["created_ns"], origin),
         "call_started_ns": pc.subtract(records["started_ns"], origin),
         "call_completed_ns": pc.subtract(records["completed_ns"], origin),
@@ -73,7 +75,9 @@ def calls_frame(flight: Flight) -> Frame:
     """Returns the table of all calls, the last one first: what a rank hangs in stands at the end."""
     data = calls_of(flight)
     order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
-    columns = METRICS.columns(*data.column_names, hidden=(*_HIDDEN, *unneeded(data)))
+    told = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
+    hidden = (*_HIDDEN, *unneeded(data), *(("call_known_by",) if told else ()))
+    columns = METRICS.columns(*data.column_names, hidden=hidden)
     return Frame(
         "recorded_calls",
         "Calls",
@@ -115,6 +119,13 @@ def groups_frame(flight: Flight) -> Frame:
         "group",
         Sort("recorded_calls_count", True),
     )
+
+
+def _known_by(records: pa.Table) -> pa.Array:
+    """What tells of each call that it is finished; null where it is not."""
+    by_state = pc.fill_null(pc.equal(_texts(records["state"]), "completed"), False)
+    texts = pc.if_else(records["retired"], "recorder let go of it", "rank is past it").cast(pa.large_string())
+    return pc.if_else(records["finished"], pc.if_else(by_state, _BY_STATE, texts), None)
 
 
 def members_of(flight: Flight) -> dict[tuple[str | None, str | None], tuple[int, ...]]:

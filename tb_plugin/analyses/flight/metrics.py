@@ -26,11 +26,18 @@ METRICS = SHARED.adding(
             "call_state": ("State", "As recorded: scheduled, started or completed. Some backends never go beyond scheduled."),
             "call_verdict": (
                 "Across ranks",
-                "not called: a rank of the group did not call it. differs: operation, sizes or types are not those of most "
-                "ranks. unfinished: all called it and not all have finished it. finished: all have.",
+                "Of the ranks whose dumps are here. not called: a rank of the group did not call it. differs: operation, "
+                "sizes or types are not those of most. unfinished: all called it and not all have finished it. finished: all have. "
+                "finished here: all have, and there are members of the group without a dump.",
+            ),
+            "call_known_by": (
+                "Known by",
+                "What tells that it is finished: its state; else that the recorder let go of it; else that the rank says "
+                "it is past that number. Some backends (gloo) leave the state at scheduled.",
             ),
             "differs_in": ("Differs in", "What is not the same on all ranks: operation, sizes, types, state."),
             "missing_names": ("Not called by", "Ranks of the group that did not call it, of those whose dumps are here."),
+            "absent_names": ("No dump of", "Members of the group without a dump here: whether they called it nobody knows."),
             "differing_names": ("Differs on", "Ranks whose call is not that of most ranks."),
         },
     ),
@@ -61,7 +68,7 @@ METRICS = SHARED.adding(
             "ranks_absent": ("Without a dump", "Ranks that a group lists and whose dump is not here."),
             "matched_count": ("Collectives", "Collectives of all groups, each counted once however many ranks called it."),
             "wrong_collectives": ("Not alike", "Collectives that a rank did not call, or not as the others did."),
-            "unfinished_collectives": ("Not finished", "Collectives that all called and not all have finished."),
+            "unfinished_collectives": ("Not finished", "Collectives that a rank called and has not finished."),
         },
     ),
     define(
