@@ -33,6 +33,8 @@ FRAMES: dict[str, tuple[EventKind, ...]] = {"both": (*_PYTHON, *_CALLS), "python
 """What the frames of a stack are. Runtime calls belong to the operators: what they took is no time of the operator."""
 REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPERATOR}
 """Names of the place that carries device work which no frame launched, by what the frames are."""
+_LINE = re.compile(r"\(\d+\)")
+"""A line of Python in a name."""
 _BOOTSTRAP = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 """The call that every thread of Python's ``threading`` begins with: whatever it is recorded under, it has no caller."""
 
@@ -105,9 +107,20 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
 
 
 @remembered
+def rows_with_stacks(trace: TraceTable) -> Int64:
+    """Returns the operators and calls whose stated call stacks stand for Python calls: none where those are recorded."""
+    python = trace.name[trace.kind == EventKind.PYTHON]
+    if trace.strings.where(lambda text: _LINE.search(text) is not None)[python].any():
+        return np.empty(0, np.int64)
+    return np.sort(trace.operators.row[trace.operators.stack != MISSING]).astype(np.int64)
+
+
+@remembered
 def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
-    """Returns the frames of these kinds. Steps are no frames: one chooses them."""
+    """Returns the frames of these kinds, of Python also what states a call stack. Steps are no frames: one chooses them."""
     wanted = of_kind(trace.kind, *FRAMES[of])
+    if of == "python":
+        wanted[rows_with_stacks(trace)] = True
     ranges = wanted & (trace.kind == EventKind.ANNOTATION)
     row = np.flatnonzero(wanted & ~ranges)
     thread, start, end = thread_numbers(trace, row), trace.start_ns[row], trace.ends(row)

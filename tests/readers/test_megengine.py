@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.stacks import Choice, merged
 from tb_plugin.analyses.step_shares import break_down
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ListedFile, ReadOptions, no_progress
@@ -454,3 +456,53 @@ def test_deep_nesting_is_read_in_little_time() -> None:
 def test_what_is_no_timeline_is_said_so() -> None:
     with pytest.raises(UnreadableTrace):
         raw(b"[1, 2]")
+
+
+# ------------------------------------------------------------------------------------------------ stacks of backtraces
+
+
+def backtrace(*frames: str) -> Json:
+    """A backtrace as MegEngine writes it, the outermost frame first, of frames ``file:line function``."""
+    parts = [frame.replace(":", " ").split(" ") for frame in frames]
+    return {"python_backtrace": "\n".join(f"{file} , line {line}, in {function}" for file, line, function in parts)}
+
+
+CALLED = [
+    called("gpux:0", 2),
+    event("B", 5, "fwd"), event("B", 2, "fwd", 1),
+    *span("A", 10, 20, *span("Input 3", 12, 14), flow("s", 15, "KernelLaunch", 1), __id__=1,
+          **backtrace("t.py:1 main", "m.py:7 forward")),
+    event("E", 50, "fwd"), event("E", 4, "fwd", 1),
+    *span("B", 60, 65, __id__=2, **backtrace("t.py:1 main")),
+    event("B", 30, "A", 2, cat="Kernel"), flow("f", 30, "KernelLaunch", 1, 2), event("E", 42, "A", 2, cat="Kernel"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["heavy", "time"])
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        ("python", {
+            "fwd": (2, 37, 0), "t.py(1): main": (1, 5, 0), "t.py(1): main;m.py(7): forward": (1, 10, 12),
+        }),
+        ("both", {
+            "fwd": (2, 37, 0), "t.py(1): main": (0, 0, 0), "t.py(1): main;m.py(7): forward": (0, 0, 0),
+            "t.py(1): main;m.py(7): forward;A": (1, 8, 12), "t.py(1): main;m.py(7): forward;A;Input": (1, 2, 0),
+            "t.py(1): main;B": (1, 5, 0),
+        }),
+    ],
+)  # fmt: skip
+def test_backtraces_of_operators_are_frames_around_them(
+    of: str, expected: dict[str, tuple[int, int, int]], order: str
+) -> None:
+    """Scopes of both threads are one place; what an operator did stands under who called it, and not under the scope."""
+    trace = table(*CALLED)
+    found = merged(trace, select_rows(trace, None), Choice(of=of, order=order))
+    paths: list[str] = []
+    sums: dict[str, Any] = defaultdict(lambda: np.zeros(3, np.int64))
+    for name, parent, *values in zip(
+        found.name, found.parent, found.calls, found.host_ns // 1000, found.device_ns // 1000, strict=True
+    ):
+        paths.append(f"{paths[parent]};{name}" if parent >= 0 else name)
+        sums[paths[-1]] += np.array(values)
+    assert {path: tuple(values.tolist()) for path, values in sums.items()} == expected

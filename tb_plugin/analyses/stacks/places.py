@@ -12,11 +12,12 @@ from tb_plugin.analyses.backward_times import backward_times
 from tb_plugin.analyses.grouping import Forest, group, sum_by
 from tb_plugin.analyses.merged_stacks.places import Laid, Places, above, ordered
 from tb_plugin.analyses.selection import Chosen, Selection, select_rows
-from tb_plugin.analyses.stack_frames import FRAMES, REST, labels_of, stack_frames
+from tb_plugin.analyses.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
+from tb_plugin.analyses.stacks.backtraces import around, backtraces
 from tb_plugin.analyses.stacks.choice import ALL_THREADS, Choice, chosen_threads
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import inherit
 
@@ -68,30 +69,54 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
     """Returns the chosen stacks laid over each other. Raises BadRequest for a thread that there is not."""
     calls = _calls(trace, selection, choice)
     labels = labels_of(trace)
-    # The last row stands for device work without a frame.
-    parent = np.append(calls.parent, np.int32(MISSING))
-    kind = np.append(trace.kind[calls.row].astype(np.int64), EventKind.UNKNOWN)
-    rest = len(labels.texts) - len(REST) + [*REST].index(choice.of)
-    label = np.append(labels.of[trace.name[calls.row]].astype(np.int64), rest)
-    thread = np.append(calls.thread.astype(np.int64), MISSING)
     by_time = choice.order == "time"
+    kind, label = trace.kind[calls.row].astype(np.int64), labels.of[trace.name[calls.row]].astype(np.int64)
+    rest = len(labels.texts) - len(REST) + [*REST].index(choice.of)
+    parent, thread, texts, place = calls.parent, calls.thread, labels.texts, np.arange(len(calls.row))
+    _one_kind(kind, label, len(texts))
+    if choice.of != "operators" and len(rows_with_stacks(trace)):
+        python = choice.of == "python"
+        found = around(trace, calls.row, parent, thread, kind, label, python=python, fold=choice.fold, single=by_time)
+        parent, thread, kind, label, place = found.parent, found.thread, found.kind, found.label, found.place
+        texts = backtraces(trace, choice.fold).texts
+    # The last row stands for device work without a frame.
+    parent, kind, label = (
+        np.append(parent, np.int32(MISSING)),
+        np.append(kind, EventKind.UNKNOWN),
+        np.append(label, rest),
+    )
+    owner = np.append(thread.astype(np.int64), MISSING)
     if not by_time and not by_thread:
-        thread[:] = MISSING
+        owner[:] = MISSING
     forest = Forest(parent)
-    nodes = group(forest.runs(thread, kind, label) if by_time else forest.paths(thread, kind, label))
+    nodes = group(forest.runs(owner, kind, label) if by_time else forest.paths(owner, kind, label))
     first = nodes.first
+
+    def sums(values: npt.NDArray[np.integer], last: int = 0) -> Int64:
+        """Of each place what its calls have; frames of backtraces have none."""
+        return nodes.sum(np.append(np.append(values, 0)[place], last))
+
     return Laid(
         label=label[first],
-        texts=labels.texts,
+        texts=texts,
         kind=kind[first],
         parent=above(nodes, parent),
-        thread=thread[first],
-        calls=nodes.sum(np.append(calls.chosen.astype(np.int64), 0)),
-        host_ns=nodes.sum(np.append(calls.host_ns, 0)),
-        device_ns=nodes.sum(np.append(calls.device_ns, calls.rest_ns)),
-        backward_host_ns=nodes.sum(np.append(calls.backward_host_ns, 0)),
-        backward_device_ns=nodes.sum(np.append(calls.backward_device_ns, 0)),
+        thread=owner[first],
+        calls=sums(calls.chosen.astype(np.int64)),
+        host_ns=sums(calls.host_ns),
+        device_ns=sums(calls.device_ns, calls.rest_ns),
+        backward_host_ns=sums(calls.backward_host_ns),
+        backward_device_ns=sums(calls.backward_device_ns),
     )
+
+
+def _one_kind(kind: Int64, label: Int64, count: int) -> None:
+    """Makes a scope that one thread opens as a Python call, and another as a module or range, the same frame."""
+    of = np.full(count, EventKind.PYTHON, np.int64)
+    for known in (EventKind.ANNOTATION, EventKind.MODULE):
+        of[label[kind == known]] = known
+    python = kind == EventKind.PYTHON
+    kind[python] = of[label[python]]
 
 
 def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
@@ -132,6 +157,6 @@ def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
     if choice.of == "operators":
         return place[source]
     every = stack_frames(trace, "both", choice.fold)
-    bears = of_kind(trace.kind[every.row], *FRAMES[choice.of]) & (trace.kind[every.row] != EventKind.RUNTIME)
+    bears = (place[every.row] != MISSING) & (trace.kind[every.row] != EventKind.RUNTIME)
     bearer = inherit(np.where(bears, place[every.row], MISSING).astype(np.int32), every.parent)
     return np.append(bearer, np.int32(MISSING))[places_of(every.row, len(trace))[source]]
