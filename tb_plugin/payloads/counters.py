@@ -26,9 +26,9 @@ class Counter(Struct, frozen=True):
     low: list[float | None]
     high: list[float | None]
     min: float
-    """The lowest value, or 0 if that is less. Both ends are those of the whole trace: a scale stays while one pans."""
+    """The lowest value of the whole trace, and..."""
     max: float
-    """The highest value of the whole trace; of shares always 1."""
+    """... the highest: what they span stays while one pans. 0 where no value is known."""
 
 
 class Counters(Struct, frozen=True, tag_field="kind", tag="counters"):

@@ -162,12 +162,14 @@ def test_recorded_series_hold_until_their_next_value() -> None:
     builder.counter(40, "load", pid=77, v=0.5).counter(10, "GPU 0", pid=77, used=1)
     found = {c.title: c for c in counters(builder.table(), 0, 100_000, 50).counters if c.key.startswith("recorded")}
     assert len(found) == 3, "one title stands for two"
+    alone = by_key(small().counter(20, "level", value=1).table())
+    assert "level" in {counter.title for counter in alone.values()}
     everything = [c for c in counters(builder.table(), 0, 100_000, 50).counters if c.process is not None]
     used = next(c for c in everything if c.title == "GPU 0 · used" and c.process == "0")
     assert [used.mean[i] for i in (9, 10, 29, 30, 49)] == [None, 4, 4, -8, -8]
     assert (used.min, used.max, used.device, used.subtitle) == (-8, 4, "0", "process 0")
     load = found["load · v"]
-    assert (load.min, load.max, load.device, load.subtitle) == (0, 0.5, None, "process 77")
+    assert (load.min, load.max, load.device, load.subtitle) == (0.5, 0.5, None, "process 77")
 
 
 def test_of_many_recorded_series_those_with_most_values_are_shown() -> None:
@@ -229,7 +231,8 @@ def moments(table: TraceTable, start: int, end: int) -> pd.DataFrame:
         data[column] = math.nan
         data.loc[table.device_args.row, column] = getattr(table.device_args, column)
     data = data[np.isin(data["kind"], (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET))]
-    return data[(data["start"] < end) & ((data["end"] > start) | (data["launched"] < end))]
+    begun = (data["start"] < end) | ((data["launched"] >= 0) & (data["launched"] < end))
+    return data[begun & (data["end"] > start)]
 
 
 @pytest.mark.parametrize("name", WITH_DEVICES, ids=lambda n: n.split(".")[0])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { LIGHT } from './surface'
-import { type CounterSeries, type Counters, drawCounter, sliceAt } from './timelineCounters'
+import { type CounterSeries, type Counters, drawCounter, rangeText, scaleOf, sliceAt } from './timelineCounters'
 
 const series = (mean: (number | null)[]): CounterSeries => ({
   key: 'used',
@@ -13,6 +13,8 @@ const series = (mean: (number | null)[]): CounterSeries => ({
   high: mean,
   min: 0,
   max: 10,
+  bottom: 0,
+  top: 10,
   color: 'kernel',
 })
 const counters = (...mean: (number | null)[]): Counters => ({ start: 100, end: 200, series: [series(mean)] })
@@ -55,6 +57,28 @@ test('what is not known leaves a hole, and a little is seen', () => {
 })
 
 test('a series that never changes its lowest value draws nothing', () => {
-  const flat = { ...counters(0, 0), series: [{ ...series([0, 0]), max: 0 }] }
+  const flat = { ...counters(0, 0), series: [{ ...series([0, 0]), max: 0, top: 0 }] }
   expect(drawn(flat)).toEqual([])
+})
+
+test('what is less than 0 hangs from the line at 0', () => {
+  const below = { ...series([-5, 5]), min: -10, ...scaleOf(-10, 10, false) }
+  expect(drawn({ ...counters(), series: [below] })[1]).toEqual([
+    [0, 10],
+    [0, 15],
+    [50, 15],
+    [50, 5],
+    [100, 5],
+    [100, 10],
+  ])
+})
+
+test('the text says the values, whatever the chart spans', () => {
+  expect(scaleOf(0.2, 0.4, true)).toEqual({ bottom: 0, top: 1 })
+  expect(scaleOf(200, 300, false)).toEqual({ bottom: 0, top: 300 })
+  expect(scaleOf(-3, -1, true)).toEqual({ bottom: -3, top: 1 })
+  const share = { ...series([]), min: 0.2, max: 0.4 }
+  expect([rangeText(share, null), rangeText(share, 0.3)]).toEqual(['up to 0.4', '0.3 of up to 0.4'])
+  const below = { ...share, min: -3, max: -1 }
+  expect([rangeText(below, null), rangeText(below, -2)]).toEqual(['-3 to -1', '-2, -3 to -1'])
 })

@@ -13,9 +13,12 @@ export interface CounterSeries {
   mean: readonly (number | null)[]
   low: readonly (number | null)[]
   high: readonly (number | null)[]
-  /** Of the whole trace: the bottom and the top of the chart. */
+  /** The lowest and the highest value of the whole trace. */
   min: number
   max: number
+  /** The bottom and the top of the chart; 0 lies in it. */
+  bottom: number
+  top: number
   color: string
 }
 
@@ -25,7 +28,19 @@ export interface Counters {
   series: CounterSeries[]
 }
 
-/** Draws a series into a box: up to the highest value of each slice lightly, up to the mean strongly. */
+/** What a chart of such values spans: 0 is in it, and of a share all. */
+export const scaleOf = (min: number, max: number, isShare: boolean): { bottom: number; top: number } => ({
+  bottom: Math.min(min, 0),
+  top: Math.max(max, isShare ? 1 : 0),
+})
+
+/** What a person reads beside a chart: the value under the pointer, and what it is of. */
+export function rangeText({ min, max, say }: CounterSeries, value: number | null): string {
+  if (min < 0) return value === null ? `${say(min)} to ${say(max)}` : `${say(value)}, ${say(min)} to ${say(max)}`
+  return value === null ? `up to ${say(max)}` : `${say(value)} of up to ${say(max)}`
+}
+
+/** Draws a series into a box, from 0 on: up to the highest value of each slice lightly, up to the mean strongly. */
 export function drawCounter(
   context: CanvasRenderingContext2D,
   counters: Counters,
@@ -35,17 +50,22 @@ export function drawCounter(
   theme: Theme,
 ): void {
   const slices = series.mean.length
-  const range = series.max - series.min
+  const range = series.top - series.bottom
   if (slices === 0 || range <= 0) return
   const step = (counters.end - counters.start) / slices
   const height = box.bottom - box.top
-  // What is not at the bottom is seen.
+  const zero = box.bottom + (series.bottom / range) * height
+  // What is not 0 is seen.
   const y = (value: number) =>
-    box.bottom - Math.max(value > series.min ? 1 : 0, ((Math.min(value, series.max) - series.min) / range) * height)
+    zero - Math.sign(value) * Math.max(value === 0 ? 0 : 1, (Math.abs(value) / range) * height)
+  const far = series.high.map((high, i) => {
+    const low = series.low[i]
+    return high !== null && low !== null && -low > high ? low : high
+  })
   const left = (i: number) => Math.min(Math.max(toX(counters.start + i * step), box.left), box.right)
   // One path each: slices narrower than a pixel side by side would leave stripes.
   for (const [values, strength] of [
-    [series.high, 0.3],
+    [far, 0.3],
     [series.mean, 0.75],
   ] as const) {
     context.fillStyle = paint(series.color, strength, theme).fill
@@ -54,16 +74,16 @@ export function drawCounter(
     for (let i = 0; i < slices; i++) {
       const value = values[i]
       if (value === null || left(i + 1) <= box.left || left(i) >= box.right) {
-        if (open) context.lineTo(left(i), box.bottom)
+        if (open) context.lineTo(left(i), zero)
         open = false
         continue
       }
-      if (!open) context.moveTo(left(i), box.bottom)
+      if (!open) context.moveTo(left(i), zero)
       open = true
       context.lineTo(left(i), y(value))
       context.lineTo(left(i + 1), y(value))
     }
-    if (open) context.lineTo(left(slices), box.bottom)
+    if (open) context.lineTo(left(slices), zero)
     context.fill()
   }
 }

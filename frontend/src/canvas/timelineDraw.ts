@@ -4,7 +4,7 @@ import { shortKernel } from '../lib/names'
 import { multiples, rulerStep, tickLabel } from '../lib/scale'
 import { box, cut, FONT, FONT_TITLE, paint, type Theme } from './surface'
 import type { Tile } from './tileStore'
-import { drawCounter, sliceAt } from './timelineCounters'
+import { drawCounter, rangeText, sliceAt } from './timelineCounters'
 import { drawBookmarks, drawCursor, drawHead, drawRange } from './timelineHead'
 import { BAR, HEAD, type Placed, rowTop } from './timelineLayout'
 import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './timelineModel'
@@ -314,7 +314,7 @@ function counterText(scene: Scene, counter: number): string {
   if (!scene.counters || !series) return ''
   const at = scene.cursor === null ? -1 : sliceAt(scene.counters, scene.cursor)
   const value = at < 0 ? null : series.mean[at]
-  const text = value === null ? `up to ${series.say(series.max)}` : `${series.say(value)} of ${series.say(series.max)}`
+  const text = rangeText(series, value)
   return series.subtitle === '' ? text : `${text} · ${series.subtitle}`
 }
 

@@ -22,6 +22,8 @@ const counter = (key: string, device: string | null): CounterSeries => ({
   high: [],
   min: 0,
   max: 1,
+  bottom: 0,
+  top: 1,
   color: 'kernel',
 })
 

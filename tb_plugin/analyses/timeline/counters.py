@@ -85,6 +85,8 @@ LONGEST_LIST = 100
 PER_SECOND = 1e9
 """Nanoseconds of a second."""
 
+_SAYS_NOTHING = "value"
+"""What tools call the one series of a counter."""
 OTHER_COPIES = ("copies", "Copies, other")
 
 
@@ -128,9 +130,9 @@ def _counters(trace: TraceTable, start: int, end: int, bins: int) -> Counters:
     first, last = trace.coverage.start_ns, trace.coverage.end_ns
     # Outside of what was opened nothing is known: no time of a bin lies there.
     edges = np.clip(edges_of(start, end, bins), first, last)
-    known, scales, omitted = _known(trace)
+    known, extremes, omitted = _known(trace)
     found = []
-    for counter, (low, high) in zip(known, scales, strict=True):
+    for counter, (low, high) in zip(known, extremes, strict=True):
         values = binned(counter.curve, edges)
         found.append(
             Counter(
@@ -163,12 +165,12 @@ def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], 
     counters = counters[:LONGEST_LIST]
     counters.sort(key=lambda counter: _order(trace, counter))
     whole = np.array([trace.coverage.start_ns, trace.coverage.end_ns], np.int64)
-    scales = []
+    extremes = []
     for counter in counters:
         values = binned(counter.curve, whole)
         low, high = (float(np.nan_to_num(side[0])) for side in (values.low, values.high))
-        scales.append((min(low, 0.0), max(high, 1.0) if counter.metric.unit == "ratio" else high))
-    return counters, scales, omitted
+        extremes.append((low, high))
+    return counters, extremes, omitted
 
 
 def _order(trace: TraceTable, counter: _Known) -> tuple[bool, int]:
@@ -297,7 +299,7 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
         pid, name, series = (trace.strings[each] for each in ids)
         stated, device = said.get(ids, ("", ""))
         unit, factor = known_unit(stated) or unit_in_name(series) or unit_in_name(name) or ("number", 1.0)
-        title = name if series in ("", name) else f"{name} · {series}"
+        title = name if series in ("", name, _SAYS_NOTHING) else f"{name} · {series}"
         found.append(
             _Known(
                 key=f"recorded:{json.dumps([pid, name, series])}",

@@ -99,8 +99,9 @@ def arrows_of(trace: TraceTable) -> Arrows:
     """Returns the arrows of a trace.
 
     ``launch``: from the call to what it had a device do. ``operator``: from the operator to device work whose launch was
-    not recorded. ``sync``: from the call to the wait on a device row that it made. ``forward_backward``: from an operator to
-    the one that runs in the backward pass for it. Of each of these kinds an event is the head of one arrow at the most.
+    not recorded. ``sync``: from the call to what else it made on a device row: a wait, or a node of a graph that
+    does no device work. ``forward_backward``: from an operator to the one that runs in the backward pass for it. Of each of
+    these kinds an event is the head of one arrow at the most.
     ``recorded``: all other arrows of the trace, under its own names.
     """
     alone = of_kind(trace.kind, *DEVICE_WORK) & (trace.launch == MISSING)

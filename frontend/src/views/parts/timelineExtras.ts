@@ -2,11 +2,12 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'
+import { scaleOf } from '../../canvas/timelineCounters'
 import type { Extras } from '../../canvas/timelineEngine'
 import type { Range, Spot } from '../../canvas/timelineModel'
 import { type Arrow, type Gap, outermost, type Point } from '../../canvas/timelineScene'
 import { format } from '../../lib/format'
-import { parseSearch } from '../../lib/search'
+import { matcher, parseSearch } from '../../lib/search'
 import { useActivity } from '../../state/activity'
 import { readBookmarks } from '../../state/bookmarks'
 import { useView, whenReady } from '../../state/data'
@@ -64,7 +65,7 @@ export function useExtras(
   const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
   const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
   // What is worked out from all events the first time waits until the events themselves are there.
-  const counters = useCounters(profile, view, route.charts ?? '', drawn)
+  const counters = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
   const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
   const arrows = useMemo(() => [...arrowsOf(chain), ...arrowsOf(inView)], [chain, inView])
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
@@ -151,23 +152,29 @@ const doing = (row: Table['rows'][number]) =>
 const reason = ({ cause, why }: Table['rows'][number]) =>
   cause !== null ? String(cause) : why === 'launched before' ? 'next work launched already, host in' : String(why)
 
-function useCounters(profile: Query, view: Range, charts: string, ready: boolean): Extras['counters'] {
+function useCounters(profile: Query, view: Range, charts: string, search: string, ready: boolean): Extras['counters'] {
   const margin = Math.round((view.end - view.start) / 4)
   const asked = { ...profile, start_ns: view.start - margin, end_ns: view.end + margin, width: PIXELS }
   const payload = useView('counters', asked, ready && charts !== 'none').data?.payloads.counters
   return useMemo(() => {
     if (charts === 'none' || payload?.kind !== 'counters') return null
-    return seriesOf(payload, charts === 'all')
-  }, [payload, charts])
+    return seriesOf(payload, charts === 'all', matcher(search))
+  }, [payload, charts, search])
 }
 
-function seriesOf(payload: Counters, all: boolean): NonNullable<Extras['counters']> {
+function seriesOf(
+  payload: Counters,
+  all: boolean,
+  sought: ((name: string) => boolean) | null,
+): NonNullable<Extras['counters']> {
   const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
   // Where there is a device, what happens on it comes first.
   const devices = payload.counters.some(({ device }) => device !== null)
   const main = payload.counters.filter(({ key, device }) => MAIN.includes(kindOf(key)) && (device !== null || !devices))
   // Where there is nothing else, what was recorded is what matters.
-  const shown = all || main.length === 0 ? payload.counters : main
+  const every = all || main.length === 0
+  // A search finds charts too: those of that name are shown.
+  const shown = payload.counters.filter((counter) => every || main.includes(counter) || sought?.(counter.title))
   return {
     start: payload.start_ns,
     end: payload.end_ns,
@@ -182,6 +189,7 @@ function seriesOf(payload: Counters, all: boolean): NonNullable<Extras['counters
       high: counter.high,
       min: counter.min,
       max: counter.max,
+      ...scaleOf(counter.min, counter.max, counter.metric.unit === 'ratio'),
       color: CHART_COLOR[kindOf(counter.key)] ?? 'memcpy',
     })),
   }
