@@ -257,7 +257,6 @@ def test_a_sample_recounted(name: str) -> None:
         return float(len(open_now) > 0) if key == "utilization" else min(1.0, float(open_now["blocks_per_sm"].sum()))
 
     changes = np.unique(np.concatenate([data[c].to_numpy() for c in ("start", "end", "launched")]))
-    assert ("sm_efficiency" in found) == bool((data["blocks_per_sm"] > 0).any())
     stated = [key for key in ("sm_efficiency", *patterns) if key in found]
     for key in ("utilization", "queue_depth", *stated):
         for i in range(50):

@@ -322,7 +322,9 @@ def step_windows(events: list[Event], work: list[Event]) -> list[tuple[str, int,
     else:
         base = [e for e in events if e.kind == "operator"] or [e for e in events if e.kind in ("annotation", "runtime")]
         base = base or work or events
-        host = [("0", min(e.start for e in base), max(e.end for e in base))]
+        launches = [e.launch for e in work if e.launch is not None]
+        begun = [*base, *launches] if launches else [*base, *work]
+        host = [("0", min(e.start for e in begun), max(e.end for e in [*base, *launches]))]
     own: list[list[Event]] = [[] for _ in host]
     unmatched = []
     for event in work:
@@ -331,8 +333,9 @@ def step_windows(events: list[Event], work: list[Event]) -> list[tuple[str, int,
             if event.launch is not None and start <= event.launch.start and event.launch.end <= end:
                 mine = i
         (own[mine] if mine >= 0 else unmatched).append(event)
+    outlast = [] if steps else [e.end for e in work]
     if not any(own):
-        return host
+        return [(label, start, max([end, *outlast])) for label, start, end in host]
 
     def number(e: Event) -> int:
         return int(e.args.get("correlation", 0))
@@ -348,7 +351,7 @@ def step_windows(events: list[Event], work: list[Event]) -> list[tuple[str, int,
     found = []
     for (label, start, end), mine in zip(host, own, strict=True):
         start = max(previous, start)
-        end = max([end, start, *(e.end for e in mine)])
+        end = max([end, start, *(e.end for e in mine), *outlast])
         found.append((label, start, end))
         previous = end
     if len(found) > 1:
