@@ -29,6 +29,7 @@ SHARED = {
         "in_timeline",
         "allocator",
         "only_ranges",
+        "range_names",
         "busy",
         "annotations",
         "backward",
