@@ -38,6 +38,7 @@ PLACES = {
     "<cause>": "[a-z_]+",
     "<rule>": "[a-z_0-9]+",
     "<metric>": "[a-z_]+",
+    "<unit>": "[a-z]+",
 }
 SEVERAL = [analysis for analysis in ANALYSES if analysis.scope != "profile"]
 

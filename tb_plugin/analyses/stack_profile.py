@@ -100,7 +100,11 @@ class StackProfileAnalysis:
             "stacks": tree_of_places(ordered(places, "host", NODES_SENT), terms),
         }  # fmt: skip
         frames = {each.name: each for each in (functions, _threads(profile))}
-        facts = {"stacks.total": total, "stacks.functions": functions.data.num_rows, "stacks.listed": profile.stacks}
+        facts = {
+            f"stacks.total_{profile.counted}": total,  # the unit is the file's
+            "stacks.functions": functions.data.num_rows,
+            "stacks.listed": profile.stacks,
+        }
         return Part(coverage, facts, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:

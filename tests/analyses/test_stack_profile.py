@@ -34,7 +34,7 @@ def test_functions_and_places() -> None:
     assert [(row["name"], row["stack_value"], row["stack_self_value"]) for row in tree.rows][:4] == [
         ("main", 48, 0), ("load", 30, 30), ("step", 18, 5), ("mm", 10, 10),
     ]  # fmt: skip
-    assert found.facts == {"stacks.total": 49, "stacks.functions": 5, "stacks.listed": 5}
+    assert found.facts == {"stacks.total_value": 49, "stacks.functions": 5, "stacks.listed": 5}
     rules = [notice.rule for notice in found.payloads["answer"].notices]
     assert rules == ["stacks_most", "stacks_unit"]
 

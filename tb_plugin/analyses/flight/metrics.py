@@ -27,8 +27,8 @@ METRICS = SHARED.adding(
             "call_verdict": (
                 "Across ranks",
                 "Of the ranks whose dumps are here. not called: a rank of the group did not call it. differs: operation, "
-                "sizes or types are not those of most. unfinished: all called it and not all have finished it. finished: all have. "
-                "finished here: all have, and there are members of the group without a dump.",
+                "sizes or types are not those of most. unfinished: all called it and not all have finished it. finished: "
+                "all have. finished here: all have, and there are members of the group without a dump.",
             ),
             "call_known_by": (
                 "Known by",
