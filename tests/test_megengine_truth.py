@@ -11,8 +11,10 @@ import pytest
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.diff.calltree import call_tree
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.rules.savings import findings_of
+from tb_plugin.analyses.selection import select_rows
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.megengine import MegEngineReader
 from tb_plugin.trace.assemble import assemble
@@ -197,3 +199,15 @@ def test_backtraces_of_operators_are_stacks() -> None:
     ((trace, *_),) = played("host_bound")
     (found,) = [each.notice for each in findings_of(trace, None).found if each.rule.id == "python_bound"]
     assert found.text.endswith("Python stacks are recorded of operators alone.") and "with_backtrace" not in found.todo
+
+
+def test_a_diff_knows_the_parts_of_a_step() -> None:
+    ((trace, *_),) = played()
+    nodes = call_tree(trace, select_rows(trace, None)).data.to_pylist()
+    roots = {node["tree_node"]: node["name"] for node in nodes if node["parent_node"] == MISSING}
+    parts: dict[str, set[str]] = defaultdict(set)
+    for node in nodes:
+        if node["parent_node"] in roots:
+            parts[roots[node["parent_node"]]].add(node["name"])
+    assert parts["Forward"] >= {"forward"} and not parts["Forward"] & {"MUL", "SUB", "CollectiveComm", "backward"}
+    assert (parts["Backward"], parts["Optimizer"]) == ({"backward"}, {"step", "clear_grad"})

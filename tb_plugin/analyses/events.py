@@ -20,7 +20,7 @@ from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.tracks import track_names
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.trace.order import touching
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 METRICS = SHARED.adding(
@@ -169,12 +169,26 @@ def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
     """Events that belong to this one, -1 = none: the ends of its arrows, the operator and the Python call around it."""
     return {
         "launch": ("Launch", int(trace.launch[row])),
-        "launched": ("Launched", _first(trace.launch, row)),
+        "launched": ("Launched", _launched(trace, row)),
         "operator": ("Operator", int(trace.operator[row])),
         "forward": ("Forward", int(trace.forward[row])),
         "backward": ("Backward", _first(trace.forward, row)),
         "python": ("Python frame", _python(trace, row)),
     }
+
+
+def _launched(trace: TraceTable, row: int) -> int:
+    """The first work of a device that this call launched, or a call right in this operator; -1 = none."""
+    found = _first(trace.launch, row)
+    work = _work_of(trace, row)
+    return found if found != MISSING or not len(work) else int(work[0])
+
+
+def _work_of(trace: TraceTable, row: int) -> Int64:
+    """What devices did for an operator itself, operators inside of it left out."""
+    if trace.kind[row] != EventKind.OPERATOR:
+        return np.empty(0, np.int64)
+    return np.flatnonzero((trace.operator == row) & of_kind(trace.kind, *DEVICE_WORK))
 
 
 def _first(column: Int32, row: int) -> int:
@@ -196,7 +210,11 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         Figure(EVENT, row),
     ]
     if trace.launch[row] != MISSING:
-        figures.append(METRICS.figure("launch_delay_ns", int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])))
+        delay = int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])
+        note = "before its launch: the clocks of host and device differ" if delay < 0 else ""
+        figures.append(METRICS.figure("launch_delay_ns", delay, note=note))
+    if len(work := _work_of(trace, row)):
+        figures.append(METRICS.figure("device_self_ns", int(trace.dur_ns[work].sum())))
     if trace.correlation[row] > 0:
         figures.append(_fact("correlation", "Correlation", "text", str(int(trace.correlation[row]))))
     if trace.external_id[row] > 0:

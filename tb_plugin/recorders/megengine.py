@@ -26,7 +26,10 @@ RECORDING = {
     "shapes_missing": Advice("Record with a release that writes the inputs of operators (1.4 and newer)."),
     "stacks_missing": Advice("Profiler(with_backtrace=True) records them."),
     "memory_missing": Advice("Profiler(sample_rate=1) samples the device's memory at each operator."),
-    "memory_levels_only": Advice("memory_flow.svg (Profiler(formats=...)) holds each tensor, when it lived and where."),
+    "memory_levels_only": Advice(
+        "memory_flow.svg (Profiler(formats=...)) holds each tensor, when it lived and where. "
+        "Where it lies beside the timeline, another span of this worker opens it."
+    ),
     "view.kernels": Advice(
         "Profiler(profile_device=True) records the work of devices, enable_cupti=1 kernels by their names."
     ),
@@ -92,6 +95,8 @@ OPERATORS = OperatorNames(
     single=r"^Float32$",
     half=r"^B?Float16$",
     softmax=r"^Softmax(?:Backward)?$",
+    going_back=r"^backward$",
+    ending=r"^(?:step|clear_grad)$",
     casting=r"^TypeCvt(?:V2)?$",
     learning=r"Backward|^(?:backward|clear_grad)$",
     reducing=r"^CollectiveComm$",

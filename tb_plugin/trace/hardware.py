@@ -32,6 +32,12 @@ class DeviceInfo:
     """Number formats below 32 bit (and tf32) that its matrix units compute in: fp16, bf16, tf32, fp8; () = unknown."""
     multiprocessor: str = ""
     """The vendor's word for what runs a block of threads (SM, CU, Xe core), "" when it has none."""
+
+    @property
+    def is_named(self) -> bool:
+        """Returns whether its id is a word and its number (gpu0): a name that says as much as cuda:0."""
+        return not self.id.isdecimal() and self.id.rstrip("0123456789") + str(self.ordinal) == self.id
+
     peaks: tuple[tuple[str, float], ...] = ()
     """Operations in a nanosecond by number format (fp32 outside of matrix units; tf32, fp16, fp8: in them), () = unknown."""
     bandwidth: float | None = None

@@ -133,7 +133,7 @@ def test_a_trace() -> None:
         builder.annotation("Optimizer.zero_grad#SGD.zero_grad", start + 61, 5).memory(start + 62, -64, Addr=start + 3)
         builder.memory(start + 70, -10, Addr=start)
     table = builder.table()
-    device = devices_of(table.memory)[0]
+    device = devices_of(table)[0]
     found = block_categories(table, owners_of(table), device)
     assert found.any_pass
     told = [(int(size), ORDER[code]) for size, code in zip(device.blocks.bytes, found.of, strict=True)]
@@ -165,7 +165,7 @@ def recordings() -> list[Any]:
 def at_the_peak(path: Path, timeline: Path) -> tuple[TraceTable, Counter[str], Counter[str]]:
     """Bytes by category of what was allocated in a trace and there at the recorded peak: judged, and recorded."""
     table, rows = model(path), json.loads(gzip.decompress(timeline.read_bytes()))
-    (device,) = [one for one in devices_of(table.memory) if one.is_host]
+    (device,) = [one for one in devices_of(table) if one.is_host]
     before, level, peak = Counter[str](), Counter[str](), (-1, 0, Counter[str]())
     for i, (time, _, size, category) in enumerate(rows):
         (before if time < 0 else level)[CATEGORIES[category]] += size

@@ -477,7 +477,7 @@ def test_idle_memory_and_the_peak_without_a_block_recounted(blocks: list[tuple[i
     if not rows:
         return
     table = run.builder.table()
-    (device,) = devices_of(table.memory)
+    (device,) = devices_of(table)
     window = window_of(table, Params())
     most = max(reserved for _, reserved, _, _ in rows)
     idle = most - max(allocated for allocated, reserved, _, _ in rows if reserved == most)

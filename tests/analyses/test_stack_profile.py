@@ -66,7 +66,9 @@ def test_numbers_have_the_unit_of_the_file(content: Any, name: str, unit: str, k
 
 
 def test_profiles_of_a_file_are_apart_when_asked_for() -> None:
-    document = speedscope(["a", "b"], samples_of([[0, 1]], [5], name="one"), samples_of([[0], [0, 1]], [1, 2], name="two"))
+    document = speedscope(
+        ["a", "b"], samples_of([[0, 1]], [5], name="one"), samples_of([[0], [0, 1]], [1, 2], name="two")
+    )
     assert functions(part(document, "p.json")) == {"a": (1, 8), "b": (7, 7)}
     assert functions(part(document, "p.json", thread="1")) == {"b": (2, 2), "a": (1, 3)}
     rows = part(document, "p.json").frames["stack_threads"].data.to_pylist()

@@ -27,7 +27,9 @@ REAL = (
     "tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",
 )  # fmt: skip
 """The traces of ../shared/data whose memory events carry Addr and Total Allocated."""
-PATHS = [SAMPLES / name for name in UNLIKE if name.endswith((".json", ".json.gz"))] + [SHARED / "data" / name for name in REAL]
+PATHS = [SAMPLES / name for name in UNLIKE if name.endswith((".json", ".json.gz"))] + [
+    SHARED / "data" / name for name in REAL
+]
 TYPES = {0: "cpu", 1: "cuda", 6: "hip"}
 
 
@@ -78,8 +80,8 @@ def test_live_blocks_account_for_the_trace_s_own_total(path: Path) -> None:
         pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
     recorded, _ = told(path)
     table = model(path)
-    assert {d.name for d in devices_of(table.memory)} == set(recorded)
-    for device in devices_of(table.memory):
+    assert {d.name for d in devices_of(table)} == set(recorded)
+    for device in devices_of(table):
         events = recorded[device.name]
         totals = [event["Total Allocated"] for event in events]
         curve = part(table, "memory", extra=(("device", device.name),)).payloads["curve"]
@@ -109,7 +111,7 @@ def test_what_was_live_sums_to_the_total_at_any_moment(path: Path) -> None:
     if not path.is_file():
         pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
     table = model(path)
-    for device in devices_of(table.memory):
+    for device in devices_of(table):
         for i in range(0, len(device.time_ns), max(1, len(device.time_ns) // 7)):
             moment = str(int(device.time_ns[i]))
             found = part(table, "memory", extra=(("device", device.name), ("at_ns", moment)))

@@ -42,9 +42,11 @@ import textCss from '../widgets/text.module.css'
 import css from './memory.module.css'
 import frameCss from './parts/frame.module.css'
 
+/** Absent where the trace has levels alone: tables of blocks would be empty. */
+const OPERATORS = 'memory_operators'
 const OUTERMOST = 'memory_operators_outermost'
 const groupsAt = (moment: string | undefined, hasSteps: boolean, hasShapes: boolean): Group[] => [
-  { table: 'memory_operators', label: 'By operator', filters: ['name', 'device'] },
+  { table: OPERATORS, label: 'By operator', filters: ['name', 'device'] },
   { table: OUTERMOST, label: 'Outermost', filters: ['name', 'device'] },
   { table: BLOCKS, label: 'Blocks', filters: [...OF_BLOCK, 'device'] },
   {
@@ -122,7 +124,7 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: ViewProps & Mark
         {(view) => <Top view={view} profile={profile} catalog={catalog} onLink={follow} />}
       </ViewFrame>
       <div ref={tables} className={css.anchor} />
-      {shown && (
+      {shown && resource.data?.payloads[OPERATORS] && (
         <Tables
           base={query}
           device={shown}
@@ -353,7 +355,7 @@ function Tables({ base, device, states, hasSteps, hasShapes, onPoint, onOpen }: 
       placeholder="Search operators, text or /regex/"
       onPoint={(row, table) => onPoint(row && lifeOf(row, table))}
       detail={(row, table) =>
-        table.name === 'memory_operators' || table.name === OUTERMOST ? (
+        table.name === OPERATORS || table.name === OUTERMOST ? (
           <RowDetail
             row={row}
             table={table}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
 from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.table import MemoryEvents, TraceTable
+from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -84,22 +84,30 @@ class Device:
         return int(self.allocated[at]) if at >= 0 else self.before
 
 
-def devices_of(memory: MemoryEvents) -> list[Device]:
-    """Returns the devices that the events name: accelerators by type and number, then the host."""
+def name_in(trace: TraceTable, kind: int, number: int) -> str:
+    """Returns the name of a device of the allocator's: as rows name it, else as torch.device writes it."""
+    own = [device.id for device in trace.devices if device.ordinal == number and device.is_named]
+    return own[0] if own and kind != HOST_TYPE else device_name(kind, number)
+
+
+def devices_of(trace: TraceTable) -> list[Device]:
+    """Returns the devices that allocator events name: accelerators by type and number, then the host."""
+    memory = trace.memory
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
     kind = memory.device_type.astype(np.int64)
     key = (kind << 32) + number + 1
     found = []
     for value in np.unique(key).tolist():
         rows = np.flatnonzero(key == value)
-        found.append(_device(memory, rows, int(kind[rows[0]]), int(number[rows[0]])))
+        found.append(_device(trace, rows, int(kind[rows[0]]), int(number[rows[0]])))
     return [d for d in found if not d.is_host] + [d for d in found if d.is_host]
 
 
-def _device(memory: MemoryEvents, rows: Int64, kind: int, number: int) -> Device:
+def _device(trace: TraceTable, rows: Int64, kind: int, number: int) -> Device:
+    memory = trace.memory
     size, total, address = memory.bytes[rows], memory.total_allocated[rows], memory.address[rows]
     return Device(
-        name=device_name(kind, number),
+        name=name_in(trace, kind, number),
         is_host=kind == HOST_TYPE,
         number=number,
         record=rows,

@@ -17,6 +17,7 @@ from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.grouping import Forest, group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, OPTIMIZER, module_label
+from tb_plugin.analyses.names import named as in_names
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.analyses.stack_frames import labels_of, stack_frames
@@ -113,7 +114,11 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
         _BACKWARD: trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name],
     }
     plain = of_kind(trace.kind, EventKind.OPERATOR, EventKind.MODULE)
-    marker = (trace.kind == EventKind.ANNOTATION) & (named[_LOADING] | named[_OPTIMIZER])
+    ranges, words = trace.kind == EventKind.ANNOTATION, trace.recorder.operators
+    back = ranges & in_names(trace, words.going_back)
+    named[_BACKWARD] |= back
+    named[_OPTIMIZER] |= ranges & in_names(trace, words.ending)
+    marker = ranges & (named[_LOADING] | named[_OPTIMIZER] | back)
     host = np.flatnonzero(selection.rows & (plain | marker))
     start, end = trace.start_ns[host], trace.ends(host)
     nesting = nest(trace.track[host], start, end)

@@ -95,13 +95,9 @@ class Memory:
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
         changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
-        return Part(
-            seen.coverage,
-            facts,
-            frames,
-            payloads,
-            (*payloads, "memory_operators", *changing),
-        )
+        # Of levels alone nobody knows a block: tables of them would be empty.
+        tables = [] if devices and all(map(summary.is_levels_only, devices)) else ["memory_operators", *changing]
+        return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of one device (the first unless one is named), or one of its tables."""
@@ -130,7 +126,7 @@ class _Seen:
 @remembered
 def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table]:
     """What depends on the trace alone."""
-    owners, devices = owners_of(trace), devices_of(trace.memory)
+    owners, devices = owners_of(trace), devices_of(trace)
     origins = origins_of(trace, owners)
     return owners, origins, devices, every_block(trace, owners, origins, devices)
 

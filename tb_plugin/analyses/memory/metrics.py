@@ -109,6 +109,10 @@ METRICS = OF_DEVICES.adding(
             "block_bytes": ("Size", "Bytes of the block, as the allocator rounded them."),
             "live_bytes": ("Live", "Bytes of the blocks that were live at the peak, or at the chosen moment."),
             "peak_allocated_bytes": ("Peak allocated", "Most bytes allocated at a time, and the operator that did it."),
+            "in_use_bytes": (
+                "Peak in use",
+                "Most bytes in use of all memory of the device, of a CPU of the machine, whoever uses them.",
+            ),
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and not released before the trace ends."),
             "kept_bytes": ("Kept", "Bytes that were allocated in the step and not released before it ended."),
             "kept_to_end_bytes": (

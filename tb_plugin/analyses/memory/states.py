@@ -39,7 +39,7 @@ class MemoryStates(Detail):
 
 def _frame(trace: TraceTable) -> Frame:
     none = np.empty(0, np.int64)
-    devices = devices_of(trace.memory)
+    devices = devices_of(trace)
     # Accelerators stand first.
     device = max(devices, key=lambda one: (not one.is_host, len(one.record)), default=None)
     if device is None or not device.has_addresses:

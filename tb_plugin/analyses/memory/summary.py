@@ -63,9 +63,21 @@ def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Nu
     return {f"memory.{device.name}.{key}": value for key, value in facts.items()}
 
 
+def is_levels_only(device: Device) -> bool:
+    """Returns whether only levels are recorded, and no allocations."""
+    return device.has_totals and not device.bytes.any()
+
+
 def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
     """Returns the headline of a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
+    if is_levels_only(device):
+        whose = "machine" if device.is_host else "device"
+        figures = [
+            METRICS.figure("in_use_bytes", facts["peak_allocated_bytes"], note="by all programs together"),
+            METRICS.figure("peak_time_ns", facts["peak_time_ns"]),
+        ]
+        return Figures("summary", device.name, f"of the whole {whose}, whoever uses it", figures, "headline")
     name, module = peak_names(scene, device, peak)
     entering = int(device.each_at(scene.window.begins[:1] - 1)[0])
     figures = [
@@ -193,7 +205,7 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
     missing = [
         text for text, there in (("totals", device.has_totals), ("addresses", device.has_addresses)) if not there
     ]
-    if device.has_totals and not device.bytes.any():
+    if is_levels_only(device):
         whose = "the machine" if device.is_host else "the device"
         notices.append(
             Notice(

@@ -209,7 +209,7 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
     used = [device for i, device in enumerate(trace.devices) if (trace.device == i).any()]
     memory = trace.memory
     allocating = np.unique(memory.device_id[(memory.device_type != HOST_TYPE) & (memory.device_id >= 0)])
-    other = [d for d in used if d.ordinal is not None and d.id != str(d.ordinal)]
+    other = [d for d in used if d.ordinal is not None and d.id != str(d.ordinal) and not d.is_named]
     unknown = [d for d in used if d.ordinal is None]
     notices = [
         _notice(

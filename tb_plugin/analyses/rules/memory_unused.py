@@ -15,7 +15,7 @@ def _look(s: Scene) -> Seen | None:
     """What the memory view says as well: the device with the least room counts, as one model runs on all of them."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
-    devices = [device for device in devices_of(s.trace.memory) if not device.is_host]
+    devices = [device for device in devices_of(s.trace) if not device.is_host]
     window = window_of(s.trace, Params(steps=s.chosen))
     notices = [room_notice(s.trace, device, window) for device in devices]
     found = [notice for notice in notices if notice is not None]

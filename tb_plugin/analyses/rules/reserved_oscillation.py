@@ -18,7 +18,7 @@ def _look(s: Scene) -> Seen | None:
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     window = window_of(s.trace, Params(steps=s.chosen))
-    every = [device for device in devices_of(s.trace.memory) if not device.is_host]
+    every = [device for device in devices_of(s.trace) if not device.is_host]
     found = [(swings, device) for device in every if (swings := swings_of(device, window)) is not None]
     if not found:
         return None

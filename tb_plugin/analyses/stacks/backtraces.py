@@ -61,7 +61,7 @@ class Frames:
     """Calls, and frames of backtraces around them, by time: parents before children."""
 
     place: Int64
-    """Of each frame the call it is, -1 for frames of backtraces."""
+    """Position of the call that each frame is, -1 for frames of backtraces."""
     parent: Int32
     thread: Int32
     kind: Int64

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
+from tb_plugin.analyses.allocator import HOST_TYPE, levels_of
 from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analyses.device_memory.records import name_in
 from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.metrics import SHARED, define
@@ -260,7 +261,7 @@ def _of_memory(trace: TraceTable) -> Iterator[_Known]:
     ids = {str(device.ordinal): device.id for device in trace.devices if device.ordinal is not None}
     for rows in np.split(order, bounds) if len(which) else ():
         kind, place = int(memory.device_type[rows[0]]), int(number[rows[0]])
-        name = device_name(kind, place)
+        name = name_in(trace, kind, place)
         device = ids.get(str(place)) if kind != HOST_TYPE else None
         time, total, size = memory.time_ns[rows], memory.total_allocated[rows], memory.bytes[rows]
         level = levels_of(total, size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,9 @@ import numpy.typing as npt
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.megengine.events import BEGIN, FINISH, START, STEP, Events
 from tb_plugin.readers.megengine.slices import Slices, text_ids
-from tb_plugin.trace.numbering import firsts, numbered
+from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.numbering import firsts
+from tb_plugin.trace.numbering import numbered as numbers_of
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -29,6 +31,7 @@ CUPTI = ("KernelLink", "CUPTILink")
 
 _NODE = re.compile(r"^([a-z]+(?:\d+|x))(?::\d+)?$")
 """A stream of a device as MegEngine names it (CompNode): ``gpu0:1``, logically ``gpux:1``."""
+_NUMBERED = re.compile(r"(?!cpu)[a-z]+(\d{1,4})")
 _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
 
 
@@ -58,7 +61,7 @@ class Lanes:
 def numbered_lanes(events: Events) -> tuple[Int32, Int64]:
     """Returns the number of each event's lane, and where each lane begins."""
     width = int(events.tid.max(initial=0)) + 1
-    of, count = numbered(events.pid.astype(np.int64) * width + events.tid)
+    of, count = numbers_of(events.pid.astype(np.int64) * width + events.tid)
     return of.astype(np.int32), firsts(of, count)
 
 
@@ -135,6 +138,15 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
         pid[lane], tid[lane] = interner.text(of), interner.text(stream)
         titles[of, stream] = stream
     return Places(pid, tid, titles, device, list(devices))
+
+
+def numbered(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
+    """Returns the devices with the numbers that their names hold (gpu0); those of CPUs are no devices to allocators."""
+    found = [_NUMBERED.fullmatch(device.id) for device in devices]
+    return tuple(
+        replace(device, ordinal=int(match[1])) if match else device
+        for device, match in zip(devices, found, strict=True)
+    )
 
 
 def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str]:
