@@ -42,7 +42,7 @@ def test_a_counter_has_its_unit_and_its_device(name: str, value: float, key: str
     counter = found[name]
     assert (counter.metric.key, counter.metric.unit, counter.device, counter.process) == (key, unit, "1", PROCESS)
     assert counter.mean[-1] == pytest.approx(shown) and counter.subtitle == "device 1"
-    assert counter.max == (max(shown, 1.0) if unit == "ratio" else pytest.approx(shown))
+    assert counter.max == pytest.approx(shown)
 
 
 def test_counters_of_other_processes_belong_to_no_device() -> None:
