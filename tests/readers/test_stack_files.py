@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import time
 from collections import defaultdict
 from typing import Any
 
@@ -17,6 +18,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ListedFile
 from tb_plugin.readers.foreign import foreign
 from tb_plugin.readers.stack_files import StackFilesReader
+from tb_plugin.readers.stack_files.folded import is_folded
 from tb_plugin.service.stack_files import write_stacks
 from tb_plugin.stack_profile import table
 from tb_plugin.stack_profile.table import StackProfile
@@ -345,3 +347,11 @@ def test_mutants_end_in_a_word() -> None:
             assert (profile.places.parent < range(len(profile))).all() and (profile.places.own >= 0).all()
         except UnreadableTrace:
             pass
+
+
+def test_looking_at_a_head_takes_no_longer_than_its_length() -> None:
+    """A pattern that tries all blanks of a line took 20 s for a list of numbers."""
+    for line in (b"1 " * 32_000, b"[[1, 2, 3], " * 5_000, b"a b;" * 16_000):
+        started = time.process_time()
+        assert not is_folded(line + b"x")
+        assert time.process_time() - started < 0.5

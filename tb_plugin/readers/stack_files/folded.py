@@ -18,7 +18,7 @@ MOST = 2**53
 """Larger values are left out: sums would not be exact."""
 _LINE = r"^(?P<stack>.*[^ \t])[ \t]+(?P<value>\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)$"
 _WHOLE = r"^[0-9]{1,15}$"
-_HEAD = re.compile(rb"[^\n]*[^ \t\n][^\n]*[ \t]\+?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?[ \t]*\Z")
+_VALUE = re.compile(rb"\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?\Z")
 _LOOKED_AT = 50
 """Lines of the head."""
 _BATCH = 8 * 1024 * 1024
@@ -43,7 +43,9 @@ def is_folded(head: bytes) -> bool:
     lines = head.replace(b"\r\n", b"\n").split(b"\n")
     whole = lines[:-1] if len(lines) > 1 else lines
     told = [line for line in whole[:_LOOKED_AT] if line.strip() and not line.startswith(b"#")]
-    good = [line for line in told if _HEAD.match(line)]
+    # The last blank separates. One pattern for a whole line would try its blanks one by one: a line may be the whole head.
+    parts = [line.rsplit(None, 1) for line in told]
+    good = [part[0] for part in parts if len(part) == 2 and _VALUE.match(part[1])]
     return 2 * len(good) > len(told) and any(b";" in line for line in good)
 
 
