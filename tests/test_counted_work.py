@@ -55,7 +55,7 @@ BYTES_PER_ROW = {
     "kernels": 40,
     "launches": 110,
     "modules": 60,
-    "stacks": 140,
+    "stacks": 120,
     "phases": 80,
     "memory": 130,
     "find": 55,

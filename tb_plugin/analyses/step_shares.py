@@ -46,16 +46,16 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
     ``other`` is what remains and has no ranges. Kept for the last traces: every choice of steps asks again.
     """
-    active = _active(trace)
+    later = _handing_over(trace)
+    active = _active(trace, later)
     named = CATEGORIES[:-1]
-    *first, waiting = first_in(*(active[category] for category in named), _covered(trace, _handing_over(trace)))
+    *first, waiting = first_in(*(active[category] for category in named), _covered(trace, later))
     found = dict(zip(named, first, strict=True))
     return found | {"runtime": join(found["runtime"], waiting)}
 
 
-def _active(trace: TraceTable) -> dict[str, Ranges]:
-    """When each category is active."""
-    later = _handing_over(trace)
+def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
+    """When each category is active; calls that come ``later`` are in none."""
     when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in CATEGORIES[:-1]}
     return when | {"communication": exposed(trace)}
 

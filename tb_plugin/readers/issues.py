@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tb_plugin.trace.report import Issue, Outcome
@@ -42,7 +43,7 @@ TEXTS = {
     "bad_counter_value": "values of counters that are no numbers were left out",
     "unmatched_begin": "begin and end events without partner were left out",
     "unmatched_end": "end events before which nothing is open were left out",
-    "unfinished_range": "ranges that nothing ends last to the end of the trace",
+    "unfinished_range": "ranges that nothing ends last to the trace's end, of very many the later ones until the next begins",
     "many_operations": "names of asynchronous operations, those with fewest parts, share a track in each process",
     "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
     "unpaired_arrow": "arrows between events with one end missing, or outside the window, were left out",
@@ -96,6 +97,11 @@ class IssueLog:
         for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):
             by_code.setdefault(code, []).append(entry)
         return tuple(_issue(code, entry) for code, entries in by_code.items() for entry in _bounded(code, entries))
+
+
+def is_packed_badly(issues: Iterable[Issue]) -> bool:
+    """Returns True when the archive that a file is was cut, is damaged, or goes on as something else."""
+    return any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues)
 
 
 def _issue(code: str, entry: _Entry) -> Issue:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 from isal import igzip_lib
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC
+from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC, Source
 from tb_plugin.readers.issues import IssueLog
 
 BOMB_RATIO = 200
@@ -139,3 +140,14 @@ class TextStream:
         self._member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         self._pending = rest
         return True
+
+
+@contextmanager
+def text_of(source: Source, progress: Callable[[float], None], log: IssueLog) -> Iterator[TextStream]:
+    """Gives the text of the source's one file, which an UnreadableTrace raised meanwhile then names. Raises StorageError."""
+    name = source.names()[0]
+    with source.open(name) as raw:
+        try:
+            yield TextStream(raw, source.size(name), progress, log)
+        except UnreadableTrace as error:
+            raise UnreadableTrace(error.what, name, error.do) from None

@@ -366,7 +366,10 @@ def _steps(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
         steps = steps[rows.track[steps] == np.bincount(rows.track[steps]).argmax()]
         labels = [_label(raw.strings[int(name)]) for name in rows.name[steps]]
         return find_steps(labels, rows.start[steps], rows.end[steps], device_work)
-    for chosen in ((EventKind.OPERATOR,), (EventKind.ANNOTATION, EventKind.RUNTIME), DEVICE_WORK, tuple(EventKind)):
+    # Of a trace that knows no operators, calls of a device's runtime nor work, everything is the recording.
+    has_calls = of_kind(rows.kind, EventKind.RUNTIME, *DEVICE_WORK).any()
+    annotated = ((EventKind.ANNOTATION, EventKind.RUNTIME),) if has_calls else ()
+    for chosen in ((EventKind.OPERATOR,), *annotated, DEVICE_WORK, tuple(EventKind)):
         members = rows.of(*chosen)
         if len(members):
             return whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.chrome import pairing
 from tb_plugin.readers.chrome_json import ChromeJsonReader, finishing
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import TraceTable
@@ -128,6 +129,9 @@ def test_begins_that_nothing_ends() -> None:
     count = 10_000
     trace = within_seconds([ev("B", i, f"n{i % 7}") for i in range(count)])
     assert told(trace) == {"unfinished_range": count} and len(trace) == count
+    # No tower: those beyond the first ones end where the next begins.
+    assert int(trace.depth.max()) == pairing.MOST_OPEN
+    assert (trace.dur_ns[pairing.MOST_OPEN : -1] == 1000).all() and trace.dur_ns[0] == (count - 1) * 1000
 
 
 def test_operations_of_many_names_and_many_that_overlap() -> None:

@@ -64,7 +64,8 @@ def test_samples_read_without_an_issue(path):
     trace = read(path)
     assert trace.report.complete
     assert trace.report.issues == ()
-    assert len(trace.name) >= 10
+    # This one shows the lanes of a graph and has not more events than they need.
+    assert len(trace.name) > (9 if path.parts[-3] == "graph_lanes_synthetic" else 100)
 
 
 @needs_data

@@ -29,38 +29,44 @@ export function Nav(props: {
 }) {
   const { views, active, foot, onActive } = props
   return (
-    <nav className={css.nav} aria-label="Views">
-      {groupsOf(views).map(([group, members]) => (
-        <Fragment key={group}>
-          {group && (
-            <h2 className={css.group}>
-              <span>{group}</span>
-            </h2>
-          )}
-          {members.map((view) =>
-            view.available ? (
-              <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className={css.tip}>
-                <button
-                  type="button"
-                  className={view.id === active ? css.on : undefined}
-                  aria-current={view.id === active ? 'page' : undefined}
-                  onClick={() => {
-                    openView(view.id)
-                    onActive()
-                  }}
-                >
-                  <NavIcon view={view.id} />
-                  <span>{view.title}</span>
-                </button>
-              </Tooltip>
-            ) : (
-              <Unavailable key={view.id} view={view} />
-            ),
-          )}
-        </Fragment>
-      ))}
-      {foot && <div className={css.foot}>{foot}</div>}
-    </nav>
+    <div className={css.nav}>
+      <nav aria-label="Views">
+        {groupsOf(views).map(([group, members]) => (
+          <Fragment key={group}>
+            {group && (
+              <h2 className={css.group}>
+                <span>{group}</span>
+              </h2>
+            )}
+            {members.map((view) =>
+              view.available ? (
+                <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className={css.tip}>
+                  <button
+                    type="button"
+                    className={view.id === active ? css.on : undefined}
+                    aria-current={view.id === active ? 'page' : undefined}
+                    onClick={() => {
+                      openView(view.id)
+                      onActive()
+                    }}
+                  >
+                    <NavIcon view={view.id} />
+                    <span>{view.title}</span>
+                  </button>
+                </Tooltip>
+              ) : (
+                <Unavailable key={view.id} view={view} />
+              ),
+            )}
+          </Fragment>
+        ))}
+      </nav>
+      {foot && (
+        <aside className={css.foot} aria-label="Log directory">
+          {foot}
+        </aside>
+      )}
+    </div>
   )
 }
 

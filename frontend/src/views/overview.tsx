@@ -74,8 +74,8 @@ function Page({ view, whole }: { view: View; whole: View }) {
   const advice = pick(view, 'findings', 'notices')
   const left = pick(view, 'left_out', 'figures')
   const outside = pick(view, 'outside_steps', 'figures')
-  const about = [pick(view, 'trace_health', 'figures'), pick(view, 'configuration', 'figures')].flatMap(
-    (card) => card ?? [],
+  const about = [pick(view, 'trace_health', 'figures'), pick(view, 'configuration', 'figures')].flatMap((card) =>
+    card?.figures.length ? card : [],
   )
   const names = Object.keys(view.payloads)
   const times = names.flatMap((name) =>

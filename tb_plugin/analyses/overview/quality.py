@@ -141,7 +141,8 @@ def _unfinished(issue: Issue) -> Notice:
     return _notice(
         "ranges_unfinished",
         "medium",
-        "{affected} ranges begin and never end, as where a recording is cut off: they last to the end of the trace.",
+        "{affected} ranges begin and never end, as where a recording is cut off: they last to the end of the trace; where "
+        "one thread has very many, the later ones until the next begins.",
         "Their durations are the longest that they can have, and they seem to lie inside of those that began before them.",
         _count(issue.count, "Ranges"),
     )

@@ -72,7 +72,8 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
     by_time = choice.order == "time"
     kind, label = trace.kind[calls.row].astype(np.int64), labels.of[trace.name[calls.row]].astype(np.int64)
     rest = len(labels.texts) - len(REST) + [*REST].index(choice.of)
-    parent, thread, texts, place = calls.parent, calls.thread, labels.texts, np.arange(len(calls.row))
+    parent, thread, texts = calls.parent, calls.thread, labels.texts
+    place: Int64 | None = None
     _one_kind(kind, label, len(texts))
     if choice.of != "operators" and len(rows_with_stacks(trace)):
         python = choice.of == "python"
@@ -92,9 +93,9 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
     nodes = group(forest.runs(owner, kind, label) if by_time else forest.paths(owner, kind, label))
     first = nodes.first
 
-    def sums(values: npt.NDArray[np.integer], last: int = 0) -> Int64:
+    def sums(values: Int64 | Bool, last: int = 0) -> Int64:
         """Of each place what its calls have; frames of backtraces have none."""
-        return nodes.sum(np.append(np.append(values, 0)[place], last))
+        return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
 
     return Laid(
         label=label[first],
@@ -102,7 +103,7 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
         kind=kind[first],
         parent=above(nodes, parent),
         thread=owner[first],
-        calls=sums(calls.chosen.astype(np.int64)),
+        calls=sums(calls.chosen),
         host_ns=sums(calls.host_ns),
         device_ns=sums(calls.device_ns, calls.rest_ns),
         backward_host_ns=sums(calls.backward_host_ns),

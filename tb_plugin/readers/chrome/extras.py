@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tb_plugin.readers.chrome.columns import Column, float64s
 from tb_plugin.readers.chrome.events import ChromeEvent
 from tb_plugin.readers.chrome.interning import Interner, as_text
-from tb_plugin.readers.chrome.pairing import matched
+from tb_plugin.readers.chrome.pairing import matched, unended
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.table import CounterEvents
 
@@ -109,24 +109,6 @@ def _is_place(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) < 2**53
 
 
-MOST_OPEN = 200
-"""Ranges of a thread that nothing ends and that last to the end of the trace; later ones last until the next begins: a
-tower of thousands would say nothing, and every view would climb it."""
-
-
-def _unended(thread: Int64, start: Int64, until: int) -> Int64:
-    """How long ranges last that nothing ends."""
-    order = np.lexsort((start, thread))
-    ordered, begun = thread[order], start[order]
-    nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-    end = np.full(len(order), until, np.int64)
-    short = np.flatnonzero((nth[:-1] >= MOST_OPEN) & (ordered[1:] == ordered[:-1]))
-    end[short] = begun[short + 1]
-    lasted = np.empty(len(order), np.int64)
-    lasted[order] = end - begun
-    return lasted
-
-
 class Marks:
     """Begin and end marks. They match in order of time within a thread, so they wait until all are known.
 
@@ -173,6 +155,6 @@ class Marks:
             self._log.add("unfinished_range", "note", count=len(unfinished))
         if alone := len(marks) - 2 * len(begins) - len(unfinished):
             self._log.add("unmatched_end", "dropped", count=alone)
-        lasted = _unended(np.array(thread, np.int64)[unfinished], time[unfinished], until)
+        lasted = unended(np.array(thread, np.int64)[unfinished], time[unfinished], until)
         durations = np.concatenate((time[ends] - time[begins], lasted))
         return rows, np.concatenate((time[begins], time[unfinished])), durations

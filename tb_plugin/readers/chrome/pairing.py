@@ -1,4 +1,4 @@
-"""Begins and ends find each other: of a thread, or of an asynchronous operation, as brackets do."""
+"""Begins and ends find each other: of a thread, or of an asynchronous operation, as brackets do. Some ends are missing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+
+MOST_OPEN = 200
+"""Ranges of one key that nothing ends and that last to the end of the trace; later ones last until the next begins: a
+tower of thousands would say nothing, and every view would climb it."""
 
 
 def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
@@ -37,3 +41,16 @@ def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[
     here, there = some[:-1], some[1:]
     pair = opening[here] & closes[there] & (run[here] == run[there]) & (bracket[here] == bracket[there])
     return order[here[pair]], order[there[pair]]
+
+
+def unended(key: npt.NDArray[np.integer], time_ns: Int64, until_ns: int) -> Int64:
+    """Returns how long ranges last that nothing ends: to the end of the trace, but for more than ``MOST_OPEN`` of a key."""
+    order = np.lexsort((time_ns, key))
+    ordered, begun = key[order], time_ns[order]
+    nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    end = np.full(len(order), until_ns, np.int64)
+    short = np.flatnonzero((nth[:-1] >= MOST_OPEN) & (ordered[1:] == ordered[:-1]))
+    end[short] = begun[short + 1]
+    lasted = np.empty(len(order), np.int64)
+    lasted[order] = end - begun
+    return lasted

@@ -12,8 +12,8 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.document import CHOOSE, Document
 from tb_plugin.readers.chrome.events import Decode
-from tb_plugin.readers.issues import IssueLog
-from tb_plugin.readers.stream import TextStream
+from tb_plugin.readers.issues import IssueLog, is_packed_badly
+from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.trace.report import ReadReport
 
 _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large")
@@ -61,25 +61,20 @@ def passed(
     source: Source, options: ReadOptions, reading: Pass, decode: Decode, progress: Progress
 ) -> Iterator[tuple[Document, TextStream]]:
     """Gives the source's one file after one pass. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-    name = source.names()[0]
-    with source.open(name) as raw, no_garbage_collection():
-        head: Mapping[str, Any] = {}
+    head: Mapping[str, Any] = {}
 
-        def tell(done: float) -> None:
-            progress(replace(reading.state(done), head=dict(head)))
+    def tell(done: float) -> None:
+        progress(replace(reading.state(done), head=dict(head)))
 
-        stream = TextStream(raw, source.size(name), tell, reading.log)
+    with text_of(source, tell, reading.log) as stream, no_garbage_collection():
 
         def take(events: Sequence[Any], digits: bool) -> None:
             reading.take(events, digits, stream.text_bytes)
 
         document = Document(stream, options.chunk_bytes, decode, take, reading.restart, reading.log)
         head = document.metadata
-        try:
-            document.read()
-            reading.check(document.is_bare_list)
-        except UnreadableTrace as error:
-            raise UnreadableTrace(error.what, name, error.do) from None
+        document.read()
+        reading.check(document.is_bare_list)
         tell(1.0)
         yield document, stream
 
@@ -133,6 +128,6 @@ def report_of(reader_id: str, document: Passed, stream: Counted, log: IssueLog, 
         events_unknown=sum(tally.unknown.values()),
         events_other=max(0, seen - tally.kept - dropped - tally.outside),
         events_outside=tally.outside,
-        complete=document.complete and not any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues),
+        complete=document.complete and not is_packed_badly(issues),
         issues=issues,
     )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tb_plugin.readers.chrome.arrows import Arrows
 from tb_plugin.readers.chrome.interning import Interner
-from tb_plugin.readers.chrome.pairing import matched
+from tb_plugin.readers.chrome.pairing import matched, unended
 from tb_plugin.readers.chrome_json.call_stacks import CallStacks
 from tb_plugin.readers.chrome_json.events import Role, Scope
 from tb_plugin.readers.issues import IssueLog
@@ -55,7 +55,8 @@ class Collection:
         role = columns.pop("role")
         start, name = columns["start_ns"], columns["name"]
         key = self._dense("key")
-        begins, ends = self._pairs(role, key)
+        thread = columns["pid"].astype(np.int64) * (len(self.interner.texts) + 1) + columns["tid"]
+        begins, ends = self._pairs(role, thread, key)
         is_end = (role == Role.END) | (role == Role.ASYNC_END)
         dur = columns["dur_ns"] = columns["dur_ns"].copy()
         dur[begins] = start[ends] - start[begins]
@@ -63,7 +64,9 @@ class Collection:
         unfinished[begins] = False
         self._told(int(unfinished.sum()), int(is_end.sum()) - len(ends))
         if unfinished.any():
-            dur[unfinished] = np.maximum(int((start + np.maximum(dur, 0)).max()) - start[unfinished], 0)
+            last = int((start + np.maximum(dur, 0)).max())
+            of = np.where(role == Role.BEGIN, thread, -1 - key)
+            dur[unfinished] = np.maximum(unended(of[unfinished], start[unfinished], last), 0)
         rows = np.flatnonzero(~is_end)
         place = np.full(len(role) + 1, MISSING, np.int32)
         place[rows] = np.arange(len(rows), dtype=np.int32)
@@ -101,10 +104,8 @@ class Collection:
         if alone:
             self.log.add("unmatched_end", "dropped", count=alone)
 
-    def _pairs(self, role: npt.NDArray[np.uint8], key: Int64) -> tuple[Int64, Int64]:
+    def _pairs(self, role: npt.NDArray[np.uint8], thread: Int64, key: Int64) -> tuple[Int64, Int64]:
         """Begins and their ends: those of threads, and those of operations."""
-        columns = self.columns
-        thread = columns["pid"].astype(np.int64) * (len(self.interner.texts) + 1) + columns["tid"]
         found = [
             self._nested(np.flatnonzero((role == begin) | (role == end)), of, role == begin)
             for begin, end, of in ((Role.BEGIN, Role.END, thread), (Role.ASYNC_BEGIN, Role.ASYNC_END, key))

@@ -15,8 +15,8 @@ from tb_plugin.execution_trace.table import ExecutionTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.filenames import run_of
 from tb_plugin.readers.execution_trace.nodes import Nodes
-from tb_plugin.readers.issues import IssueLog
-from tb_plugin.readers.stream import TextStream
+from tb_plugin.readers.issues import IssueLog, is_packed_badly
+from tb_plugin.readers.stream import text_of
 from tb_plugin.trace.report import ReadReport
 
 READER_ID = "execution_trace"
@@ -64,17 +64,13 @@ class ExecutionTraceReader:
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> ExecutionTrace:
         """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        name = source.names()[0]
         log = IssueLog()
-        pieces: list[bytes] = []
-        with source.open(name) as raw:
-            stream = TextStream(raw, source.size(name), lambda done: progress(ReadState(done, 0, {})), log)
-            while piece := stream.read(_BLOCK):
-                pieces.append(piece)
         nodes = Nodes(log)
-        head, is_whole = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
-        if not nodes.kept and (nodes.dropped or not is_whole or not head["nodes"]):
-            raise UnreadableTrace("It holds no node of an execution trace.", name, _OTHER)
+        with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
+            pieces = list(iter(lambda: stream.read(_BLOCK), b""))
+            head, is_whole = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
+            if not nodes.kept and (nodes.dropped or not is_whole or not head["nodes"]):
+                raise UnreadableTrace("It holds no node of an execution trace.", do=_OTHER)
         issues = log.issues()
         lost = 0 if is_whole else 1
         process = head.get("pid")
@@ -85,7 +81,7 @@ class ExecutionTraceReader:
             events_seen=nodes.kept + nodes.dropped + lost,
             events_kept=nodes.kept,
             events_dropped=nodes.dropped + lost,
-            complete=is_whole and not any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues),
+            complete=is_whole and not is_packed_badly(issues),
             issues=issues,
             records="nodes",
         )

@@ -14,10 +14,10 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.flight.table import RawFlight
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.flight_recorder.records import Records, groups_of, status_of
-from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine, Role
 from tb_plugin.readers.pickles.memo import Memo
-from tb_plugin.readers.stream import TextStream
+from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.trace.report import ReadReport
 
 READER_ID = "flight_recorder"
@@ -62,14 +62,9 @@ class FlightRecorderReader:
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawFlight:
         """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        name = source.names()[0]
         log = IssueLog()
-        with source.open(name) as raw:
-            stream = TextStream(raw, source.size(name), lambda done: progress(ReadState(done, 0, {})), log)
-            try:
-                made = _read(stream, log)
-            except UnreadableTrace as error:
-                raise UnreadableTrace(error.what, name, error.do) from None
+        with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
+            made = _read(stream, log)
         count = made.report.events_kept
         progress(ReadState(1.0, count, {"other": count} if count else {}))
         return made
@@ -114,7 +109,7 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
             events_seen=records.kept + records.dropped + lost,
             events_kept=records.kept,
             events_dropped=records.dropped + lost,
-            complete=is_whole and not any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues),
+            complete=is_whole and not is_packed_badly(issues),
             issues=issues,
             records="calls",
         ),

@@ -13,8 +13,7 @@ from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.megengine.events import BEGIN, FINISH, START, STEP, Events
 from tb_plugin.readers.megengine.slices import Slices, text_ids
 from tb_plugin.trace.hardware import DeviceInfo
-from tb_plugin.trace.numbering import firsts
-from tb_plugin.trace.numbering import numbered as numbers_of
+from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -61,7 +60,7 @@ class Lanes:
 def numbered_lanes(events: Events) -> tuple[Int32, Int64]:
     """Returns the number of each event's lane, and where each lane begins."""
     width = int(events.tid.max(initial=0)) + 1
-    of, count = numbers_of(events.pid.astype(np.int64) * width + events.tid)
+    of, count = numbered(events.pid.astype(np.int64) * width + events.tid)
     return of.astype(np.int32), firsts(of, count)
 
 
@@ -140,7 +139,7 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
     return Places(pid, tid, titles, device, list(devices))
 
 
-def numbered(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
+def with_ordinals(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
     """Returns the devices with the numbers that their names hold (gpu0); those of CPUs are no devices to allocators."""
     found = [_NUMBERED.fullmatch(device.id) for device in devices]
     return tuple(

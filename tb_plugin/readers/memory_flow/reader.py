@@ -16,10 +16,10 @@ from tb_plugin.memory_flow.table import RawMemoryFlow
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.filenames import run_of
 from tb_plugin.readers.chrome.need import PACKED
-from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.memory_flow.elements import Elements
 from tb_plugin.readers.memory_flow.units import SIZES, TIMES, addresses_of, numbers_of
-from tb_plugin.readers.stream import TextStream
+from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.strings import StringTable
@@ -37,7 +37,6 @@ Int64 = npt.NDArray[np.int64]
 _NAME = re.compile(r"(?s)^(?P<worker>.+)\.memory_flow\.svg(?:\.gz)?\Z")
 _MARK = re.compile(rb'xmlns:tag="https://megengine\.org\.cn"')
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
-_CUT = ("truncated_tail", "gzip_truncated", "gzip_corrupt", "zstd_damaged")
 _AGAIN = "Record it anew: Profiler(..., formats=['memory_flow.svg'])."
 
 
@@ -67,22 +66,17 @@ class MemoryFlowReader:
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawMemoryFlow:
         """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        name = source.names()[0]
         log = IssueLog()
-        with source.open(name) as raw:
-            tensors = _Tensors(log)
+        tensors = _Tensors(log)
 
-            def tell(done: float) -> None:
-                progress(ReadState(done, tensors.seen, {"memory": tensors.seen} if tensors.seen else {}))
+        def tell(done: float) -> None:
+            progress(ReadState(done, tensors.seen, {"memory": tensors.seen} if tensors.seen else {}))
 
-            stream = TextStream(raw, source.size(name), tell, log)
-            try:
-                Elements(tensors.take, log).read(stream, options.chunk_bytes)
-                made = tensors.finish(stream)
-            except UnreadableTrace as error:
-                raise UnreadableTrace(error.what, name, error.do) from None
-            tell(1.0)
-            return made
+        with text_of(source, tell, log) as stream:
+            Elements(tensors.take, log).read(stream, options.chunk_bytes)
+            made = tensors.finish(stream)
+        tell(1.0)
+        return made
 
 
 class _Tensors:
@@ -168,7 +162,7 @@ class _Tensors:
             events_repaired=sum(issue.count for issue in issues if issue.code == "raw_markup"),
             events_dropped=dropped,
             events_other=self._others,
-            complete=not any(issue.code in _CUT for issue in issues),
+            complete=not is_packed_badly(issues) and not any(issue.code == "truncated_tail" for issue in issues),
             issues=issues,
             records="tensors",
         )

@@ -8,14 +8,14 @@ from typing import Any
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.memory_snapshot.columns import Columns, TooMany, is_number
 from tb_plugin.readers.memory_snapshot.filenames import ENDINGS, READER_ID, find_candidates
 from tb_plugin.readers.memory_snapshot.page import Embedded, is_page
 from tb_plugin.readers.memory_snapshot.rows import Rows
 from tb_plugin.readers.memory_snapshot.store import MAX_US
 from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine
-from tb_plugin.readers.stream import TextStream
+from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.snapshot.table import HOST, Annotations, RawSnapshot
 from tb_plugin.trace.report import ReadReport
@@ -60,16 +60,11 @@ class MemorySnapshotReader:
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawSnapshot:
         """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        name = source.names()[0]
         reading = _Reading(self._is_fast)
-        with source.open(name) as raw:
-            stream = TextStream(raw, source.size(name), lambda done: progress(reading.state(done)), reading.log)
-            try:
-                root = reading.read(stream)
-            except UnreadableTrace as error:
-                raise UnreadableTrace(error.what, name, error.do) from None
+        with text_of(source, lambda done: progress(reading.state(done)), reading.log) as stream:
+            root = reading.read(stream)
         progress(reading.state(1.0))
-        return reading.finish(root, stream, name)
+        return reading.finish(root, stream, source.names()[0])
 
 
 class _Reading:
@@ -162,7 +157,7 @@ class _Reading:
                 events_kept=rows.kept,
                 events_dropped=rows.dropped,
                 events_unknown=sum(issue.count for issue in issues if issue.outcome == "unknown"),
-                complete=self.is_complete and not any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues),
+                complete=self.is_complete and not is_packed_badly(issues),
                 issues=issues,
                 records="events, segments and blocks",
             ),

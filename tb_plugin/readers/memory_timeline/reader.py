@@ -12,10 +12,10 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.need import PACKED
 from tb_plugin.readers.chrome.sniffing import BOM
-from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.memory_timeline.lists import OTHER, Lists
 from tb_plugin.readers.memory_timeline.sniffing import LEVEL_COLUMNS, READER_ID, candidate_of, form_of
-from tb_plugin.readers.stream import TextStream
+from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.trace.report import ReadReport
 
 Int64 = npt.NDArray[np.int64]
@@ -53,29 +53,24 @@ class MemoryTimelineReader:
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawCategoryMemory:
         """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        name = source.names()[0]
         log = IssueLog()
-        with source.open(name) as raw:
-            rows = _Rows(log)
+        rows = _Rows(log)
 
-            def tell(done: float) -> None:
-                progress(ReadState(done, rows.count, {"memory": rows.count} if rows.count else {}))
+        def tell(done: float) -> None:
+            progress(ReadState(done, rows.count, {"memory": rows.count} if rows.count else {}))
 
-            stream = TextStream(raw, source.size(name), tell, log)
-            try:
-                lists = Lists(stream, options.chunk_bytes, log)
-                lists.skip(BOM)
-                form = form_of(lists.head(HEAD_BYTES))
-                if form is None:
-                    raise UnreadableTrace("It holds no memory timeline.", do=OTHER)
-                (_read_raw if form == "raw" else _read_levels)(lists, rows, log)
-                if lists.skip(b"]") is False and form == "levels" and not lists.ended:
-                    log.note("trailing_text", "text after the lists was ignored", lists.offset)
-                made = rows.finish(stream)
-            except UnreadableTrace as error:
-                raise UnreadableTrace(error.what, name, error.do) from None
-            tell(1.0)
-            return made
+        with text_of(source, tell, log) as stream:
+            lists = Lists(stream, options.chunk_bytes, log)
+            lists.skip(BOM)
+            form = form_of(lists.head(HEAD_BYTES))
+            if form is None:
+                raise UnreadableTrace("It holds no memory timeline.", do=OTHER)
+            (_read_raw if form == "raw" else _read_levels)(lists, rows, log)
+            if lists.skip(b"]") is False and form == "levels" and not lists.ended:
+                log.note("trailing_text", "text after the lists was ignored", lists.offset)
+            made = rows.finish(stream)
+        tell(1.0)
+        return made
 
 
 def _read_raw(lists: Lists, rows: _Rows, log: IssueLog) -> None:
@@ -182,7 +177,7 @@ class _Rows:
             events_kept=max(0, self.count + lost - dropped),
             events_dropped=dropped,
             events_unknown=sum(issue.count for issue in issues if issue.outcome == "unknown"),
-            complete=not any(issue.code in _CUT or issue.code.startswith("gzip_") for issue in issues),
+            complete=not is_packed_badly(issues) and not any(issue.code in _CUT for issue in issues),
             issues=issues,
             records="rows",
         )

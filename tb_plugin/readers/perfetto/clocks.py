@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from typing import Any
 
 from tb_plugin.readers.issues import IssueLog
@@ -22,7 +23,8 @@ class Clocks:
         self.main: Clock = (0, BOOT)
         """All times are told in it."""
         self._log = log
-        self._snapshots: list[dict[Clock, int]] = []
+        self._with: dict[Clock, list[dict[Clock, int]]] = defaultdict(list)
+        """Clock -> the snapshots of it: each writer takes its own, of its own clock."""
         self._ways: dict[Clock, list[tuple[list[int], list[int]]]] = {}
         """Clock -> the steps to the main one: times of snapshots, and what to add from there on."""
         self._units: dict[Clock, int] = {}
@@ -32,7 +34,7 @@ class Clocks:
     def add(self, packet: Any) -> None:
         """Takes in a snapshot."""
         snapshot = packet.clock_snapshot
-        if not self._snapshots and snapshot.primary_trace_clock:
+        if not self._with and snapshot.primary_trace_clock:
             self.main = (0, snapshot.primary_trace_clock)
         times = {}
         for stated in snapshot.clocks:
@@ -41,7 +43,8 @@ class Clocks:
             if stated.is_incremental:
                 self._incremental.add(clock)
             times[clock] = stated.timestamp * self._units[clock]
-        self._snapshots.append(times)
+        for clock in times:
+            self._with[clock].append(times)
 
     @staticmethod
     def of(sequence: int, clock_id: int) -> Clock:
@@ -71,8 +74,8 @@ class Clocks:
 
     def real_ns(self) -> int | None:
         """Returns what to add to the main clock for the time since 1970; None where no snapshot says it."""
-        for times in self._snapshots:
-            if (0, REAL) in times and self.main in times:
+        for times in self._with[0, REAL]:
+            if self.main in times:
                 return times[0, REAL] - times[self.main]
         return None
 
@@ -82,8 +85,8 @@ class Clocks:
         edge = [clock]
         while edge and self.main not in before:
             following = []
-            for times in self._snapshots:
-                for here in [each for each in edge if each in times]:
+            for here in edge:
+                for times in self._with[here]:
                     for there in times.keys() - before.keys():
                         before[there] = here
                         following.append(there)
@@ -95,8 +98,11 @@ class Clocks:
         there = self.main
         while there != clock:
             here = before[there]
+            fewest = min((here, there), key=lambda each: len(self._with[each]))
             pairs = sorted(
-                (times[here], times[there] - times[here]) for times in self._snapshots if {here, there} <= times.keys()
+                (times[here], times[there] - times[here])
+                for times in self._with[fewest]
+                if here in times and there in times
             )
             steps.append(([time for time, _ in pairs], [offset for _, offset in pairs]))
             there = here

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, Reader, ReadOptions, Source, windowed
 from tb_plugin.readers.chrome.filenames import packets_candidate
+from tb_plugin.readers.issues import is_packed_badly
 from tb_plugin.recorders import PYTORCH_PACKETS
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.table import RawTrace
@@ -116,8 +117,6 @@ def _report(report: ReadReport, translated: Translated) -> ReadReport:
         text_bytes=translated.text_bytes,
         events_seen=report.events_seen + lost,
         events_dropped=report.events_dropped + lost,
-        complete=report.complete
-        and translated.complete
-        and not any(issue.code.startswith(("gzip_", "zstd_")) for issue in ours),
+        complete=report.complete and translated.complete and not is_packed_badly(ours),
         issues=tuple(sorted(issues, key=lambda issue: (issue.code, issue.text))),
     )

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.stack_files.filenames import ENDINGS, READER_ID, candidate_of, counted_by
 from tb_plugin.readers.stack_files.folded import is_folded, read_folded
 from tb_plugin.readers.stack_files.speedscope import MOST_IN_ALL, SCHEMA, read_speedscope
-from tb_plugin.readers.stream import TextStream
+from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.stack_profile.table import Counted, Places, StackProfile, places_of_stacks
 from tb_plugin.trace.report import ReadReport
 
@@ -62,14 +62,9 @@ class StackFilesReader:
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> StackProfile:
         """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
-        name = source.names()[0]
         log = IssueLog()
-        with source.open(name) as raw:
-            stream = TextStream(raw, source.size(name), lambda done: progress(ReadState(done, 0, {})), log)
-            try:
-                made = _read(name, stream, options.chunk_bytes, log)
-            except UnreadableTrace as error:
-                raise UnreadableTrace(error.what, name, error.do) from None
+        with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
+            made = _read(source.names()[0], stream, options.chunk_bytes, log)
         count = made.report.events_kept
         progress(ReadState(1.0, count, {"other": count} if count else {}))
         return made
@@ -144,7 +139,7 @@ def _made(
         events_kept=seen + outside - dropped,
         events_repaired=sum(issue.count for issue in issues if issue.outcome == "repaired"),
         events_dropped=dropped,
-        complete=is_whole and not any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues),
+        complete=is_whole and not is_packed_badly(issues),
         issues=issues,
         records="stacks",
     )
