@@ -1,7 +1,7 @@
-"""Write `cuspy_synthetic`: invented columns of CUPTI through the exporter of PyTorch 2.15's Cuspy backend.
+"""Write `cuspy_synthetic` and `cuspy_packets_synthetic`: invented columns of CUPTI through PyTorch 2.15's Cuspy exporters.
 
 The host side is a recording: CPU_TRACE is a trace of a training step on the CPU with an annotation "my_forward".
-usage: python synthetic_cuspy.py OUT_DIR CPU_TRACE        (OUT_DIR/cuspy_synthetic is created; needs pip cupti-python)
+usage: python synthetic_cuspy.py OUT_DIR CPU_TRACE        (two folders are created there; needs pip cupti-python)
 """
 
 import json
@@ -275,7 +275,7 @@ w = {
     "graph_deps": deps,
     "graph_event_record_events": {G | 4: 0x7F00AA000000},
 }
-folder = Path(out) / "cuspy_synthetic"
-folder.mkdir(parents=True, exist_ok=True)
-name = "worker0.pt.trace.json.gz"
-T.merge_trace_window_into_chrome_trace(cpu, str(folder / name), w, trace_name=name)
+for name in ("cuspy_synthetic/worker0.pt.trace.json.gz", "cuspy_packets_synthetic/worker0.pftrace.gz"):
+    path = Path(out) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    T.merge_trace_window_into_chrome_trace(cpu, str(path), w, trace_name=path.name)

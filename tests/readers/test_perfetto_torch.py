@@ -32,14 +32,15 @@ from .sources import DATA, Bytes, names, plain
 (PERFETTO,) = [reader for reader in READERS if reader.id == "perfetto"]
 TWIN = Path(__file__).parent / "twins/cuspy_cpu.pt.trace.json.gz"
 RECORDED = (SAMPLES / "cuspy_cpu/worker0.pftrace.gz", TWIN)
+GPU = "cuspy_synthetic"
 TWINS = {
     "cuspy_cpu": RECORDED,
-    **{
-        name: (DATA / f"torch215/{name}.pftrace.gz", DATA / f"torch215/{name}.pt.trace.json{end}")
-        for name, end in (("real_cpu_shapes_mem", ""), ("synthetic_cuspy_gpu", ".gz"))
-    },
+    GPU: (SAMPLES / "cuspy_packets_synthetic/worker0.pftrace.gz", SAMPLES / GPU / "worker0.pt.trace.json.gz"),
+    "real_cpu_shapes_mem": (
+        DATA / "torch215/real_cpu_shapes_mem.pftrace.gz",
+        DATA / "torch215/real_cpu_shapes_mem.pt.trace.json",
+    ),
 }
-GPU = "synthetic_cuspy_gpu"
 
 
 def read(content: bytes | Path, chunk_bytes: int = 512 * 1024) -> RawTrace:
@@ -227,13 +228,12 @@ def slowly(content: bytes) -> RawTrace:
         return read(content)
 
 
-@pytest.mark.parametrize("name", ["cuspy_cpu", "synthetic_cuspy", "synthetic_gpu"])
+@pytest.mark.parametrize("name", ["cuspy_cpu", GPU, "synthetic_gpu"])
 def test_the_way_over_text_gives_the_same(name: str) -> None:
     if name == "synthetic_gpu":
         content = pftrace(synthetic())
     else:
-        path = RECORDED[0] if name == "cuspy_cpu" else TWIN.parent / "synthetic_cuspy.pftrace.gz"
-        content = path.read_bytes()
+        content = TWINS[name][0].read_bytes()
     one, other = read(content), slowly(content)
     assert _told(assemble(one)) == _told(assemble(other))
     assert by_event(one) == by_event(other)

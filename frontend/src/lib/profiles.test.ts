@@ -1,6 +1,15 @@
 import { expect, it } from 'vitest'
 import type { Catalog, Profile } from '../api/payloads'
-import { byTime, defaultBaseline, offered, ofModel, openedView, resolveAddress, resolveBaseline } from './profiles'
+import {
+  byTime,
+  defaultBaseline,
+  offered,
+  ofModel,
+  openedView,
+  resolveAddress,
+  resolveBaseline,
+  spanLabels,
+} from './profiles'
 
 /** `run: {worker: spans}` */
 function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
@@ -133,4 +142,22 @@ it('offers no comparison of ranks where there is one', () => {
   expect(ids('one')).toEqual(['allocations'])
   expect(ids('two')).toEqual(['allocations', 'ranks_memory'])
   expect(offered(null, runs, null)).toBeNull()
+})
+
+it('tells spans apart by time, else by file', () => {
+  const [span] = catalog({ a: { w: ['1'] } }).runs[0].workers[0].spans
+  const named = (...spans: [string, number | null, string][]) =>
+    spanLabels(spans.map(([id, time_unix_ms, file]) => ({ ...span, id, time_unix_ms, files: [`/logs/a/${file}`] })))
+  const noon = Date.UTC(2026, 4, 1, 12)
+  const [one, two] = named(['1', noon, 'w.1.json'], ['2', noon + 1000, 'w.2.json'])
+  expect([one, two].map((label) => label.replace(/\d\d:/, 'HH:'))).toEqual(['1 · HH:00:00', '2 · HH:00:01'])
+  expect(named(['default', null, 'w.pt.trace.json'])).toEqual(['default'])
+  expect(named(['default', null, 'w.pt.trace.json'], ['default-2', null, 'w.pftrace.gz'])).toEqual([
+    'default · w.pt.trace.json',
+    'default-2 · w.pftrace.gz',
+  ])
+  expect(named(['1', noon, 'w.1.json'], ['2', noon, 'w.1.pftrace']).map((label) => label.split(' · ')[2])).toEqual([
+    'w.1.json',
+    'w.1.pftrace',
+  ])
 })

@@ -1,5 +1,6 @@
 // Which profile a URL means: the one that is open, and the one it is compared with.
 import type { Catalog, Profile, RunInfo, SpanInfo } from '../api/payloads'
+import { formatTime } from './format'
 
 export interface Address {
   run: string
@@ -62,6 +63,18 @@ export function ofModel(catalog: Catalog, model: string): Catalog {
 
 /** Views that set the workers of a run side by side and say nothing of one alone, and the model that they are about. */
 const OF_SEVERAL: Readonly<Record<string, string>> = { ranks_memory: 'snapshot' }
+
+/** Spans with their time of day, and their day when they are of several; where the times do not tell them apart, by their files. */
+export function spanLabels(spans: readonly SpanInfo[]): string[] {
+  const times = spans.map((span) => (span.time_unix_ms === null ? '' : formatTime(span.time_unix_ms)))
+  const days = new Set(times.flatMap((time) => (time ? [time.slice(0, 10)] : [])))
+  const last = new Map(times.map((time, i) => [time, i]))
+  const shared = new Set(times.filter((time, i) => last.get(time) !== i))
+  return spans.map(({ id, files }, i) => {
+    const file = shared.has(times[i]) ? files[0]?.split('/').at(-1) : ''
+    return [id, days.size > 1 ? times[i] : times[i].slice(11), file].filter(Boolean).join(' · ')
+  })
+}
 
 /** The profile without views that need more workers of its span than its run has. */
 export function offered(profile: Profile | null, catalog: Catalog | null, address: Address | null): Profile | null {

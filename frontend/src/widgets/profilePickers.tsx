@@ -2,7 +2,7 @@
 import { useMemo } from 'react'
 import type { Catalog, RunInfo, SpanInfo } from '../api/payloads'
 import { format, formatTime } from '../lib/format'
-import { type Address, byTime, newest } from '../lib/profiles'
+import { type Address, byTime, newest, spanLabels } from '../lib/profiles'
 import { type Choice, Picker } from './picker'
 
 function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
@@ -21,16 +21,6 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
 /** What is known of a profile that was read. */
 const figuresOf = (span: SpanInfo | undefined) =>
   (span?.key_figures ?? []).map(({ metric, value }) => `${metric.title} ${format(value, metric.unit)}`)
-
-/** Spans with their time of day, and their day when they are of several. */
-function spanLabels(spans: readonly SpanInfo[]): string[] {
-  const times = spans.map((span) => (span.time_unix_ms === null ? null : formatTime(span.time_unix_ms)))
-  const days = new Set(times.flatMap((time) => (time === null ? [] : time.slice(0, 10))))
-  return spans.map(({ id }, i) => {
-    const time = times[i]
-    return time === null ? id : `${id} · ${days.size > 1 ? time : time.slice(11)}`
-  })
-}
 
 function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
   const state = stateNote([span])
