@@ -43,7 +43,7 @@ RECORDING = {
     "view.memory": Advice(
         "The timeline holds what the device has in use (alloc_mem); memory_flow.svg holds the tensors."
     ),
-    "view.distributed": Advice("megengine.distributed"),
+    "view.distributed": Advice("Record a job of several processes: megengine.distributed."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
 """How to have more, or better, recorded."""

@@ -44,7 +44,7 @@ RECORDING = {
     "view.backward": Advice("Record the operators of steps that call backward(): ProfilerActivity.CPU."),
     "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
     "view.memory": Advice(_MEMORY),
-    "view.distributed": Advice("torch.distributed (DDP, FSDP, ...)"),
+    "view.distributed": Advice("Record a job of several processes: torch.distributed (DDP, FSDP, ...)."),
     "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before the training."),
     "history_cut": Advice("Begin to record earlier."),
     "history_cut.stated": Advice(

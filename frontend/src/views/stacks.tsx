@@ -71,9 +71,12 @@ function Page({ view, query }: { view: View; query: Query }) {
   const hasDevice = tree.columns.some(({ metric }) => metric.key === 'device_ns')
   const byPackage = useMemo(() => packageColors(tree.rows), [tree])
   const byFunction = form === 'functions'
+  const hasPython = tree.rows.some((row) => kindOf(row) === 'python')
+  const hasBoth = hasPython && tree.rows.some((row) => kindOf(row) !== 'python')
+  // What there is no choice of is not asked for, but what was chosen can be taken back.
   const selects = [
-    { key: 'of', label: 'Frames of the stacks', value: of, data: FRAMES },
-    { key: 'weight', label: 'Time of the stacks', value: weight, data: hasDevice ? WEIGHTS : WEIGHTS.slice(0, 1) },
+    ...(of || hasBoth ? [{ key: 'of', label: 'Frames of the stacks', value: of, data: FRAMES }] : []),
+    ...(weight || hasDevice ? [{ key: 'weight', label: 'Time of the stacks', value: weight, data: WEIGHTS }] : []),
   ]
   const lead = (
     <>
