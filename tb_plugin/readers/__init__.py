@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tb_plugin.readers.ascend import AscendReader
 from tb_plugin.readers.base import Reader
 from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.execution_trace import ExecutionTraceReader
@@ -19,6 +20,7 @@ from tb_plugin.readers.stack_files import StackFilesReader
 _KINETO, _CHROME_JSON = KinetoReader(), ChromeJsonReader()
 
 READERS: tuple[Reader[Any], ...] = (
+    AscendReader(),
     _KINETO,
     MegEngineReader(),
     _CHROME_JSON,

@@ -1,0 +1,5 @@
+"""Profiles of Ascend NPUs: folders of many files, as torch_npu and MindSpore write them (docs/npu.md)."""
+
+from tb_plugin.readers.ascend.reader import AscendReader
+
+__all__ = ["AscendReader"]

@@ -1,0 +1,50 @@
+"""What a profile says of itself: rank, job, settings and versions, in ``profiler_info*.json`` and ``profiler_metadata.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of a file of settings; real ones have a few KiB."""
+BACKEND = "hccl"
+
+
+def settings_in(content: bytes) -> dict[str, Any]:
+    """Returns the object of a JSON file. Raises ValueError where it holds none, or nests too deep."""
+    try:
+        found = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("it nests too deep") from error
+    if not isinstance(found, dict):
+        raise ValueError("it holds no object")
+    return found
+
+
+def metadata_of(info: Mapping[str, Any], about: Mapping[str, Any], rank: int | None) -> dict[str, Any]:
+    """Returns what a trace states beside its events, under the keys that PyTorch's traces have where they say the same."""
+    made: dict[str, Any] = {}
+    stated = _whole(info.get("rank_id"))
+    rank = stated if stated is not None and stated >= 0 else rank
+    arguments = about.get("distributed_args")
+    arguments = arguments if isinstance(arguments, dict) else {}
+    world = _whole(arguments.get("world_size"))
+    if rank is not None:
+        made["distributedInfo"] = {"backend": BACKEND, "rank": rank, **({"world_size": world} if world else {})}
+    settings = info.get("config")
+    for group in ("common_config", "experimental_config"):
+        values = settings.get(group) if isinstance(settings, dict) else None
+        for key, value in values.items() if isinstance(values, dict) else ():
+            made[str(key).lstrip("_")] = value
+    for key in ("torch_npu_version", "cann_version"):
+        if key in info:
+            made[key] = info[key]
+    made |= {str(key): value for key, value in about.items() if key not in made and key != "parallel_group_info"}
+    return made
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 10:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,186 @@
+"""Tables as Ascend's tools write them: columns by name, texts until somebody asks for numbers, times as exact decimals."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from tb_plugin.readers.chrome.times import INT64_MAX, is_time, nanoseconds
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+MOST_COLUMNS = 512
+_EMPTY = pa.array(["", "N/A", "NA", "NULL", "nan", "NaN"])
+"""What stands where there is no value."""
+_SYNONYMS = {
+    "step id": "Step Id", "block num": "Block Dim", "mix block num": "Mix Block Dim", "device_id": "Device_id",
+    "device id": "Device_id", "stream id": "Stream ID", "task id": "Task ID",
+}  # fmt: skip
+"""Names of columns that changed between versions, lower case -> the name that is asked for."""
+# 18 digits before the point, 12 after it: any time of this century, and floats as Python prints them.
+_DECIMAL = pa.decimal128(32, 12)
+_THOUSAND = pa.scalar(1000, pa.decimal128(4, 0))
+
+
+class CsvTable:
+    """One table; cells without a value are null. What cannot be read as asked for counts as absent, and is counted."""
+
+    def __init__(self, titles: Sequence[str], columns: Sequence[pa.Array], log: IssueLog) -> None:
+        self.titles = tuple(titles)
+        self._columns = dict(zip(titles, columns, strict=True))
+        self._log = log
+        self.rows = len(columns[0]) if columns else 0
+
+    def has(self, *titles: str) -> bool:
+        """Returns True when all of these columns are there."""
+        return all(title in self._columns for title in titles)
+
+    def texts(self, title: str) -> pa.Array:
+        """Returns the cells of a column, trimmed, null where they are empty or the column is not there."""
+        return self._columns.get(title, pa.nulls(self.rows, pa.string()))
+
+    def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
+        """Returns the microseconds of a column as nanoseconds (0 where there is none), and which cells hold any."""
+        cells = self.texts(title)
+        try:
+            exact = pc.round(pc.multiply(pc.cast(cells, _DECIMAL), _THOUSAND), 0, round_mode="half_to_even")
+            whole = pc.cast(exact, pa.int64())
+        except pa.ArrowInvalid:
+            whole = pa.array([self._time(cell) for cell in cells.to_pylist()], pa.int64())
+        there = np.asarray(pc.is_valid(whole))
+        return np.asarray(pc.fill_null(whole, 0)), there
+
+    def numbers(self, title: str) -> Float64:
+        """Returns a column as floats, NaN where there is none."""
+        cells = self.texts(title)
+        try:
+            found = pc.cast(cells, pa.float64())
+        except pa.ArrowInvalid:
+            found = pa.array([self._number(cell) for cell in cells.to_pylist()], pa.float64())
+        values = np.asarray(pc.fill_null(found, np.nan))
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def whole(self, title: str) -> Int64:
+        """Returns a column as whole numbers, -1 where there is none."""
+        cells = self.texts(title)
+        try:
+            found = pc.cast(cells, pa.int64())
+        except pa.ArrowInvalid:
+            values = self.numbers(title)
+            whole = np.isfinite(values) & (np.abs(values) < 2.0**53) & (values == np.rint(values))
+            return np.where(whole, values, MISSING).astype(np.int64)
+        return np.asarray(pc.fill_null(found, MISSING))
+
+    def _time(self, cell: str | None) -> int | None:
+        if cell is None:
+            return None
+        if not is_time(cell) or abs(found := nanoseconds(cell)) > INT64_MAX:
+            self._log.add("bad_cell", "note", example=cell)
+            return None
+        return found
+
+    def _number(self, cell: str | None) -> float | None:
+        if cell is None:
+            return None
+        try:
+            return float(cell)
+        except ValueError:
+            self._log.add("bad_cell", "note", example=cell)
+            return None
+
+
+def read_table(content: bytes, log: IssueLog) -> CsvTable | None:
+    """Returns the table in the text of a file, None where it has no heading. Rows that do not fit the heading are counted."""
+    content = content.removeprefix(codecs.BOM_UTF8)
+    if not _is_utf8(content):
+        log.add("bad_utf8", "repaired")
+        content = content.decode("utf-8", "replace").encode()
+    if b"\0" in content:
+        log.add("control_character", "repaired", count=content.count(b"\0"))
+        content = content.replace(b"\0", b"")
+    head, _, body = content.partition(b"\n")
+    titles = _titles(head.decode())
+    if not any(titles):
+        return None
+    if len(titles) > MOST_COLUMNS:
+        log.add("many_columns", "dropped", count=len(titles) - MOST_COLUMNS)
+    columns = _columns(body, len(titles), log) if body.strip() else [pa.array([], pa.string())] * len(titles)
+    kept = [place for place, title in enumerate(titles[:MOST_COLUMNS]) if title]
+    return CsvTable([titles[place] for place in kept], [_cleaned(columns[place]) for place in kept], log)
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _titles(line: str) -> list[str]:
+    """Names of the columns; a second one of a name gets none: nobody could ask for it."""
+    titles: list[str] = []
+    for title in next(csv.reader([line.strip("\r")]), []):
+        text = title.strip()
+        text = _SYNONYMS.get(text.lower(), text)
+        titles.append("" if text in titles else text)
+    return titles
+
+
+def _columns(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
+    names = [str(place) for place in range(count)]
+    refused: list[int] = []
+
+    def refuse(row: object) -> str:
+        refused.append(1)
+        return "skip"
+
+    try:
+        table = pacsv.read_csv(
+            io.BytesIO(body),
+            read_options=pacsv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, quoted_strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid:
+        return _slowly(body, count, log)
+    if refused:
+        log.add("bad_row", "dropped", count=len(refused))
+    return [table.column(place).combine_chunks() for place in range(count)]
+
+
+def _slowly(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
+    """The same where the fast way gives up, as at a quoted cell that never ends."""
+    rows: list[list[str]] = []
+    reader = csv.reader(io.StringIO(body.decode(), newline=""))
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error:
+            log.add("bad_row", "dropped")
+            continue
+        if row is None:
+            break
+        if len(row) == count:
+            rows.append(row)
+        elif row:
+            log.add("bad_row", "dropped")
+    return [pa.array([row[place] for row in rows], pa.string()) for place in range(count)]
+
+
+def _cleaned(column: pa.Array) -> pa.Array:
+    trimmed = pc.utf8_trim_whitespace(column)
+    return pc.if_else(pc.is_in(trimmed, _EMPTY), pa.scalar(None, pa.string()), trimmed)

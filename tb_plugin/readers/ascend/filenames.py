@@ -1,0 +1,126 @@
+"""Which folders are profiles, and what their names say: rank, process, time."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from tb_plugin.readers.base import Candidate, ListedFile
+
+READER_ID = "ascend"
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+"""The folder in a profile that holds what was parsed."""
+
+TRACE, KERNELS, OPERATORS = "trace_view.json", "kernel_details.csv", "operator_details.csv"
+MEMORY, BLOCKS, MODULES = "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv"
+STEPS, COMMUNICATION, MATRIX = "step_trace_time.csv", "communication.json", "communication_matrix.json"
+STATED = (
+    "op_statistic.csv", "api_statistic.csv", "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
+    "hccs.csv", "nic.csv", "pcie.csv", "roce.csv", "soc_pmu.csv",
+)  # fmt: skip
+"""Tables that are shown as they are."""
+ABOUT = "profiler_metadata.json"
+KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED})
+_TELLING = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
+"""One of them makes a folder a profile; the first that is there is its main file."""
+_PROFILE = re.compile(r"(?s)^(?P<worker>.*?)(?:_(?P<span>[0-9]{8,20}))?_ascend_(?:pt|ms)\Z")
+_DATABASE = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>[0-9]{1,9}))?\.db\Z")
+_INFO = re.compile(r"profiler_info(?:_(?P<rank>[0-9]{1,9}))?\.json\Z")
+
+
+def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
+    """Returns the profiles among the listed files. A folder is one by what lies in it, whatever it is called."""
+    outputs: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
+    beside: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
+    for file in listing:
+        path = PurePosixPath(file.path)
+        if path.name in KNOWN or _DATABASE.match(path.name):
+            outputs[path.parent].append(path)
+        elif _INFO.match(path.name) or path.name == ABOUT:
+            beside[path.parent].append(path)
+    found = []
+    for folder, files in outputs.items():
+        candidate = _candidate(folder, files, beside)
+        if candidate is not None:
+            found.append(candidate)
+    return _with_the_rest(found, listing)
+
+
+def kind_of(name: str) -> str:
+    """Returns what a file is by its name: one of the constants above, "db", "info", or "" for what is not read."""
+    last = PurePosixPath(name).name
+    if last in KNOWN or last == ABOUT:
+        return last
+    return "db" if _DATABASE.match(last) else "info" if _INFO.match(last) else ""
+
+
+def rank_in(name: str) -> int | None:
+    """Returns the rank that the name of a file states, None for none."""
+    last = PurePosixPath(name).name
+    match = _DATABASE.match(last) or _INFO.match(last)
+    return int(match["rank"]) if match and match["rank"] else None
+
+
+def time_of(token: str | None) -> int | None:
+    """Returns the nanoseconds since 1970 of a token ``yyyymmddHHMMSS[mmm]``, taken as UTC; None when it is no time."""
+    if token is None or len(token) < 14:
+        return None
+    try:
+        whole = datetime.strptime(token[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    fraction = token[14:17].ljust(3, "0")
+    return (int(whole.timestamp()) * 1000 + int(fraction)) * 1_000_000
+
+
+def _candidate(
+    folder: PurePosixPath, files: list[PurePosixPath], beside: dict[PurePosixPath, list[PurePosixPath]]
+) -> Candidate | None:
+    profile = folder.parent if folder.name == OUTPUT else folder
+    match = _PROFILE.match(profile.name)
+    if match is None and folder.name != OUTPUT and not _is_output(files):
+        return None
+    main = next((path for name in _TELLING for path in files if path.name == name), None)
+    main = main or next((path for path in files if _DATABASE.match(path.name)), None)
+    if main is None:
+        return None
+    about = [*beside.get(profile, ()), *(beside.get(folder, ()) if folder != profile else ())]
+    names = [str(main), *sorted(str(path) for path in (*files, *about) if path != main)]
+    rank = next((rank for name in names[1:] + names[:1] if (rank := rank_in(name)) is not None), None)
+    worker = f"rank{rank}" if rank is not None else match["worker"] if match else profile.name
+    span = match["span"] if match else None
+    return Candidate(
+        READER_ID,
+        "" if str(profile.parent) == "." or profile == PurePosixPath(".") else str(profile.parent),
+        worker or "npu",
+        span,
+        tuple(names),
+        certain=True,
+        root=str(profile),
+        time_unix_ns=time_of(span),
+    )
+
+
+def _is_output(files: list[PurePosixPath]) -> bool:
+    """Whether files in a folder of another name are a profile's: several of them, with one that nobody else writes."""
+    names = {path.name for path in files}
+    return bool(names & {KERNELS, BLOCKS, STEPS}) and len(names & KNOWN) > 1
+
+
+def _with_the_rest(found: list[Candidate], listing: Sequence[ListedFile]) -> list[Candidate]:
+    """Profiles in folders of their own claim what else lies there: raw data are nobody's traces."""
+    roots = {candidate.root: place for place, candidate in enumerate(found) if PurePosixPath(candidate.root).name}
+    also: dict[int, list[str]] = defaultdict(list)
+    for file in listing:
+        place = next((roots[str(parent)] for parent in PurePosixPath(file.path).parents if str(parent) in roots), None)
+        if place is not None and file.path not in found[place].names:
+            also[place].append(file.path)
+    return [
+        Candidate(
+            one.reader, one.run, one.worker, one.span, one.names, one.certain, one.root, tuple(also[place]), one.time_unix_ns
+        )
+        for place, one in enumerate(found)
+    ]

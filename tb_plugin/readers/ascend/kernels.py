@@ -1,0 +1,132 @@
+"""``kernel_details.csv``: one row for each kernel and operation of a group. It states durations and facts, the trace places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.readers.ascend.csv_table import CsvTable
+from tb_plugin.readers.chrome.interning import Interner
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.trace.numbering import numbered
+from tb_plugin.trace.open import OpenColumn
+from tb_plugin.trace.schema import MISSING, MatrixUse
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
+DEVICE, STREAM, CORE = "Device_id", "Stream ID", "Accelerator Core"
+_CUBE = frozenset({"AI_CORE", "MIX_AIC"})
+_GROUPS = frozenset({"HCCL", "COMMUNICATION"})
+_NEAR_NS = 1000
+"""A kernel of both files begins at the same time, but for what was lost where one of them was rounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """The rows of the table that have a name, a time and a duration; all columns are of equal length."""
+
+    name: Int32
+    start_ns: Int64
+    dur_ns: Int64
+    device: Int32
+    """-1: the file does not say, as before 2025."""
+    stream: Int32
+    """String id of its number, -1 = none."""
+    is_collective: Bool
+    uses_matrix_unit: npt.NDArray[np.uint8]
+    facts: tuple[OpenColumn, ...]
+    """Every other column by its name; ``row`` is a place in these columns."""
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
+    """Returns the kernels of the table; rows without a name or a readable time are counted."""
+    start, has_start = table.nanoseconds(START)
+    duration, has_duration = table.nanoseconds(DURATION)
+    names = table.texts(NAME)
+    good = has_start & has_duration & (duration >= 0) & np.asarray(pc.is_valid(names))
+    if not good.all():
+        log.add("bad_row", "dropped", count=int((~good).sum()))
+    row = np.flatnonzero(good)
+    core = ids_of(table.texts(CORE), interner)[row]
+    cube, groups = ([interner.text(word) for word in sorted(words)] for words in (_CUBE, _GROUPS))
+    collective = np.isin(core, groups)
+    use = np.where(core == MISSING, MatrixUse.UNKNOWN, np.where(np.isin(core, cube), MatrixUse.YES, MatrixUse.NO))
+    return Kernels(
+        name=ids_of(names, interner)[row],
+        start_ns=start[row],
+        dur_ns=duration[row],
+        device=table.whole(DEVICE)[row].astype(np.int32),
+        stream=ids_of(table.texts(STREAM), interner)[row],
+        is_collective=collective,
+        uses_matrix_unit=np.where(collective, MatrixUse.NO, use).astype(np.uint8),
+        facts=tuple(_facts(table, row, interner)),
+    )
+
+
+def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) -> Int32:
+    """Returns for each kernel the one of ``rows`` that is the same: of its name, and that begins when it does; -1 = none.
+
+    ``name`` and ``start_ns`` are columns of all rows. Each row is one kernel's at most.
+    """
+    found = np.full(len(kernels), MISSING, np.int32)
+    if not len(rows) or not len(kernels):
+        return found
+    key, count = numbered(np.concatenate((kernels.name, name[rows])))
+    low = min(int(kernels.start_ns.min()), int(start_ns[rows].min()))
+    reach = max(int(kernels.start_ns.max()), int(start_ns[rows].max())) - low + 4 * _NEAR_NS
+    if reach * count >= 2**62:  # times that cannot be right
+        return found
+    ours = key[: len(kernels)] * reach + kernels.start_ns - low
+    theirs = key[len(kernels) :] * reach + start_ns[rows] - low
+    order = np.argsort(theirs, kind="stable")
+    theirs = theirs[order]
+    right = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
+    left = np.maximum(right - 1, 0)
+    nearest = np.where(np.abs(theirs[right] - ours) <= np.abs(theirs[left] - ours), right, left)
+    off = np.abs(theirs[nearest] - ours)
+    hit = np.flatnonzero(off <= _NEAR_NS)
+    # Two kernels at one row: the nearer has it.
+    hit = hit[np.lexsort((off[hit], nearest[hit]))]
+    first = np.ones(len(hit), np.bool_)
+    first[1:] = nearest[hit][1:] != nearest[hit][:-1]
+    found[hit[first]] = rows[order[nearest[hit[first]]]]
+    return found
+
+
+def ids_of(cells: pa.Array, interner: Interner) -> Int32:
+    """Returns the string ids of cells, -1 where they are empty."""
+    encoded = cells.dictionary_encode()
+    ids = np.array([*(interner.text(text) for text in encoded.dictionary.to_pylist()), MISSING], np.int32)
+    return ids[np.asarray(pc.fill_null(encoded.indices, len(ids) - 1))]
+
+
+def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
+    """The columns that have no place of their own, numbers where all cells are numbers."""
+    facts = []
+    for title in table.titles:
+        if title in (NAME, START, DURATION, DEVICE):
+            continue
+        cells = table.texts(title).take(pa.array(row))
+        there = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
+        if not len(there):
+            continue
+        try:
+            values = np.asarray(pc.cast(cells.drop_null(), pa.int64()))
+        except pa.ArrowInvalid:
+            try:
+                values = np.asarray(pc.cast(cells.drop_null(), pa.float64()))
+            except pa.ArrowInvalid:
+                facts.append(OpenColumn(title, there, ids_of(cells, interner)[there], is_text=True))
+                continue
+        facts.append(OpenColumn(title, there, values))
+    return facts

@@ -1,0 +1,89 @@
+"""What the processes and threads of a trace view are: the host's own threads, calls of CANN, streams, planes of groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+Int32 = npt.NDArray[np.int32]
+
+
+class Lane(IntEnum):
+    """What the events of a thread are about."""
+
+    HOST = 0
+    """What the program did: operators, its queue of tasks, Python."""
+    GC = 1
+    """Python's collection of garbage."""
+    CANN = 2
+    """Calls of the runtime, on the threads of the host."""
+    STREAM = 3
+    """Tasks of a stream of the device."""
+    GROUP = 4
+    """Whole operations of a group of ranks."""
+    PLANE = 5
+    """Tasks that such operations are made of."""
+    ANALYSIS = 6
+    """Bars that the tool worked out of the others."""
+    OTHER = 7
+    """Counters, and what nobody knows."""
+
+
+_PROCESSES = {
+    "Python": Lane.HOST, "Python GC": Lane.GC, "CANN": Lane.CANN, "Ascend Hardware": Lane.STREAM, "NPU": Lane.STREAM,
+    "HCCL": Lane.PLANE, "Communication": Lane.PLANE, "Overlap Analysis": Lane.ANALYSIS,
+}  # fmt: skip
+_COUNTERS = frozenset({"AI Core Freq", "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS"})
+_GROUP = re.compile(r"Group .* Communication\Z|.*Communication\Z")
+_LABEL = re.compile(r" ?\((?:[^()]*, )*NPU(?: (\d+))?(?:, [^()]*)*\)\Z")
+"""A label of a process, as ``process_names`` appends it: which device it is, where there are several."""
+_DEVICE_BITS = 31
+"""The lowest bits of a process's number are the device, those above 10 the number of the process on the host."""
+
+
+class Lanes:
+    """By pair of process and thread ids: what it is and of which device."""
+
+    def __init__(
+        self, texts: Sequence[str], processes: Mapping[str, str], threads: Mapping[tuple[str, str], str]
+    ) -> None:
+        self._texts = texts
+        self._processes = processes
+        self._threads = threads
+        self.host_pid = next((pid for pid, name in processes.items() if _bare(name) == "Python"), "")
+        """Number of the process on the host, "" where the trace has none."""
+
+    def of(self, pid: Int32, tid: Int32) -> tuple[npt.NDArray[np.uint8], Int32]:
+        """Returns what rows of these threads are (Lane), and the number of their device, -1 on the host."""
+        width = len(self._texts) + 1
+        keys, place = np.unique(pid.astype(np.int64) * width + tid, return_inverse=True)
+        lane, device = np.empty(len(keys), np.uint8), np.empty(len(keys), np.int32)
+        for at, key in enumerate(keys.tolist()):
+            lane[at], device[at] = self._what(self._texts[key // width], self._texts[key % width])
+        return lane[place], device[place]
+
+    def _what(self, pid: str, tid: str) -> tuple[Lane, int]:
+        name = self._processes.get(pid, "")
+        lane = _PROCESSES.get(_bare(name), Lane.OTHER if name else Lane.HOST)
+        if lane is Lane.PLANE and _GROUP.match(self._threads.get((pid, tid), "")):
+            lane = Lane.GROUP
+        if lane in (Lane.HOST, Lane.GC, Lane.CANN):
+            return lane, -1
+        return lane, self._device(pid, name)
+
+    def _device(self, pid: str, name: str) -> int:
+        label = _LABEL.search(name)
+        if label and label[1]:
+            return int(label[1])
+        if pid.isdecimal() and self.host_pid.isdecimal() and int(pid) >> 10 == int(self.host_pid):
+            return int(pid) & _DEVICE_BITS
+        return 0
+
+
+def _bare(name: str) -> str:
+    """The name of a process without its labels."""
+    return name.partition(" (")[0]

@@ -1,0 +1,302 @@
+"""The Reader of Ascend's profiles: a folder of many files, of which any may be missing, cut off or unreadable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from tb_plugin.devices import describe_all
+from tb_plugin.errors import UnreadableTrace, UserError
+from tb_plugin.readers.ascend import filenames as files
+from tb_plugin.readers.ascend.about import MOST_BYTES, metadata_of, settings_in
+from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
+from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
+from tb_plugin.readers.ascend.kernels import kernels_of
+from tb_plugin.readers.ascend.lanes import Lanes
+from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
+from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.stated import stated_table
+from tb_plugin.readers.ascend.timeline import Timeline
+from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.readers.chrome.need import need_bytes
+from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
+from tb_plugin.readers.chrome_json.events import Event, decode
+from tb_plugin.readers.chrome_json.rows import Collected
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
+from tb_plugin.readers.stream import TextStream
+from tb_plugin.trace.report import Issue, ReadReport
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.strings import StringTable
+from tb_plugin.trace.table import ArrowEnds, CounterEvents, Flows, OperatorArgs, PythonArgs, RawTrace
+
+_IN_TABLES = (files.STEPS, files.MODULES, *files.STATED)
+
+
+class AscendReader:
+    """Reads what torch_npu and MindSpore leave in ``*_ascend_pt`` and ``*_ascend_ms`` folders."""
+
+    id = READER_ID
+    raw = RawTrace
+    endings: tuple[str, ...] = ("_ascend_pt/", "_ascend_ms/", f"{files.OUTPUT}/")
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns the profiles among the listed files, judged by name alone."""
+        return candidates(listing)
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns False: a folder is known by the names of its files, and none of these alone is a profile."""
+        return False
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return need_bytes(sizes)
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
+        """Returns the profile. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
+        return _Reading(source, options, progress).read()
+
+
+class _Events:
+    """One pass over the trace view."""
+
+    def __init__(self, log: IssueLog) -> None:
+        self.log = log
+        self.collected = Collected(log)
+        self._phases_seen = False
+
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
+        """Sink of the document."""
+        self.collected.add(events, digits)
+        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+
+    def restart(self) -> None:
+        """Forgets everything: a later event list replaces the one read so far."""
+        self.collected = Collected(self.log)
+
+    def state(self, fraction: float) -> ReadState:
+        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        seen = self.collected.seen
+        return ReadState(fraction, seen, {"other": seen} if seen else {})
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        if not self._phases_seen and (is_bare_list or self.collected.seen):
+            raise no_events()
+
+
+class _One(Source):
+    """One file of a profile as a source of its own."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self._source = source
+        self._name = name
+
+    def names(self) -> Sequence[str]:
+        """Returns the one name."""
+        return [self._name]
+
+    def open(self, name: str) -> BinaryIO:
+        """Returns its bytes. Raises StorageError."""
+        return self._source.open(name)
+
+    def size(self, name: str) -> int:
+        """Returns its stored size."""
+        return self._source.size(name)
+
+
+class _Reading:
+    """One read in progress."""
+
+    def __init__(self, source: Source, options: ReadOptions, progress: Progress) -> None:
+        self._source = source
+        self._options = options
+        self._progress = progress
+        self._names = {kind: name for name in source.names() if (kind := kind_of(name))}
+        self._whole = max(1, sum(source.size(name) for name in source.names()))
+        self._done = 0
+        self._issues: list[Issue] = []
+        self._bytes = [0, 0]
+        self._read_any = False
+        self._rows = 0
+
+    def read(self) -> RawTrace:
+        """Returns the profile."""
+        events = _Events(IssueLog())
+        report, columns, counters = self._trace_view(events)
+        interner = events.collected.interner
+        log = IssueLog()
+        columns = {"operators": OperatorArgs(), "python": PythonArgs(), "arrows": ArrowEnds(), "flows": Flows()} | columns
+        collective = np.zeros(0, np.int32)
+        use, of_use = np.empty(0, np.uint8), np.empty(0, np.int32)
+        if (table := self._table(files.KERNELS)) is not None:
+            kernels = kernels_of(table, interner, log)
+            columns, row = with_kernels(columns, kernels, interner)
+            collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
+            self._told(files.KERNELS, log)
+        memory = {}
+        if (table := self._table(files.BLOCKS)) is not None:
+            memory |= {"memory": events_of(table, interner, interner.text("")), "blocks": blocks_of(table, interner)}
+        if (table := self._table(files.MEMORY)) is not None:
+            memory["totals"] = totals_of(table, interner)
+        stated = [stated_table(kind, table) for kind in _IN_TABLES if (table := self._table(kind)) is not None]
+        if len(columns["start_ns"]) == 0 and (table := self._table(files.OPERATORS)) is not None:
+            stated.append(stated_table(files.OPERATORS, table))
+        metadata = self._metadata()
+        if not self._read_any:
+            raise UnreadableTrace("No file of the profile could be read.", do="Parse it again: torch_npu.profiler.profiler.analyse().")
+        rows = _Rows(columns["name"], columns["kind"])
+        classes = class_names(rows, interner, self._options.class_rules, log)
+        flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
+        flags["uses_matrix_unit"][of_use] = use
+        devices, place = _devices(columns.pop("device"))
+        names = events.collected.names
+        return RawTrace(
+            **{**columns, "device": place},
+            **flags,
+            **memory,
+            strings=StringTable(interner.texts),
+            devices=describe_all(devices, {}, (), frozenset({"ascend"})),
+            report=self._report(report, len(columns["start_ns"]), len(counters.time_ns)),
+            counters=counters,
+            process_names=names.processes(),
+            thread_names=_thread_names(names.threads(), names.processes()),
+            process_order=names.process_order,
+            thread_order=names.thread_order,
+            metadata=metadata,
+            base_time_ns=0,
+            calls=call_names(rows, interner.texts),
+            classes=classes,
+            stated=tuple(stated),
+        )
+
+    def _trace_view(self, events: _Events) -> tuple[ReadReport | None, dict[str, Any], CounterEvents]:
+        name = self._names.get(files.TRACE)
+        if name is None:
+            return None, no_rows_at_all(), CounterEvents()
+
+        def tell(state: ReadState) -> None:
+            fraction = state.fraction * self._source.size(name) / self._whole
+            self._progress(replace(state, fraction=fraction))
+
+        try:
+            with passed(_One(self._source, name), self._options, events, decode, tell) as (document, stream):
+                collected = events.collected
+                columns = collected.finish().raw(None)
+                lanes = Lanes(collected.interner.texts, collected.names.processes(), collected.names.threads())
+                made = Timeline(columns, lanes, collected.interner).raw()
+                if collected.interner.replaced:
+                    events.log.add("bad_utf8", "repaired", count=collected.interner.replaced)
+                tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {})
+                report = report_of(READER_ID, document, stream, events.log, tally)
+                counters = collected.counters.take()
+        except UnreadableTrace as error:
+            self._lost(name, error)
+            events.restart()
+            return None, no_rows_at_all(), CounterEvents()
+        self._read_any = True
+        self._done += self._source.size(name)
+        self._issues += [replace(issue, file=_last(name)) for issue in report.issues]
+        return report, made, counters
+
+    def _table(self, kind: str) -> CsvTable | None:
+        """The table of a file; None where it is not there, or cannot be read, which is told."""
+        log = IssueLog()
+        content = self._content(kind, log)
+        table = read_table(content, log) if content is not None else None
+        self._told(kind, log)
+        if table is None:
+            if content is not None:
+                self._note(self._names[kind], "no_heading", "the file has no heading, so that nobody knows its columns")
+            return None
+        self._read_any = True
+        return table
+
+    def _content(self, kind: str, log: IssueLog, most: int = 0) -> bytes | None:
+        name = self._names.get(kind)
+        if name is None:
+            return None
+        try:
+            with self._source.open(name) as raw:
+                stream = TextStream(raw, self._source.size(name), lambda fraction: None, log)
+                parts = []
+                while (part := stream.read(1 << 20)) and (not most or stream.text_bytes <= most):
+                    parts.append(part)
+        except UserError as error:
+            self._lost(name, error)
+            return None
+        self._bytes[0] += stream.file_bytes
+        self._bytes[1] += stream.text_bytes
+        self._done += self._source.size(name)
+        self._progress(ReadState(min(1.0, self._done / self._whole), self._rows, {}))
+        return b"".join(parts)
+
+    def _metadata(self) -> dict[str, Any]:
+        found = []
+        for kind in ("info", files.ABOUT):
+            content = self._content(kind, IssueLog(), MOST_BYTES)
+            try:
+                found.append(settings_in(content) if content is not None else {})
+            except ValueError as error:
+                self._note(self._names[kind], "bad_settings", f"the settings cannot be read: {error}")
+                found.append({})
+        ranks = (rank_in(name) for name in self._source.names())
+        return metadata_of(found[0], found[1], next((rank for rank in ranks if rank is not None), None))
+
+    def _told(self, kind: str, log: IssueLog) -> None:
+        name = self._names.get(kind, kind)
+        self._issues += [replace(issue, file=_last(name)) for issue in log.issues()]
+        log.entries.clear()
+
+    def _lost(self, name: str, error: UserError) -> None:
+        self._note(name, "file_lost", f"the file could not be read: {error.what}")
+
+    def _note(self, name: str, code: str, text: str) -> None:
+        self._issues.append(Issue(code, "note", text, 1, file=_last(name)))
+
+    def _report(self, trace: ReadReport | None, rows: int, counters: int) -> ReadReport:
+        report = trace or ReadReport(READER_ID, 0, 0)
+        more = rows + counters - report.events_kept
+        dropped = sum(issue.count for issue in self._issues if issue.outcome == "dropped")
+        return replace(
+            report,
+            file_bytes=report.file_bytes + self._bytes[0],
+            text_bytes=report.text_bytes + self._bytes[1],
+            events_seen=report.events_seen + more + dropped - report.events_dropped,
+            events_kept=report.events_kept + more,
+            events_dropped=dropped,
+            complete=report.complete and not any(issue.code == "file_lost" for issue in self._issues),
+            issues=tuple(self._issues),
+        )
+
+
+class _Rows:
+    """Rows of which the names tell something."""
+
+    def __init__(self, name: Any, kind: Any) -> None:
+        self.name = name
+        self.kind = kind
+
+
+def _devices(number: Any) -> tuple[list[str], Any]:
+    """The devices by number, and of each row its place among them."""
+    found, place = np.unique(number[number != MISSING], return_inverse=True)
+    of_rows = np.full(len(number), MISSING, np.int16)
+    of_rows[number != MISSING] = place
+    return [str(each) for each in found.tolist()], of_rows
+
+
+def _thread_names(threads: Mapping[tuple[str, str], str], processes: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """Names of threads, those of CANN's calls also for the host's threads, which they are."""
+    return dict(threads)
+
+
+def _last(name: str) -> str:
+    return PurePosixPath(name).name
+
+
+_Callback = Callable[[float], None]
