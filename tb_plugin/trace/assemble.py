@@ -71,7 +71,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     drawn = _drawn(rows, nests, _moved(raw.asynchronous, position))
     parent, self_ns, overlaps = _op_tree(rows, nests, raw.window)
     operator, op_parent = _operators(rows, nests)
-    launch, operator, disagreements = _device_links(rows, operator, op_parent)
+    launch, operator, disagreements = _device_links(rows, operator, raw.is_external_id_sure)
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
     counters, untimely = counters_of(raw.counters, origin)
@@ -239,7 +239,7 @@ def _innermost(rows: Rows, members: Int64, parent: Int32, at_track: Int32, at: I
     return _globally(found, members)
 
 
-def _device_links(rows: Rows, operator: Int32, op_parent: Int32) -> tuple[Int32, Int32, int]:
+def _device_links(rows: Rows, operator: Int32, is_external_id_sure: bool) -> tuple[Int32, Int32, int]:
     """Launch and operator of every device row, and how many external ids name another operator."""
     launch = np.full(len(rows.start), MISSING, np.int32)
     work = rows.of(*DEVICE_WORK)
@@ -250,7 +250,7 @@ def _device_links(rows: Rows, operator: Int32, op_parent: Int32) -> tuple[Int32,
     operator[launched] = operator[launch[launched]]
     named = rows.of(EventKind.OPERATOR)
     by_id = links.first_with_key(rows.external_id[named], named, rows.external_id[work])
-    alone = launch[work] == MISSING
+    alone = (operator[work] if is_external_id_sure else launch[work]) == MISSING
     operator[work[alone]] = by_id[alone]
     both = ~alone & (by_id != MISSING) & (operator[work] != MISSING)
     return launch, operator, int((by_id[both] != operator[work[both]]).sum())

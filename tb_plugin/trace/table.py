@@ -291,6 +291,8 @@ class RawTrace:
     """Epoch nanoseconds to add to a file time to get wall time (baseTimeNanoseconds), None when unknown."""
     window: Window | None = None
     """The part of the file that was read, None = all of it."""
+    is_external_id_sure: bool = False
+    """The external id of device work is that of the operator that asked for it, also where another thread launched it."""
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
     classes: ClassNames = field(default_factory=lambda: ClassNames())

@@ -169,6 +169,7 @@ class _Reading:
             thread_order=names.thread_order,
             metadata=metadata,
             base_time_ns=0,
+            is_external_id_sure=True,
             calls=call_names(rows, interner.texts),
             classes=classes,
             stated=tuple(stated),
