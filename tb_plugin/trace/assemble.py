@@ -70,7 +70,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     nests = Nests(rows)
     drawn = _drawn(rows, nests, _moved(raw.asynchronous, position))
     parent, self_ns, overlaps = _op_tree(rows, nests, raw.window)
-    operator, op_parent = _operators(rows, nests)
+    operator = _operators(rows, nests)
     launch, operator, disagreements = _device_links(rows, operator, raw.is_external_id_sure)
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
@@ -223,15 +223,14 @@ def _globally(local: Int32, members: Int64) -> Int32:
     return np.where(local == MISSING, MISSING, members[local]).astype(np.int32)
 
 
-def _operators(rows: Rows, nests: Nests) -> tuple[Int32, Int32]:
-    """For all rows: the innermost operator around a host row (itself excluded); and the operators' own parents."""
+def _operators(rows: Rows, nests: Nests) -> Int32:
+    """For all rows: the innermost operator around a host row (itself excluded)."""
     operator = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.OPERATOR)
-    op_parent = _globally(among, members)
-    operator[members] = op_parent
+    operator[members] = _globally(among, members)
     others = rows.of(EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
     operator[others] = _innermost(rows, members, among, rows.track[others], rows.start[others])
-    return operator, op_parent
+    return operator
 
 
 def _innermost(rows: Rows, members: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:

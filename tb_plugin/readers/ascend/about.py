@@ -1,4 +1,4 @@
-"""What a profile says of itself: rank, job, settings and versions, in ``profiler_info*.json`` and ``profiler_metadata.json``."""
+"""What a profile says of itself in ``profiler_info*.json`` and ``profiler_metadata.json``: rank, job, settings, versions."""
 
 from __future__ import annotations
 

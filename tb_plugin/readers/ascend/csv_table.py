@@ -152,7 +152,9 @@ def _columns(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
             read_options=pacsv.ReadOptions(column_names=names, use_threads=False),
             parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
             convert_options=pacsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, quoted_strings_can_be_null=False
+                column_types=dict.fromkeys(names, pa.string()),
+                strings_can_be_null=False,
+                quoted_strings_can_be_null=False,
             ),
         )
     except pa.ArrowInvalid:

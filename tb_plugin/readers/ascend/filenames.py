@@ -120,7 +120,15 @@ def _with_the_rest(found: list[Candidate], listing: Sequence[ListedFile]) -> lis
             also[place].append(file.path)
     return [
         Candidate(
-            one.reader, one.run, one.worker, one.span, one.names, one.certain, one.root, tuple(also[place]), one.time_unix_ns
+            one.reader,
+            one.run,
+            one.worker,
+            one.span,
+            one.names,
+            one.certain,
+            one.root,
+            tuple(also[place]),
+            one.time_unix_ns,
         )
         for place, one in enumerate(found)
     ]

@@ -1,4 +1,4 @@
-"""``kernel_details.csv``: one row for each kernel and operation of a group. It states durations and facts, the trace places."""
+"""``kernel_details.csv``: durations and facts of each kernel and each operation of a group. The trace view places them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def ids_of(cells: pa.Array, interner: Interner) -> Int32:
     """Returns the string ids of cells, -1 where they are empty."""
     encoded = cells.dictionary_encode()
     ids = np.array([*(interner.text(text) for text in encoded.dictionary.to_pylist()), MISSING], np.int32)
-    return ids[np.asarray(pc.fill_null(encoded.indices, len(ids) - 1))]
+    found: Int32 = ids[np.asarray(pc.fill_null(encoded.indices, len(ids) - 1))]
+    return found
 
 
 def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:

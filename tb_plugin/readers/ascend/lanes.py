@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -59,12 +59,34 @@ class Lanes:
 
     def of(self, pid: Int32, tid: Int32) -> tuple[npt.NDArray[np.uint8], Int32]:
         """Returns what rows of these threads are (Lane), and the number of their device, -1 on the host."""
+        pairs, place = self._pairs(pid, tid)
+        what = [self._what(*pair) for pair in pairs]
+        lane, device = (np.array([each[i] for each in what], np.int32) for i in (0, 1))
+        return lane.astype(np.uint8)[place], device[place]
+
+    def drawn(self, pid: Int32, tid: Int32, text: Callable[[str], int]) -> tuple[Int32, Int32]:
+        """Returns the ids of the process and thread that rows are drawn on; ``text`` gives the id of a text.
+
+        Calls of CANN stand on the thread of the host that makes them, work of a device on its streams, as in all traces.
+        """
+        pairs, place = self._pairs(pid, tid)
+        made = [self._drawn(*pair) for pair in pairs]
+        process, thread = (np.array([text(each[i]) for each in made], np.int32) for i in (0, 1))
+        return process[place], thread[place]
+
+    def _pairs(self, pid: Int32, tid: Int32) -> tuple[list[tuple[str, str]], npt.NDArray[np.intp]]:
+        """The distinct threads of some rows, and of each row which it is."""
         width = len(self._texts) + 1
         keys, place = np.unique(pid.astype(np.int64) * width + tid, return_inverse=True)
-        lane, device = np.empty(len(keys), np.uint8), np.empty(len(keys), np.int32)
-        for at, key in enumerate(keys.tolist()):
-            lane[at], device[at] = self._what(self._texts[key // width], self._texts[key % width])
-        return lane[place], device[place]
+        return [(self._texts[key // width], self._texts[key % width]) for key in keys.tolist()], place
+
+    def _drawn(self, pid: str, tid: str) -> tuple[str, str]:
+        lane, device = self._what(pid, tid)
+        if lane == Lane.CANN:
+            return self.host_pid or pid, tid
+        if device == -1 or lane == Lane.OTHER:
+            return pid, tid
+        return str(device), tid if lane == Lane.STREAM else self._threads.get((pid, tid), f"Thread {tid}")
 
     def _what(self, pid: str, tid: str) -> tuple[Lane, int]:
         name = self._processes.get(pid, "")

@@ -107,4 +107,5 @@ def _devices(cells: pa.Array) -> Int32:
     """Numbers of devices named ``NPU:3``; 0 where a cell names none."""
     encoded = cells.dictionary_encode()
     numbers = [int(match[1]) if (match := _DEVICE.match(text)) else 0 for text in encoded.dictionary.to_pylist()]
-    return np.array([*numbers, 0], np.int32)[np.asarray(pc.fill_null(encoded.indices, len(numbers)))]
+    found: Int32 = np.array([*numbers, 0], np.int32)[np.asarray(pc.fill_null(encoded.indices, len(numbers)))]
+    return found

@@ -18,7 +18,7 @@ from tb_plugin.trace.table import AsyncRows, DeviceArgs
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-_HARDWARE, _GROUPS = "Ascend Hardware", "Communication"
+_GROUPS = "Communication"
 
 
 def no_rows_at_all() -> dict[str, Any]:
@@ -55,14 +55,15 @@ def _appended(made: dict[str, Any], kernels: Kernels, some: Int64, row: Int32, i
     ids, count = interner.text, len(some)
     on_stream = kernels.stream[some] != MISSING
     device = np.maximum(kernels.device[some], 0)
+    number = np.array([ids(str(each)) for each in range(int(device.max()) + 1)], np.int32)
     none = np.full(count, MISSING, np.int64)
-    rows = {
+    rows: dict[str, Any] = {
         "start_ns": kernels.start_ns[some],
         "dur_ns": kernels.dur_ns[some],
         "name": kernels.name[some],
         "category": np.full(count, ids(""), np.int32),
         "kind": np.full(count, EventKind.KERNEL, np.uint8),
-        "pid": np.where(on_stream, ids(_HARDWARE), ids(_GROUPS)).astype(np.int32),
+        "pid": number[device],
         "tid": np.where(on_stream, kernels.stream[some], ids(_GROUPS)).astype(np.int32),
         "nth": none,
         "correlation": none,

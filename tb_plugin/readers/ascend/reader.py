@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
@@ -32,8 +32,9 @@ from tb_plugin.readers.stream import TextStream
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.strings import StringTable
-from tb_plugin.trace.table import ArrowEnds, CounterEvents, Flows, OperatorArgs, PythonArgs, RawTrace
+from tb_plugin.trace.table import CounterEvents, RawTrace
 
+_PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
 _IN_TABLES = (files.STEPS, files.MODULES, *files.STATED)
 
 
@@ -130,7 +131,6 @@ class _Reading:
         report, columns, counters = self._trace_view(events)
         interner = events.collected.interner
         log = IssueLog()
-        columns = {"operators": OperatorArgs(), "python": PythonArgs(), "arrows": ArrowEnds(), "flows": Flows()} | columns
         collective = np.zeros(0, np.int32)
         use, of_use = np.empty(0, np.uint8), np.empty(0, np.int32)
         if (table := self._table(files.KERNELS)) is not None:
@@ -138,7 +138,7 @@ class _Reading:
             columns, row = with_kernels(columns, kernels, interner)
             collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
             self._told(files.KERNELS, log)
-        memory = {}
+        memory: dict[str, Any] = {}
         if (table := self._table(files.BLOCKS)) is not None:
             memory |= {"memory": events_of(table, interner, interner.text("")), "blocks": blocks_of(table, interner)}
         if (table := self._table(files.MEMORY)) is not None:
@@ -148,7 +148,9 @@ class _Reading:
             stated.append(stated_table(files.OPERATORS, table))
         metadata = self._metadata()
         if not self._read_any:
-            raise UnreadableTrace("No file of the profile could be read.", do="Parse it again: torch_npu.profiler.profiler.analyse().")
+            raise UnreadableTrace(
+                "No file of the profile could be read.", do="Parse it again: torch_npu.profiler.profiler.analyse()."
+            )
         rows = _Rows(columns["name"], columns["kind"])
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
@@ -164,7 +166,7 @@ class _Reading:
             report=self._report(report, len(columns["start_ns"]), len(counters.time_ns)),
             counters=counters,
             process_names=names.processes(),
-            thread_names=_thread_names(names.threads(), names.processes()),
+            thread_names=names.threads(),
             process_order=names.process_order,
             thread_order=names.thread_order,
             metadata=metadata,
@@ -291,13 +293,5 @@ def _devices(number: Any) -> tuple[list[str], Any]:
     return [str(each) for each in found.tolist()], of_rows
 
 
-def _thread_names(threads: Mapping[tuple[str, str], str], processes: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """Names of threads, those of CANN's calls also for the host's threads, which they are."""
-    return dict(threads)
-
-
 def _last(name: str) -> str:
     return PurePosixPath(name).name
-
-
-_Callback = Callable[[float], None]

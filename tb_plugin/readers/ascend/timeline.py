@@ -58,10 +58,7 @@ class Timeline:
         self.lane, self.device = lanes.of(columns["pid"], columns["tid"])
         self.on_device = (self.lane >= Lane.STREAM) & (self.lane <= Lane.ANALYSIS)
         self.kind = self._kinds()
-        self.pid = self._columns["pid"].copy()
-        if lanes.host_pid:
-            # Calls of CANN are made by the host's threads, which the file draws twice.
-            self.pid[self.lane == Lane.CANN] = interner.text(lanes.host_pid)
+        self._lanes = lanes
 
     def raw(self) -> dict[str, Any]:
         """Returns columns and sections of a RawTrace but what names tell; ``device`` are numbers of devices."""
@@ -71,12 +68,14 @@ class Timeline:
             (self.lane == Lane.CANN) | self.on_device
         )
         arrows, flows, external = self._arrows(columns["arrows"])
+        pid, tid = self._lanes.drawn(columns["pid"], columns["tid"], self._interner.text)
         operators, python = self._operators(), self._python()
         device_args = self._device_args()
         return {
-            **{key: columns[key] for key in ("start_ns", "dur_ns", "name", "category", "tid", "nth", "asynchronous")},
+            **{key: columns[key] for key in ("start_ns", "dur_ns", "name", "category", "nth", "asynchronous")},
             "kind": self.kind,
-            "pid": self.pid,
+            "pid": pid,
+            "tid": tid,
             # 0 is no connection: what the host did not ask for.
             "correlation": np.where(linked & (connection > 0), connection, MISSING),
             "external_id": external,
@@ -124,7 +123,9 @@ class Timeline:
             found[column.row] = column.value.astype(np.int64)
         elif column is not None:
             texts = self._interner.texts
-            found[column.row] = [int(t) if (t := texts[v]).isdecimal() and len(t) < 19 else MISSING for v in column.value]
+            found[column.row] = [
+                int(t) if (t := texts[v]).isdecimal() and len(t) < 19 else MISSING for v in column.value
+            ]
         return found
 
     def _arrows(self, ends: ArrowEnds) -> tuple[ArrowEnds, Flows, Int64]:
@@ -141,12 +142,21 @@ class Timeline:
             external[target[both]] = source[both] + 1
         flows = Flows(**{key: getattr(ends, key)[name == 2] for key in vars(Flows())})
         kept = (name == 0) & ~host_to_device
-        return _only(ends, kept), flows, external
+        return self._moved(_only(ends, kept)), flows, external
+
+    def _moved(self, ends: ArrowEnds) -> ArrowEnds:
+        """Arrows with their ends where the rows are drawn."""
+        text = self._interner.text
+        start_pid, start_tid = self._lanes.drawn(ends.start_pid, ends.start_tid, text)
+        end_pid, end_tid = self._lanes.drawn(ends.end_pid, ends.end_tid, text)
+        return replace(ends, start_pid=start_pid, start_tid=start_tid, end_pid=end_pid, end_tid=end_tid)
 
     def _rows_at(self, pid: Int32, tid: Int32, time: Int64, some: Int64, among: Bool) -> Int32:
         """The rows that begin just where these ends of arrows are."""
         columns, width = self._columns, len(self._interner.texts) + 1
-        key = np.concatenate((columns["pid"].astype(np.int64) * width + columns["tid"], pid[some] * np.int64(width) + tid[some]))
+        key = np.concatenate(
+            (columns["pid"].astype(np.int64) * width + columns["tid"], pid[some] * np.int64(width) + tid[some])
+        )
         track = numbered(key)[0].astype(np.int32)
         rows = np.flatnonzero(among)
         # Of rows that begin together the shortest is the innermost.
@@ -157,11 +167,11 @@ class Timeline:
         return self._others.pop(key, None)
 
     def _operators(self) -> OperatorArgs:
-        stated = {
+        stated: dict[str, Any] = {
             "shapes": self._texts(_SHAPES, _as_shapes), "types": self._texts(_TYPES, _as_types),
             "stack": self._texts(_STACK, _as_stack),
         }  # fmt: skip
-        numbers = {"sequence": self._numbers(_SEQUENCE), "forward_thread": self._numbers(_THREAD)}
+        numbers: dict[str, Any] = {"sequence": self._numbers(_SEQUENCE), "forward_thread": self._numbers(_THREAD)}
         filled = [column != MISSING for column in (*stated.values(), *numbers.values())]
         row = np.flatnonzero(np.logical_or.reduce(filled)).astype(np.int32)
         none = np.full(len(row), MISSING, np.int32)
@@ -195,7 +205,9 @@ class Timeline:
         if column is None or not column.is_text:
             return found
         values, place = np.unique(column.value, return_inverse=True)
-        formed = [self._interner.text(text) if (text := form(self._interner.texts[v])) else MISSING for v in values.tolist()]
+        formed = [
+            self._interner.text(text) if (text := form(self._interner.texts[v])) else MISSING for v in values.tolist()
+        ]
         found[column.row] = np.array(formed, np.int32)[place]
         return found
 
