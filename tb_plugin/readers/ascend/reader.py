@@ -29,6 +29,7 @@ from tb_plugin.readers.chrome_json.rows import Collected
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
 from tb_plugin.readers.stream import TextStream
+from tb_plugin.recorders import TORCH_NPU
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.strings import StringTable
@@ -172,6 +173,7 @@ class _Reading:
             metadata=metadata,
             base_time_ns=0,
             is_external_id_sure=True,
+            recorder=TORCH_NPU,
             calls=call_names(rows, interner.texts),
             classes=classes,
             stated=tuple(stated),
