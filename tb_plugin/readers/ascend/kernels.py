@@ -24,6 +24,7 @@ NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
 DEVICE, STREAM, CORE = "Device_id", "Stream ID", "Accelerator Core"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
+_SHAPES = "Shapes"
 _NEAR_NS = 1000
 """A kernel of both files begins at the same time, but for what was lost where one of them was rounded."""
 
@@ -111,6 +112,11 @@ def ids_of(cells: pa.Array, interner: Interner) -> Int32:
     return found
 
 
+def unquoted(cells: pa.Array) -> pa.Array:
+    """Returns shapes without the quotes that keep spreadsheets from taking them for numbers."""
+    return pc.utf8_trim(cells, '"')
+
+
 def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
     """The columns that have no place of their own, numbers where all cells are numbers."""
     facts = []
@@ -118,6 +124,7 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
         if title in (NAME, START, DURATION, DEVICE):
             continue
         cells = table.texts(title).take(pa.array(row))
+        cells = unquoted(cells) if title.endswith(_SHAPES) else cells
         there = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
         if not len(there):
             continue
