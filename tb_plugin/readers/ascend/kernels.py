@@ -113,8 +113,9 @@ def ids_of(cells: pa.Array, interner: Interner) -> Int32:
 
 
 def unquoted(cells: pa.Array) -> pa.Array:
-    """Returns shapes without the quotes that keep spreadsheets from taking them for numbers."""
-    return pc.utf8_trim(cells, '"')
+    """Returns shapes without the quotes that keep spreadsheets from taking them for numbers, null where nothing is left."""
+    bare = pc.utf8_trim(cells, '"')
+    return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
 
 
 def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
@@ -124,7 +125,8 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
         if title in (NAME, START, DURATION, DEVICE):
             continue
         cells = table.texts(title).take(pa.array(row))
-        cells = unquoted(cells) if title.endswith(_SHAPES) else cells
+        if title.endswith(_SHAPES):
+            cells = unquoted(cells)
         there = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
         if not len(there):
             continue

@@ -174,7 +174,9 @@ class _Reading:
             **flags,
             **memory,
             strings=StringTable(interner.texts),
-            devices=describe_all(devices, found.devices, (), frozenset({"ascend"})),
+            devices=describe_all(
+                devices, {each: found.devices.get(each, {}) for each in devices}, (), frozenset({"ascend"})
+            ),
             report=self._report(report, len(columns["start_ns"]), len(counters.time_ns)),
             counters=counters,
             process_names=names.processes,

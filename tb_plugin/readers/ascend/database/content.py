@@ -98,7 +98,12 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
         known = known_kernels(database, names, interner, tasks, operations, at)
     if files.TRACE in texts:
         return Content(kernels=known.kernels if known else None)
-    columns = rows.columns() | {
+    columns = rows.columns()
+    # An operator that asked for work is known by the number that the work has.
+    external = columns["external_id"]
+    asked = np.unique(external[external > 0])
+    external[asked - 1] = asked
+    columns |= {
         "operators": host.operators,
         "python": PythonArgs(),
         "arrows": host.arrows,

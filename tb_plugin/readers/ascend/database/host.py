@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -39,6 +40,7 @@ _PREFIXES = {5000: "Runtime", 5500: "Hccl", 10000: "Node", 15000: "Model", 20000
 """How names of calls begin in a trace view, by the layer that is called."""
 _ENQUEUE, _ARROW = "Enqueue", "enqueue_to_dequeue"
 _COLLECTION, _COLLECTION_LANE = "Python GC", 1
+_SHAPE = re.compile(r"[0-9,;\s\[\]-]*")
 MOST_STACK_BYTES = 256 * 1024 * 1024
 """Of all distinct call stacks written out; real profiles have a few MB."""
 
@@ -201,6 +203,7 @@ def _connections(
     operators = np.flatnonzero((what == _OPERATOR) & (identity >= 0))
     by = first_with_key(identity[operators] + 1, operators, number + 1)
     known = np.flatnonzero((by != MISSING) & (value > 0))
+    known = known[~_of_autograd(value[known], read.whole("sequenceNumber")[by[known]])]
     asked = Columns(
         {"connectionId": pa.array(value[known]), "row": pa.array(row[by[known]].astype(np.int64))}, len(known)
     )
@@ -227,11 +230,21 @@ def _connections(
     return asked, arrows
 
 
+def _of_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
+    """Which connections are no launches: two operators of one sequence number share it, a forward one and its backward one.
+
+    Torch and CANN count on their own, so that such a number may be that of a task as well.
+    """
+    _, place, count = np.unique(np.stack((value, sequence)), axis=1, return_inverse=True, return_counts=True)
+    shared: npt.NDArray[np.bool_] = (sequence >= 0) & (count[place.reshape(-1)] > 1)
+    return shared
+
+
 def _operators(database: Database, rows: Rows, names: Names, read: Columns, row: Int32) -> OperatorArgs:
     """Arguments of operators in the form of the model."""
     place = np.flatnonzero(read.whole("type") == _OPERATOR)
     read = read.only(place)
-    shapes, types = (_formed(rows, names, read.whole(key), of) for key, of in _ARGUMENTS)
+    shapes, types = _arguments(rows, names, read)
     stack = _stacks(database, rows, names, read.whole("callchainId"))
     sequence, thread = read.whole("sequenceNumber"), read.whole("fwdThreadId")
     none = np.full(len(place), MISSING, np.int32)
@@ -247,12 +260,20 @@ def _operators(database: Database, rows: Rows, names: Names, read: Columns, row:
     )
 
 
-_ARGUMENTS = (("inputShapes", as_shapes), ("inputDtypes", as_types))
+def _arguments(rows: Rows, names: Names, read: Columns) -> tuple[Int32, Int32]:
+    """Shapes and types of what operators get, whichever of the two columns holds which: torch_npu of 2025 swapped them."""
+    shapes, types = (names.ids(read.whole(key)) for key in ("inputShapes", "inputDtypes"))
+    if not _are_shapes(rows, shapes) and _are_shapes(rows, types):
+        shapes, types = types, shapes
+    return _formed(rows, shapes, as_shapes), _formed(rows, types, as_types)
 
 
-def _formed(rows: Rows, names: Names, number: Int64, of: Callable[[str], str]) -> Int32:
+def _are_shapes(rows: Rows, ids: Int32) -> bool:
+    return all(_SHAPE.fullmatch(rows.interner.texts[each]) for each in np.unique(ids[ids != MISSING]).tolist())
+
+
+def _formed(rows: Rows, ids: Int32, of: Callable[[str], str]) -> Int32:
     """String ids of texts put into a form, each once."""
-    ids = names.ids(number)
     distinct, place = np.unique(ids, return_inverse=True)
     texts = [of(rows.interner.texts[each]) if each != MISSING else "" for each in distinct.tolist()]
     found: Int32 = np.array([rows.text(text) if text else MISSING for text in texts], np.int32)[place]

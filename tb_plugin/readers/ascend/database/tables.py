@@ -14,7 +14,7 @@ from tb_plugin.readers.ascend.database.cells import Columns, Form
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
 from tb_plugin.readers.ascend.database.typed_table import TypedTable
-from tb_plugin.readers.ascend.memory import KIB, MIB
+from tb_plugin.readers.ascend.memory import KIB, MIB, OF_GRAPH
 from tb_plugin.readers.chrome.interning import Interner
 
 Float64 = npt.NDArray[np.float64]
@@ -88,15 +88,24 @@ def memory_tables(
 
 def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
     read = database.read(
-        "OP_MEMORY", needs="size", whole=" ".join(("name deviceId", *_BLOCK_TIMES)), number=" ".join(_BLOCK_TOTALS)
+        "OP_MEMORY",
+        needs="size",
+        whole=" ".join(("name deviceId streamPtr", *_BLOCK_TIMES)),
+        number=" ".join(_BLOCK_TOTALS),
     )
     columns = {
-        "Name": names.cells(read.whole("name")),
+        "Name": _with_allocator(read, names.cells(read.whole("name"))),
         "Size(KB)": _in(KIB, _as_number(read, "size")),
         "Device Type": _device_types(read),
         **{title: _in(MIB, read.number(key)) for key, title in _BLOCK_TOTALS.items()},
     }
     return TypedTable(columns, {title: read.array(key) for key, title in _BLOCK_TIMES.items()}, database.log)
+
+
+def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
+    """Names as files have them, in which those of the graph engine's blocks are marked: only PyTorch's are a stream's."""
+    is_graph = ~read.there("streamPtr") & read.has("streamPtr")
+    return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
 
 
 def _totals(database: Database, names: Names, interner: Interner) -> TypedTable:
