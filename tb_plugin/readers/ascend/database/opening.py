@@ -1,7 +1,7 @@
 """A database that nobody trusts: opened read-only, asked only for columns of ordinary tables, in bounded time and memory.
 
-It is copied to a temporary file first: SQLite reads files, and what lies in a bucket is none. Of the copy a wrong length
-or a write-ahead log in its head can be put right, so that a database cut short gives what is left of it.
+It is copied to a temporary file first: SQLite reads files, and what lies in a bucket is none. The copy
+is put right where SQLite would refuse all of it, so that a database cut short gives what is left.
 """
 
 from __future__ import annotations
@@ -30,9 +30,16 @@ MOST_TEXT_BYTES = 16 * 1024 * 1024
 MOST_TABLES = 4096
 LEAST_ROW_BYTES = 4
 """What a row takes in its page at the very least: more rows than fit into the file come from pages that lie in themselves."""
+MOST_LOST = 20
+"""Times its length that a file was before it was cut, at most; of one cut shorter nothing is worth reading."""
 _HEAD_BYTES = 100
+_LOG_PLACE, _NO_LOG = 18, b"\1\1"
+"""Where a head speaks of a write-ahead log, a file of its own that is not read; and how it says that there is none."""
 _BLOCK = 1 << 20
-_BATCH = 20_000
+_BATCH, _TOGETHER = 20_000, 200
+"""Rows that are made columns, and that SQLite is asked for, at once."""
+_READ_SHARE = 0.5
+"""Of the work, when the copy is there: the rest has no measure, and goes on at this share."""
 _STEPS = 50_000
 """Instructions of SQLite between two looks at the clock."""
 _AGAIN = "Export it again (torch_npu.profiler.profiler.analyse), or with export_type=Text beside it."
@@ -128,25 +135,29 @@ class Database:
         """Rows of a query, some at a time. One that fails ends early, and is told."""
         most = max(1000, self.size // LEAST_ROW_BYTES)
         self._deadline = time.monotonic() + MOST_SECONDS
+        batch: list[tuple[object, ...]] = []
         try:
             cursor = self._connection.execute(query)
-            while batch := cursor.fetchmany(_BATCH):
-                most -= len(batch)
+            # Few at a time: of those that are asked for together none comes where one is damaged.
+            while part := cursor.fetchmany(_TOGETHER):
+                batch += part
+                most -= len(part)
                 if most < 0:
                     self._damaged(table, "it has more rows than fit into the file")
                     return
-                yield batch
-                self._tell(self._read_share())
-        except (sqlite3.Error, MemoryError, OverflowError) as error:
+                if len(batch) >= _BATCH:
+                    yield batch
+                    batch = []
+                    self._tell(_READ_SHARE)
+        except (sqlite3.Error, UnicodeError, MemoryError, OverflowError) as error:
             late = time.monotonic() > self._deadline
             self._damaged(table, f"it took longer than {MOST_SECONDS:.0f} s" if late else str(error))
+        if batch:
+            yield batch
 
     def _damaged(self, table: str, why: str) -> None:
         text = f"table {table} could not be read to its end, so that rows are missing: {why}. {_AGAIN}"
         self.log.add("database_damaged", "note", text=text)
-
-    def _read_share(self) -> float:
-        return 0.5
 
     def _is_late(self) -> int:
         return int(time.monotonic() > self._deadline > 0)
@@ -189,36 +200,29 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
                     )
                 copy.write(block)
                 size += len(block)
-                tell(0.5 * min(1.0, size / whole))
+                tell(_READ_SHARE * min(1.0, size / whole))
         if size < _HEAD_BYTES:
             raise UnreadableTrace("The database is empty or cut off in its head.", where=name, do=_AGAIN)
         with path.open("r+b") as copy:
             head = copy.read(_HEAD_BYTES)
-            repaired = _repaired(head, size, log)
-            if repaired != head:
-                copy.seek(0)
-                copy.write(repaired)
-                copy.truncate(max(size // _page_bytes(head), 1) * _page_bytes(head))
+            copy.seek(_LOG_PLACE)
+            copy.write(_NO_LOG)
+            copy.truncate(_length(head, size, log))
     except OSError as error:
         raise StorageError(f"The database could not be copied: {error.strerror or error}", where=name, do="") from error
     return size
 
 
-def _page_bytes(head: bytes) -> int:
-    size = int.from_bytes(head[16:18], "big")
-    return 65536 if size == 1 else max(size, 512)
-
-
-def _repaired(head: bytes, size: int, log: IssueLog) -> bytes:
-    """The head with as many pages as there are, and without a write-ahead log: that is another file, which is not read."""
-    made = bytearray(head)
-    made[18:20] = b"\1\1"
-    pages, stated = size // _page_bytes(head), int.from_bytes(head[28:32], "big")
-    if stated > pages:
-        text = f"the database ends after {pages} of {stated} pages; what is left of it is shown. {_AGAIN}"
-        log.add("database_cut", "note", text=text)
-        made[28:32] = pages.to_bytes(4, "big")
-    return bytes(made)
+def _length(head: bytes, size: int, log: IssueLog) -> int:
+    """How long the copy has to be: as long as its head says, or SQLite refuses all of it. What is lost is zeros."""
+    page = int.from_bytes(head[16:18], "big")
+    page = 65536 if page == 1 else max(page, 512)
+    pages, stated = size // page, int.from_bytes(head[28:32], "big")
+    if stated <= pages:
+        return size
+    text = f"the database ends after {pages} of {stated} pages; what is left of it is shown. {_AGAIN}"
+    log.add("database_cut", "note", text=text)
+    return page * min(stated, MOST_LOST * max(pages, 1))
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -231,7 +235,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     try:
         for setting in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
             connection.execute(f"PRAGMA {setting}")
-    except sqlite3.Error:  # what is wrong with the file is told when its tables are asked for
+    except (sqlite3.Error, UnicodeError):  # what is wrong with the file is told when its tables are asked for
         pass
     return connection
 
