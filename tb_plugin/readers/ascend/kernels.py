@@ -21,6 +21,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
+WAIT = "Wait Time(us)"
 DEVICE, STREAM, CORE = "Device_id", "Stream ID", "Accelerator Core"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})

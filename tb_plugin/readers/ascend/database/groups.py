@@ -49,7 +49,7 @@ def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
     read = database.read(
         "COMMUNICATION_OP",
         needs="startNs endNs opName",
-        whole="connectionId groupName opId dataType algType count opType deviceId",
+        whole="connectionId groupName opId dataType algType count opType deviceId waitNs",
     )
     read, start, dur = timed(read, database.log)
     name = named(rows, names.ids(read.whole("opName")), read.whole("opName"))

@@ -14,7 +14,7 @@ from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
 from tb_plugin.readers.ascend.database.tasks import DESCRIBED_NAMES, DESCRIBED_WHOLE, Tasks
 from tb_plugin.readers.ascend.database.typed_table import TypedTable, absent_below_zero
-from tb_plugin.readers.ascend.kernels import DEVICE, DURATION, NAME, START, Kernels, kernels_of, unquoted
+from tb_plugin.readers.ascend.kernels import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of, unquoted
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.trace.links import first_with_key
 from tb_plugin.trace.open import OpenColumn
@@ -74,7 +74,9 @@ def known_kernels(
         cells = names.cells(told.whole(key))
         cells = unquoted(cells) if title.endswith("Shapes") else cells
         columns[title] = pa.concat_arrays((cells, of_groups.get(key, pa.nulls(count, pa.string()))))
+    waited = np.concatenate((told.whole("waitNs"), operations.read.whole("waitNs")))
     times = {
+        WAIT: absent_below_zero(waited),
         START: pa.array(np.concatenate((tasks.start_ns[task], operations.start_ns))),
         DURATION: pa.array(np.concatenate((tasks.dur_ns[task], operations.dur_ns))),
     }

@@ -51,7 +51,7 @@ class Tasks:
 def task_rows(database: Database, rows: Rows, names: Names, host: Host, operations: Int64) -> Tasks:
     """Adds the tasks of streams. ``operations`` are the numbers of connections of what groups do."""
     described = database.read(
-        "COMPUTE_TASK_INFO", needs="globalTaskId name", whole=" ".join((*DESCRIBED_WHOLE, *DESCRIBED_NAMES))
+        "COMPUTE_TASK_INFO", needs="globalTaskId name", whole=" ".join(("waitNs", *DESCRIBED_WHOLE, *DESCRIBED_NAMES))
     )
     read = database.read(
         "TASK",
