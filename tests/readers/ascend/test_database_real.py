@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.readers.ascend import AscendReader
+from tb_plugin.readers.ascend.database import groups, tasks
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.intervals import measure, union
@@ -109,6 +110,16 @@ def test_kernels_and_operations(stored: TraceTable, asked: sqlite3.Cursor) -> No
     )
     assert (stored.launch[kernels] >= 0).all()
     assert (stored.operator[kernels] >= 0).all()
+
+
+def test_the_queue_tells_the_same_operators(stored: TraceTable, rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what the database says of connections of operators, all 191 are found through the queue: the same ones."""
+    for module in (groups, tasks):
+        monkeypatch.setattr(module, "asked_by", lambda host, connection: np.full(len(connection), -1))
+    found = opened("alexnet_db_level1", rank)
+    kernels = stored.kind == EventKind.KERNEL
+    assert (found.operator[kernels] == stored.operator[kernels]).all()
+    assert (found.operator[found.kind == EventKind.MEMCPY] >= 0).all()
 
 
 def test_computing_is_that_of_the_tool(stored: TraceTable, rank: int) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.csv_table import CsvTable
+from tb_plugin.readers.ascend.database.asking import asked_through_queue
 from tb_plugin.readers.ascend.database.cells import Form
 from tb_plugin.readers.ascend.database.counters import Counters
 from tb_plugin.readers.ascend.database.groups import operation_rows, operations_in, plane_rows
@@ -25,7 +26,7 @@ from tb_plugin.readers.ascend.database.tasks import MOST_DEVICE, bar_rows, task_
 from tb_plugin.readers.ascend.kernels import Kernels
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.trace.open import StatedSteps
-from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import CounterEvents, Flows, PythonArgs
 
@@ -99,8 +100,11 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     if files.TRACE in texts:
         return Content(kernels=known.kernels if known else None)
     columns = rows.columns()
-    # An operator that asked for work is known by the number that the work has.
     external = columns["external_id"]
+    unasked = np.flatnonzero(np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING))
+    by = asked_through_queue(columns, host.arrows, unasked)
+    external[unasked] = np.where(by != MISSING, by + 1, MISSING)
+    # An operator that asked for work is known by the number that the work has.
     asked = np.unique(external[external > 0])
     external[asked - 1] = asked
     columns |= {
