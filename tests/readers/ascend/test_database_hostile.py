@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.ascend.database import opening
+from tb_plugin.readers.ascend.database import names, opening
 from tb_plugin.readers.ascend.database.opening import Database, opened
 from tb_plugin.readers.base import ReadOptions
 from tb_plugin.readers.issues import IssueLog
@@ -318,6 +318,17 @@ def test_a_text_too_long_for_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = read(database(rows))
     assert {"database_damaged"} <= codes(raw)
     assert "aten::mm" in raw.strings
+
+
+def test_a_long_text_that_all_rows_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(names, "MOST_TIMES", 0)
+    rows = training()
+    rows["STRING_IDS"] = [(number, "x" * 90_000 if text == "FLOAT" else text) for number, text in rows["STRING_IDS"]]
+    raw = read(database(rows))
+    assert "long_texts" in codes(raw)
+    assert {"Type", "Input Shapes"} <= {column.key for column in raw.others}
+    assert "Input Data Types" not in {column.key for column in raw.others}
 
 
 def test_the_copy_is_removed_and_progress_may_stop(

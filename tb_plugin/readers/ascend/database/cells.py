@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -19,6 +20,7 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 _INT64 = 2**63
+_DIGITS = re.compile(r" *-?[0-9]{1,19} *")
 
 
 class Form(Enum):
@@ -94,8 +96,7 @@ def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> p
 
 def _as_whole(value: Any) -> int | None:
     if isinstance(value, str):
-        digits = value.strip().removeprefix("-")
-        value = int(value) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+        value = int(value) if _DIGITS.fullmatch(value) else None
     elif isinstance(value, float):
         value = int(value) if value.is_integer() else None
     return value if isinstance(value, int) and -_INT64 <= value < _INT64 else None

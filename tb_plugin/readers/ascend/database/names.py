@@ -15,8 +15,8 @@ from tb_plugin.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-MOST_CELL_BYTES = 512 * 1024 * 1024
-"""Of one column written out as texts: one long name that all rows share must not fill the memory."""
+MOST_BYTES, MOST_TIMES = 256 * 1024 * 1024, 16
+"""Of columns written out as texts, or so many times the database: a long name that all rows share must not fill memory."""
 
 
 class Names:
@@ -33,11 +33,15 @@ class Names:
         self._bytes = np.asarray(pc.fill_null(pc.binary_length(self._texts), 0)).astype(np.int64)
         self._interner = interner
         self._log = database.log
+        self._left = max(MOST_BYTES, MOST_TIMES * database.size)
 
     def cells(self, number: Int64) -> pa.Array:
         """Returns the texts of a column of numbers, null where there is none."""
         place = self._places(number)
-        if self._bytes[place[place != MISSING]].sum() > MOST_CELL_BYTES:
+        size = int(self._bytes[place[place != MISSING]].sum())
+        self._left -= size
+        if self._left < 0:
+            self._left += size
             self._log.add("long_texts", "note", text="a column of very long texts was left out")
             return pa.nulls(len(number), pa.string())
         return self._texts.take(pa.array(place, mask=place == MISSING)).cast(pa.string())
