@@ -140,6 +140,17 @@ def test_parts_of_operations_lie_on_planes(raw: RawTrace) -> None:
     assert [(each.code, each.count) for each in raw.report.issues] == [("lost_task", 1)]
 
 
+def test_copies_know_their_size_and_way(raw: RawTrace) -> None:
+    place = raw.device_args.row.tolist().index(at(raw, "MEMCPY_ASYNC"))
+    assert raw.device_args.bytes[place] == 640
+    assert raw.strings[int(raw.device_args.direction[place])] == "host to device"
+
+
+def test_blocks_have_the_name_of_newer_versions_too() -> None:
+    more = [f"ALTER TABLE COMPUTE_TASK_INFO RENAME COLUMN {old} TO {new}" for old, new in (("blockDim", "blockNum"),)]
+    assert fact(read(database(training(), more)), "Block Dim", "mm_cube") == 24
+
+
 def test_arguments_of_operators(raw: RawTrace) -> None:
     place = raw.operators.row.tolist().index(at(raw, "aten::mm"))
     text = raw.strings
@@ -217,12 +228,17 @@ def test_counters_have_the_names_of_the_trace_view(raw: RawTrace) -> None:
         ("write_ost", "acc_id 4"): (4, 4.0),
         ("Mata Bw Level", "Mata Bw Level"): (5, 2.0),
         ("L2 Buffer Bw Level", "L2 Buffer Bw Level"): (5, 1.0),
+        ("QoS OTHERS", "value"): (6, 1.0),
+        ("NIC 3/bandwidth", "bandwidth"): (7, 100.0),
+        ("NIC 3/rxPacketRate", "rxPacketRate"): (7, 2.5),
+        ("HCCS/txThroughput", "txThroughput"): (8, 4.0),
+        ("HCCS/rxThroughput", "rxThroughput"): (8, 5.0),
         **{(f"APP/{what}", "KB"): (20, value) for what, value in (("DDR", 0.0), ("HBM", 8.0), ("Memory", 8.0))},
         **{(f"Device/{what}", "KB"): (20, value) for what, value in (("DDR", 0.0), ("HBM", 64.0), ("Memory", 64.0))},
     }
-    assert {raw.process_names[text[int(pid)]] for pid in counters.pid} == {
-        f"{name} (NPU)" for name in ("AI Core Freq", "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU")
-    }
+    processes = {raw.process_names[text[int(pid)]].removesuffix(" (NPU)") for pid in counters.pid}
+    named = {"AI Core Freq", "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS", "NIC", "HCCS"}
+    assert processes == named
 
 
 def test_metadata_and_devices(raw: RawTrace) -> None:

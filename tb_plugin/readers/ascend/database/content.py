@@ -37,7 +37,7 @@ _MOST_PAIRS = 10_000
 _TABLES = (
     "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD", "TASK", "COMMUNICATION_OP", "OVERLAP_ANALYSIS", "STEP_TIME",
     "OP_MEMORY", "MEMORY_RECORD", "NPU_MODULE_MEM", "NPU_MEM", "AICORE_FREQ", "HBM", "LLC", "QOS", "ACC_PMU",
-    "SOC_BANDWIDTH_LEVEL",
+    "SOC_BANDWIDTH_LEVEL", "NIC", "ROCE", "HCCS", "PCIE", "DDR", "NETDEV_STATS",
 )  # fmt: skip
 """One of them makes a database one of a profile."""
 

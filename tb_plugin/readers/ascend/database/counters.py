@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.ascend.database.cells import Columns
+from tb_plugin.readers.ascend.database.cells import Columns, Form
 from tb_plugin.readers.ascend.database.host import lane_pid
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
@@ -25,7 +25,12 @@ _SIDES = {"app": "APP", "device": "Device"}
 _PARTS = {"readBwLevel": "read_bandwidth", "writeBwLevel": "write_band_width", "readOstLevel": "read_ost",
           "writeOstLevel": "write_ost"}  # fmt: skip
 _LEVELS = {"mataBwLevel": "Mata Bw Level", "l2BufferBwLevel": "L2 Buffer Bw Level"}
-_TIME, _DEVICE = "timestampNs", "deviceId"
+_LINKS = {"NIC": "NIC", "ROCE": "RoCE", "HCCS": "HCCS", "PCIE": "PCIe", "DDR": "DDR", "NETDEV_STATS": "Network"}
+"""Tables of links by the vendor's manual -> what they are called."""
+_LAST = 24
+_TIME, _DEVICE, _PORT = "timestampNs", "deviceId", "funcId"
+_MOST_MODES = 64
+"""Of directions, sides and columns; real tables have two to twenty."""
 
 
 class Counters:
@@ -47,6 +52,7 @@ class Counters:
         self._stars()
         self._accelerators()
         self._quality()
+        self._links()
         if not self._parts:
             return CounterEvents()
         time, value, name, series, pid = (np.concatenate(each) for each in zip(*self._parts, strict=True))
@@ -107,7 +113,19 @@ class Counters:
         read = self._database.read("QOS", needs=_TIME, whole=f"{_DEVICE} eventName", number="bandwidth")
         for _, which, word in self._modes(read, "eventName", keep_case=True):
             part = read.only(which)
-            self._add(_QUALITY, part, part.number("bandwidth"), self._rows.text(f"QoS {word}"), "value")
+            self._add(_QUALITY, part, part.number("bandwidth") / _MIB, self._rows.text(f"QoS {word}"), "value")
+
+    def _links(self) -> None:
+        """Rates and counts of links and of the memory as they are: a counter for each column but those of place and time."""
+        place = {_TIME: Form.WHOLE, _DEVICE: Form.WHOLE, _PORT: Form.WHOLE}
+        for order, (table, title) in enumerate(_LINKS.items()):
+            keys = [each for each in self._database.columns(table) if each not in place][:_MOST_MODES]
+            read = self._database.read_as(table, {**dict.fromkeys(keys, Form.NUMBER), **place}, [_TIME])
+            for key in keys if read.rows else ():
+                plain = key.replace("{", "{{").replace("}", "}}")
+                ports = self._rows.numbers(read.whole(_PORT), f"{title} {{}}/{plain}")
+                name = np.where(read.there(_PORT), ports, self._rows.text(f"{title}/{key}"))
+                self._add((title, _LAST + order), read, read.number(key), name, key)
 
     def _modes(self, read: Columns, key: str, *, keep_case: bool = False) -> list[tuple[str, Int64, str]]:
         """Each distinct text of a column, the rows that have it, and the word for it."""
@@ -119,7 +137,12 @@ class Counters:
         return found
 
     def _add(
-        self, process: tuple[str, int], read: Columns, value: Float64, name: Int32 | int, series: Int32 | str
+        self,
+        process: tuple[str, int],
+        read: Columns,
+        value: Float64,
+        name: npt.NDArray[np.integer] | int,
+        series: Int32 | str,
     ) -> None:
         time = read.whole(_TIME)
         kept = np.flatnonzero(read.there(_TIME) & (time >= 0) & (time < 2**62) & np.isfinite(value))
@@ -138,7 +161,3 @@ class Counters:
         name_ids, series_ids = (np.broadcast_to(np.asarray(each, np.int32), read.rows)[kept] for each in (name, ids))
         pid_ids = np.array([self._rows.text(pid) for pid in pids], np.int32)[place]
         self._parts.append((time[kept], value[kept], name_ids, series_ids, pid_ids))
-
-
-_MOST_MODES = 64
-"""Of directions and sides; real tables have two."""

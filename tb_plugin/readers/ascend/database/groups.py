@@ -93,6 +93,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
         "COMMUNICATION_TASK_INFO",
         needs="globalTaskId",
         whole=" ".join(("taskType planeId groupName size opId", *_ENUMS, *_WHOLE)),
+        number="bandwidth",
     )
     number = tasks.read.whole("globalTaskId")
     task = first_with_key(number + 1, np.arange(len(number)), read.whole("globalTaskId") + 1)
@@ -116,6 +117,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
     rows.fact("task type", row, names.cells(read.whole("taskType")))
     rows.fact("stream id", row, tasks.read.whole("streamId")[task])
     rows.fact("task id", row, tasks.read.whole("taskId")[task])
+    rows.fact("bandwidth(GB/s)", row, read.number("bandwidth") / 1e9)
     for key, title in _WHOLE.items():
         rows.fact(title, row, read.whole(key))
     for key, (title, table) in _ENUMS.items():

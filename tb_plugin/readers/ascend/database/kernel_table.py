@@ -64,7 +64,8 @@ def known_kernels(
         number = read.whole(key)
         number = number if key == "modelId" else np.where(number == _NONE, MISSING, number)
         columns[title] = absent_below_zero(np.concatenate((number, none)))
-    for key, title in DESCRIBED_WHOLE.items():
+    for title, keys in DESCRIBED_WHOLE.items():
+        key = next((key for key in keys if told.has(key)), keys[0])
         columns[title] = absent_below_zero(np.concatenate((told.whole(key), none)))
     of_groups = {
         "opType": names.cells(operations.read.whole("opType")),

@@ -19,6 +19,7 @@ from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import AsyncRows
 
 Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
@@ -39,7 +40,7 @@ class Rows:
     process_names: dict[str, str] = field(default_factory=dict)
     thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
     process_order: dict[str, int] = field(default_factory=dict)
-    _work: list[tuple[Int32, Int32, Int64]] = field(default_factory=list)
+    _work: list[tuple[Int32, Int32, Int64, Int32]] = field(default_factory=list)
     _parts: list[dict[str, Any]] = field(default_factory=list)
     _facts: dict[str, list[OpenColumn]] = field(default_factory=dict)
 
@@ -52,18 +53,21 @@ class Rows:
         self.count += count
         return row
 
-    def fact(self, key: str, row: Int32, values: Int64 | pa.Array) -> None:
-        """Adds a fact of some rows: whole numbers (-1 = absent) or texts (null = absent)."""
+    def fact(self, key: str, row: Int32, values: Int64 | Float64 | pa.Array) -> None:
+        """Adds a fact of some rows: whole numbers (-1 = absent), floats (NaN) or texts (null)."""
         is_text = not isinstance(values, np.ndarray)
         column = ids_of(values, self.interner) if is_text else values
-        there = np.flatnonzero(column != MISSING)
+        there = np.flatnonzero(~np.isnan(column) if column.dtype.kind == "f" else column != MISSING)
         if len(there):
             self._facts.setdefault(key, []).append(OpenColumn(key, row[there], column[there], is_text))
 
-    def work(self, row: Int32, stream: Int32 | None = None, size: Int64 | None = None) -> None:
-        """Says that rows are work of a device: on which stream (string ids), and how many bytes it moves."""
+    def work(
+        self, row: Int32, stream: Int32 | None = None, size: Int64 | None = None, direction: Int32 | None = None
+    ) -> None:
+        """Says that rows are work of a device: on which stream, how many bytes it moves and whereto (string ids)."""
         none = np.full(len(row), MISSING)
-        self._work.append((row, none.astype(np.int32) if stream is None else stream, none if size is None else size))
+        ids = (none.astype(np.int32) if each is None else each for each in (stream, direction))
+        self._work.append((row, next(ids), none if size is None else size, next(ids)))
 
     def text(self, text: str) -> int:
         """Returns the string id of a text."""
@@ -82,10 +86,8 @@ class Rows:
             for key, kind in _TYPES.items()
         }
         empty = np.empty(0, np.int32)
-        row, stream, size = (
-            np.concatenate(each) for each in zip((empty, empty, made["nth"][:0]), *self._work, strict=True)
-        )
-        made["device_args"] = device_args(row, stream, size, np.full(len(row), MISSING, np.int32))
+        none = (empty, empty, made["nth"][:0], empty)
+        made["device_args"] = device_args(*(np.concatenate(each) for each in zip(none, *self._work, strict=True)))
         return made | {"asynchronous": AsyncRows(), "others": tuple(_joined(parts) for parts in self._facts.values())}
 
 

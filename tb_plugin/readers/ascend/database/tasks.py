@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +22,15 @@ Int32 = npt.NDArray[np.int32]
 
 MOST_DEVICE = 4096
 """Numbers beyond it are those of no device."""
-DESCRIBED_WHOLE = {"blockDim": "Block Dim", "mixBlockDim": "Mix Block Dim"}
+DESCRIBED_WHOLE = {"Block Dim": ("blockDim", "blockNum"), "Mix Block Dim": ("mixBlockDim", "mixBlockNum")}
+"""Columns of kernel_details.csv that are plain numbers -> what the database called them, oldest first."""
 DESCRIBED_NAMES = {
     "opType": "Type", "opState": "OP State", "taskType": "Accelerator Core", "hf32Eligible": "HF32 Eligible",
     "inputShapes": "Input Shapes", "inputDataTypes": "Input Data Types", "inputFormats": "Input Formats",
     "outputShapes": "Output Shapes", "outputDataTypes": "Output Data Types", "outputFormats": "Output Formats",
     "attrInfo": "Attributes",
 }  # fmt: skip
-"""Columns of what is known of kernels -> those of kernel_details.csv: plain numbers, and numbers of texts."""
+"""Columns of what is known of kernels that are numbers of texts -> those of kernel_details.csv."""
 _TASK_WHOLE = {"modelId": "Model Id", "taskId": "Task Id"}
 _BARS = {0: "Computing", 1: "Communication", 2: "Communication(Not Overlapped)", 3: "Free"}
 
@@ -51,7 +53,9 @@ class Tasks:
 def task_rows(database: Database, rows: Rows, names: Names, host: Host, operations: Int64) -> Tasks:
     """Adds the tasks of streams. ``operations`` are the numbers of connections of what groups do."""
     described = database.read(
-        "COMPUTE_TASK_INFO", needs="globalTaskId name", whole=" ".join(("waitNs", *DESCRIBED_WHOLE, *DESCRIBED_NAMES))
+        "COMPUTE_TASK_INFO",
+        needs="globalTaskId name",
+        whole=" ".join(("waitNs", *chain(*DESCRIBED_WHOLE.values()), *DESCRIBED_NAMES)),
     )
     read = database.read(
         "TASK",
@@ -83,7 +87,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
         external_id=np.where(linked, asked_by(host, connection), MISSING),
         device=device,
     )
-    rows.work(row, stream)
+    rows.work(row, stream, *_copied(database, names, read.whole("globalTaskId")))
     rows.fact("Task Type", row, names.cells(read.whole("taskType")))
     rows.fact("connection_id", row, connection)
     for key, title in _TASK_WHOLE.items():
@@ -122,6 +126,16 @@ def devices_in(read: Columns) -> Int64:
     """Returns the numbers of devices; 0 where a row names none that can be."""
     device = read.whole("deviceId")
     return np.where((device >= 0) & (device <= MOST_DEVICE), device, 0)
+
+
+def _copied(database: Database, names: Names, number: Int64) -> tuple[Int64, Int32]:
+    """How many bytes tasks copy and whereto (string ids), -1 = unknown; recorded at the highest level alone."""
+    read = database.read("MEMCPY_INFO", needs="globalTaskId", whole="size memcpyOperation")
+    place = first_with_key(read.whole("globalTaskId") + 1, np.arange(read.rows), number + 1)
+    size = np.append(read.whole("size"), MISSING)[place]
+    return np.maximum(size, MISSING), np.append(names.ids(read.whole("memcpyOperation")), MISSING)[place].astype(
+        np.int32
+    )
 
 
 def _kinds(
