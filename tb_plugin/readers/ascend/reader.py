@@ -41,6 +41,7 @@ _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
 _DATABASES = frozenset({"db", files.ANALYSED})
 PER_DATABASE_BYTE = 6.0
 """Memory at the peak of a read per byte of a database: 4.7 to 6.0 were measured (2,000,000 and 500,000 rows, no stacks)."""
+_INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _IN_TABLES = (files.STEPS, files.MODULES, *files.STATED)
 
 
@@ -283,6 +284,9 @@ class _Reading:
         name = self._names.get(kind)
         if name is None:
             return Content()
+        for other in self._source.names():
+            if kind_of(other) == kind and other != name:
+                self._note(other, "second_database", f"the profile is read from {_last(name)}; this one is left out")
         log, size = IssueLog(), self._source.size(name)
 
         def tell(fraction: float) -> None:
@@ -339,7 +343,7 @@ class _Reading:
             events_seen=report.events_seen + more + dropped - report.events_dropped,
             events_kept=report.events_kept + more,
             events_dropped=dropped,
-            complete=report.complete and not any(issue.code == "file_lost" for issue in self._issues),
+            complete=report.complete and not any(issue.code in _INCOMPLETE for issue in self._issues),
             issues=tuple(self._issues),
         )
 

@@ -199,6 +199,7 @@ def database(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.db"
         with sqlite3.connect(path, isolation_level=None) as connection:
+            connection.execute("PRAGMA synchronous = OFF")
             connection.execute("BEGIN")
             for table in rows:
                 connection.execute(f"CREATE TABLE {table} ({tables[table]})")

@@ -330,6 +330,14 @@ def test_a_folder_of_databases_is_a_profile() -> None:
         assert [each.names for each in found] == [(path,)]
 
 
+def test_of_two_databases_one_is_read() -> None:
+    content = database(training())
+    raw = read({ROWS: content, ROWS.replace("_3", "_4"): content})
+    told = [(issue.code, issue.file) for issue in raw.report.issues if issue.code != "lost_task"]
+    assert told == [("second_database", "ascend_pytorch_profiler_3.db")]
+    assert names(raw, slice(None)).count("aten::mm") == 1
+
+
 def test_a_database_of_something_else_is_told() -> None:
     other = database({"OTHER": [(1,)]}, tables={"OTHER": "x INTEGER"})
     with pytest.raises(UnreadableTrace):

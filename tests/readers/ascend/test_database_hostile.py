@@ -73,6 +73,7 @@ def test_of_a_database_that_was_cut_the_rest_is_read() -> None:
     cut = len(content) * 3 // 4 + 100
     raw = read(content[:cut])
     assert 3000 < len(raw.start_ns) < 4000
+    assert not raw.report.complete
     told = {issue.code: issue.text for issue in raw.report.issues}
     assert f"ends after {cut // 4096} of {len(content) // 4096} pages" in told["database_cut"]
     assert "table TASK could not be read to its end" in told["database_damaged"]
@@ -80,7 +81,7 @@ def test_of_a_database_that_was_cut_the_rest_is_read() -> None:
 
 def test_bytes_flipped(good: bytes) -> None:
     some = random.Random(2)
-    for _ in range(60):
+    for _ in range(30):
         content = bytearray(good)
         for _ in range(some.choice((1, 3, 30))):
             content[some.randrange(len(content))] = some.randrange(256)
@@ -207,7 +208,7 @@ def test_one_value_in_all_columns(value: Any) -> None:
     tried(database(rows, tables=loose))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_any_value_in_any_column(data: st.DataObject) -> None:
     loose = {table: ", ".join(column.split()[0] for column in columns.split(", ")) for table, columns in TABLES.items()}
@@ -245,9 +246,10 @@ def test_any_table_may_be_missing(table: str) -> None:
 
 
 @pytest.mark.parametrize("table", sorted(training()))
-def test_any_column_may_be_missing(table: str) -> None:
+def test_columns_may_be_missing(table: str) -> None:
     columns = [column.split()[0] for column in TABLES[table].split(", ")]
-    for column in columns if len(columns) > 2 else ():
+    some = random.Random(table).sample(columns, min(4, len(columns))) if len(columns) > 2 else ()
+    for column in some:
         if "PRIMARY KEY" not in TABLES[table].split(", ")[columns.index(column)]:
             raw = tried(database(training(), [f"ALTER TABLE {table} DROP COLUMN {column}"]))
             assert raw is not None
