@@ -117,7 +117,7 @@ def read_table(content: bytes, log: IssueLog) -> CsvTable | None:
         log.add("many_columns", "dropped", count=len(titles) - MOST_COLUMNS)
     columns = _columns(body, len(titles), log) if body.strip() else [pa.array([], pa.string())] * len(titles)
     kept = [place for place, title in enumerate(titles[:MOST_COLUMNS]) if title]
-    return CsvTable([titles[place] for place in kept], [_cleaned(columns[place]) for place in kept], log)
+    return CsvTable([titles[place] for place in kept], [cleaned(columns[place]) for place in kept], log)
 
 
 def _is_utf8(content: bytes) -> bool:
@@ -183,6 +183,7 @@ def _slowly(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
     return [pa.array([row[place] for row in rows], pa.string()) for place in range(count)]
 
 
-def _cleaned(column: pa.Array) -> pa.Array:
+def cleaned(column: pa.Array) -> pa.Array:
+    """Returns cells trimmed, null where they say that there is no value."""
     trimmed = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.is_in(trimmed, _EMPTY), pa.scalar(None, pa.string()), trimmed)

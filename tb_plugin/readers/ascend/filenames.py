@@ -23,7 +23,9 @@ STATED = (
 )  # fmt: skip
 """Tables that are shown as they are."""
 ABOUT = "profiler_metadata.json"
-KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED})
+ANALYSED = "analysis.db"
+"""Times of steps and of communication, worked out by the tool that wrote the database of rows."""
+KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED, ANALYSED})
 _TELLING = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
 """One of them makes a folder a profile; the first that is there is its main file."""
 _PROFILE = re.compile(r"(?s)^(?P<worker>.*?)(?:_(?P<span>[0-9]{8,20}))?_ascend_(?:pt|ms)\Z")
@@ -84,7 +86,8 @@ def _candidate(
     if match is None and folder.name != OUTPUT and not _is_output(files):
         return None
     main = next((path for name in _TELLING for path in files if path.name == name), None)
-    main = main or next((path for path in files if _DATABASE.match(path.name)), None)
+    main = main or next((path for path in sorted(files) if _DATABASE.match(path.name)), None)
+    main = main or next((path for path in files if path.name == ANALYSED), None)
     if main is None:
         return None
     about = [*beside.get(profile, ()), *(beside.get(folder, ()) if folder != profile else ())]

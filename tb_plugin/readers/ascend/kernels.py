@@ -21,9 +21,11 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
+WAIT = "Wait Time(us)"
 DEVICE, STREAM, CORE = "Device_id", "Stream ID", "Accelerator Core"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
+_SHAPES = "Shapes"
 _NEAR_NS = 1000
 """A kernel of both files begins at the same time, but for what was lost where one of them was rounded."""
 
@@ -111,6 +113,12 @@ def ids_of(cells: pa.Array, interner: Interner) -> Int32:
     return found
 
 
+def unquoted(cells: pa.Array) -> pa.Array:
+    """Returns shapes without the quotes that keep spreadsheets from taking them for numbers, null where nothing is left."""
+    bare = pc.utf8_trim(cells, '"')
+    return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
+
+
 def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
     """The columns that have no place of their own, numbers where all cells are numbers."""
     facts = []
@@ -118,6 +126,8 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
         if title in (NAME, START, DURATION, DEVICE):
             continue
         cells = table.texts(title).take(pa.array(row))
+        if title.endswith(_SHAPES):
+            cells = unquoted(cells)
         there = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
         if not len(there):
             continue

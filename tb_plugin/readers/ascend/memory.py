@@ -25,7 +25,7 @@ NPU_TYPE = 20
 KIB, MIB = 1024.0, 1024.0**2
 _DEVICE = re.compile(r"(?i)NPU:(\d{1,6})\Z")
 PYTORCH, GRAPH = "PTA", "GE"
-_OF_GRAPH = "cann::"
+OF_GRAPH = "cann::"
 """How names begin of what the graph engine's allocator gave."""
 
 
@@ -36,7 +36,7 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
     size = _bytes(table.numbers("Size(KB)"), KIB)
     row = np.flatnonzero((has_start | has_end) & (size != MISSING))
     names = table.texts("Name")
-    of_graph = np.asarray(pc.fill_null(pc.starts_with(names, _OF_GRAPH), False))
+    of_graph = np.asarray(pc.fill_null(pc.starts_with(names, OF_GRAPH), False))
     return AllocatorBlocks(
         start_ns=np.where(has_start, start, MISSING)[row],
         end_ns=np.where(has_end, end, MISSING)[row],

@@ -31,13 +31,17 @@ def no_rows_at_all() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def with_kernels(columns: dict[str, Any], kernels: Kernels, interner: Interner) -> tuple[dict[str, Any], Int32]:
+def with_kernels(
+    columns: dict[str, Any], kernels: Kernels, interner: Interner, row: Int32 | None = None
+) -> tuple[dict[str, Any], Int32]:
     """Returns the columns with what the table says of kernels, and the row of each kernel.
 
-    A kernel that the trace view draws keeps its place there; all others become rows of streams of their own.
+    A kernel that the trace view draws keeps its place there; all others become rows of streams of their own. ``row`` are
+    their rows where the profile says which they are.
     """
-    drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
-    row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
+    if row is None:
+        drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
+        row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
     known = np.flatnonzero(row != MISSING)
     alone = np.flatnonzero(row == MISSING)
     made = dict(columns)

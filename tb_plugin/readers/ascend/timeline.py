@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.readers.ascend.arguments import MODULE_NAME, as_shapes, as_stack, as_types, kind_of_task
 from tb_plugin.readers.ascend.lanes import Lane, Lanes
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.trace.links import rows_starting_at
@@ -32,14 +31,7 @@ _BY_CATEGORY = {
     "dequeue": EventKind.RUNTIME,
     "python_function": EventKind.PYTHON,
 }
-_BY_TASK = (
-    (re.compile(r"PCIE_DMA|MEMCPY|SDMA_SQE"), EventKind.MEMCPY),
-    (re.compile(r"(?i)EVENT|NOTIFY|WAIT|WRITE.?VALUE|RECORD|CONDITION"), EventKind.SYNC),
-    (re.compile(r"PLACE_HOLDER|^SDMA$|PROFILING|NOP|BARRIER"), EventKind.DEVICE_ANNOTATION),
-)
-"""Kinds of tasks that are no kernels. Tasks of SDMA are what operations of a group are made of."""
 _LAUNCH, _HOST_TO_DEVICE, _FORWARD = "torch_to_npu", "HostToDevice", "fwdbwd"
-_MODULE = "nn.Module: "
 _SHAPES, _TYPES, _STACK = "Input Dims", "Input type", "Call stack"
 _SEQUENCE, _THREAD, _CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
 _PYTHON = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
@@ -94,13 +86,13 @@ class Timeline:
         plain = (kind == EventKind.ANNOTATION) | (kind == EventKind.PYTHON)
         category = self._table(columns["category"], lambda text: _BY_CATEGORY.get(text, EventKind.UNKNOWN))
         is_step = self._table(columns["name"], lambda text: STEP_NAME.match(text) is not None) == 1
-        is_module = self._table(columns["name"], lambda text: text.startswith(_MODULE)) == 1
+        is_module = self._table(columns["name"], lambda text: text.startswith(MODULE_NAME)) == 1
         host = np.where(is_step & (category == EventKind.OPERATOR), EventKind.ANNOTATION, category)
         host = np.where(is_module & (category == EventKind.PYTHON), EventKind.MODULE, host)
         task = np.full(self.count, EventKind.KERNEL, np.uint8)
         stated = self._others.get("Task Type")
         if stated is not None and stated.is_text:
-            task[stated.row] = [_kind_of_task(texts[value]) for value in stated.value.tolist()]
+            task[stated.row] = [kind_of_task(texts[value]) for value in stated.value.tolist()]
         made = np.select(
             [self.lane == lane for lane in (Lane.HOST, Lane.GC, Lane.CANN, Lane.STREAM, Lane.GROUP)],
             [host, np.uint8(EventKind.OVERHEAD), np.uint8(EventKind.RUNTIME), task, np.uint8(EventKind.KERNEL)],
@@ -168,8 +160,8 @@ class Timeline:
 
     def _operators(self) -> OperatorArgs:
         stated: dict[str, Any] = {
-            "shapes": self._texts(_SHAPES, _as_shapes), "types": self._texts(_TYPES, _as_types),
-            "stack": self._texts(_STACK, _as_stack),
+            "shapes": self._texts(_SHAPES, as_shapes), "types": self._texts(_TYPES, as_types),
+            "stack": self._texts(_STACK, as_stack),
         }  # fmt: skip
         numbers: dict[str, Any] = {"sequence": self._numbers(_SEQUENCE), "forward_thread": self._numbers(_THREAD)}
         filled = [column != MISSING for column in (*stated.values(), *numbers.values())]
@@ -222,26 +214,3 @@ def device_args(row: Int32, stream: Int32, size: Int64, direction: Int32) -> Dev
 def _only(ends: ArrowEnds, kept: Bool) -> ArrowEnds:
     columns = {key: column[kept] if len(column) else column for key, column in vars(ends).items()}
     return replace(ends, **columns)
-
-
-def _kind_of_task(task: str) -> EventKind:
-    return next((kind for pattern, kind in _BY_TASK if pattern.search(task)), EventKind.KERNEL)
-
-
-def _as_shapes(text: str) -> str:
-    """``32,3;\\r\\n64;\\r\\n`` as the model's ``[[32, 3], [64], []]``."""
-    shapes = [[int(n) if n.lstrip("-").isdecimal() else n for n in part.split(",") if n] for part in _parts(text)]
-    return json.dumps(shapes) if any(shapes) else ""
-
-
-def _as_types(text: str) -> str:
-    parts = _parts(text)
-    return json.dumps(parts) if any(parts) else ""
-
-
-def _as_stack(text: str) -> str:
-    return ";".join(frame for frame in _parts(text) if frame)
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(";")]
