@@ -181,9 +181,13 @@ def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tupl
 def _progress(found: Matched, workers: Sequence[str]) -> Frame:
     """How far each rank came in each group: those that are furthest behind first."""
     lag = found.progress
-    top = np.full(int(lag.group.max(initial=-1)) + 1, -1, np.int64)
+    groups = int(lag.group.max(initial=-1)) + 1
+    top, bottom = np.full(groups, -1, np.int64), np.full(groups, np.iinfo(np.int64).max)
     np.maximum.at(top, lag.group, lag.last)
-    behind = top[lag.group] - lag.last
+    called = lag.first >= 0
+    np.minimum.at(bottom, lag.group[called], lag.first[called])
+    # A rank that called nothing misses all numbers that anybody recorded.
+    behind = top[lag.group] - np.where(lag.last < 0, bottom[lag.group] - 1, lag.last)
     order = np.lexsort((lag.rank, lag.group, -behind))
     usual = found.calls.take(pa.array(lag.call[order]))
     last, finished, first = lag.last[order], lag.finished[order], lag.first[order]
@@ -219,7 +223,7 @@ def _answer(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int
     """What the job hangs in: the first collective that is not alike and that somebody waits in, else what is not finished."""
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
-    for rows in (wrong & ((waiting > 0) | (found.verdict == DIFFERS)), found.verdict == UNFINISHED, wrong):
+    for rows in (wrong & (waiting > 0), found.verdict == UNFINISHED, wrong):
         if rows.any():
             row = int(np.flatnonzero(rows)[0])
             yield _said(found, row, workers, gone[int(found.group[row])])

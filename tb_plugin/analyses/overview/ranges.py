@@ -11,7 +11,7 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import WHOLE
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.range_names import ranges_by_name
-from tb_plugin.analyses.stack_frames import FRAMES, Frames, stack_frames
+from tb_plugin.analyses.stack_frames import FRAMES, stack_frames, thread_numbers
 from tb_plugin.analyses.threads import threads_of
 from tb_plugin.payloads import Figures, Link, Notice, Notices, Payload, Sort
 from tb_plugin.trace.schema import EventKind, of_kind
@@ -37,7 +37,7 @@ def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Fr
         frames["longest_ranges"] = Frame(
             "longest_ranges", title, columns, names.slice(0, LISTED), ("name",), "name", sort
         )
-        frames["busiest_threads"] = _threads(trace, found)
+        frames["busiest_threads"] = _threads(trace)
     if (trace.kind == EventKind.ASYNC).any():
         frames["operations"] = _operations(trace)
     return payloads, frames
@@ -80,9 +80,10 @@ def _sentences(names: pa.Table) -> list[Notice]:
     return notices
 
 
-def _threads(trace: TraceTable, frames: Frames) -> Frame:
+def _threads(trace: TraceTable) -> Frame:
     """The threads that have ranges, that with most time in them first."""
-    events = np.bincount(frames.thread)
+    rows = np.flatnonzero(of_kind(trace.kind, *FRAMES["both"]))
+    events = np.bincount(thread_numbers(trace, rows))  # also those of 0 ns, which are no frames
     threads = sorted(threads_of(trace), key=lambda thread: -thread.host_ns)[:LISTED]
     data = pa.table(
         {

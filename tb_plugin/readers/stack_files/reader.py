@@ -143,7 +143,7 @@ def _made(
         issues=issues,
         records="stacks",
     )
-    return StackProfile(names, places, threads, seen, counted, what, report)
+    return StackProfile(names, places, threads, report.events_kept, counted, what, report)
 
 
 _NOT_SEEN = ("unreadable_event", "event_too_large", "truncated_tail", "bad_profile", "unknown_profile")
