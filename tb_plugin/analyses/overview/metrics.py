@@ -131,6 +131,7 @@ METRICS = OF_RULES.adding(
             "trace_events": ("Events of the trace", "Events of the window and outside it."),
             "ranges": ("Ranges", "Ranges with a begin and an end on a thread, and calls."),
             "range_threads": ("Threads", "Threads with any event."),
+            "never_ended": ("Never ended", "Ranges of this name that nothing ends: they last to the end of the trace."),
             "async_ranges": (
                 "On no thread",
                 "Ranges that belong to no thread: parts of asynchronous operations, and totals that a tool writes beside its "

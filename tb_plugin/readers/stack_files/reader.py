@@ -146,5 +146,5 @@ def _made(
     return StackProfile(names, places, threads, report.events_kept, counted, what, report)
 
 
-_NOT_SEEN = ("unreadable_event", "event_too_large", "truncated_tail", "bad_profile", "unknown_profile")
+_NOT_SEEN = ("unreadable_event", "event_too_large", "truncated_tail", "bad_profile", "unknown_profile", "several_units")
 """What was left out before it was counted as seen."""
