@@ -69,6 +69,9 @@ def test_a_rank_that_called_nothing_at_all() -> None:
     found = view([call(1, state="started")], [], [call(1, state="started")])
     assert said(found)[0] == "flight_missing" and said(found)[1]["missing_names"] == "rank1"
     assert table(found, "rank_progress")[0]["worker"] == "rank1"
+    # Numbers begin at 1: four calls are missing, not five.
+    far = table(view([call(i, state="started") for i in range(1, 5)], []), "rank_progress")[0]
+    assert (far["worker"], far["behind_sequences"], far["last_sequence"]) == ("rank1", 4, None)
 
 
 def test_a_rank_whose_ring_has_turned_is_not_said_to_be_missing() -> None:
@@ -119,6 +122,14 @@ def test_the_first_cause_is_told() -> None:
     found = view([good, call(6, state="scheduled")], [bad], [good, call(6, state="scheduled")])
     assert said(found)[0] == "flight_differs" and said(found)[1]["sequence"] == 5
     assert [row["sequence"] for row in table(found)] == [5, 6]
+
+
+def test_what_somebody_waits_in_comes_before_what_is_finished() -> None:
+    """Unlike sizes at which nothing hangs, and a later collective that one rank did not call."""
+    waits = [call(1), call(2), call(4, state="started")]
+    found = view(waits, waits, [call(1), call(2, sizes=((9,),))])
+    assert said(found)[0] == "flight_missing" and said(found)[1]["sequence"] == 4
+    assert said(view([call(1), call(2)], [call(1), call(2, sizes=((9,),))]))[0] == "flight_differs"
 
 
 def test_groups_are_apart() -> None:
