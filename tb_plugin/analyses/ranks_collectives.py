@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.flight.answered import answered
 from tb_plugin.analyses.flight.calls import calls_of, group_text, members_of, ranks_text, unneeded
 from tb_plugin.analyses.flight.matching import (
     DIFFERS,
@@ -98,7 +99,7 @@ class RanksCollectives:
         frames = {each.name: each for each in (_collectives(found, workers, gone), _progress(found, workers))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
-            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(found, workers, gone)])
+            payloads["answer"] = answered([*_answer(found, workers, gone)])
             payloads["headline"] = _headline(found, workers, absent)
             if notes := [*_notes(workers, absent, params.get("failed"))]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)

@@ -14,6 +14,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.collectives import Collectives
 from tb_plugin.analyses.flight.calls import line_of, ranks_text
 from tb_plugin.analyses.ranks_collectives import RanksCollectives
+from tb_plugin.findings import findings
 from tb_plugin.payloads import Notice, Notices, View
 from tests.depth import examples
 from tests.flight import call, flight
@@ -69,6 +70,8 @@ def test_a_rank_that_called_nothing_at_all() -> None:
     found = view([call(1, state="started")], [], [call(1, state="started")])
     assert said(found)[0] == "flight_missing" and said(found)[1]["missing_names"] == "rank1"
     assert table(found, "rank_progress")[0]["worker"] == "rank1"
+    assert [one.rule for one in findings(found.payloads.values())] == ["flight_missing"]
+    assert findings(view([call(1)], [call(1)]).payloads.values()) == []
     # Numbers begin at 1: four calls are missing, not five.
     far = table(view([call(i, state="started") for i in range(1, 5)], []), "rank_progress")[0]
     assert (far["worker"], far["behind_sequences"], far["last_sequence"]) == ("rank1", 4, None)
