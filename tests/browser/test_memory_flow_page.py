@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import SAMPLES
+from tests.memory_flow import T, svg
 
 PLACE = {"run": "memory_flow_cpu", "worker": "25915"}
 PICTURE = "[data-testid=memory-flow] canvas"
@@ -93,3 +94,18 @@ def test_it_leads_to_the_timeline_of_its_worker(open_tab: Open, tmp_path: Path) 
     assert frame.locator("h1").inner_text() == "Timeline"
     state = tab.state()
     assert (state["worker"], state["span"], state["view"]) == ("25915", "default-2", "timeline")
+
+
+def test_words_of_the_tip_stay_whole_beside_a_long_layout(open_tab: Open, tmp_path: Path) -> None:
+    (tmp_path / "7.memory_flow.svg").write_text(svg(T(0, 512, 0, 1000, layout="{" + "16x32x64x128x" * 9 + "4}")))
+    tab = open_tab(tmp_path)
+    frame = tab.open()
+    frame.locator(PICTURE).hover()
+    tip = frame.get_by_test_id("tip")
+    tip.wait_for()
+    lines = tip.evaluate("""(tip) => [...tip.querySelectorAll('div > span:first-child')].map((word) => {
+      const range = document.createRange()
+      range.selectNodeContents(word)
+      return [word.textContent, new Set([...range.getClientRects()].map(({ top }) => top)).size]
+    })""")
+    assert [word for word, _ in lines][:2] == ["Size", "Layout"] and dict(lines)["Layout"] == 1

@@ -103,7 +103,7 @@ function Issue({ issue }: { issue: IssueInfo }) {
   return (
     <li>
       <div>
-        <b>{issue.count.toLocaleString('en-US')}</b> {issue.outcome} · {issue.text}
+        <b>{issue.count.toLocaleString('en-US')}</b> {issue.outcome === 'note' ? '' : `${issue.outcome} `}· {issue.text}
       </div>
       <div className={textCss.mute}>
         <code>{issue.code}</code>
