@@ -75,3 +75,21 @@ def test_a_remark_on_a_file_is_a_number_and_what_it_counts(open_tab: Open) -> No
     frame.get_by_role("heading", name="Irregularities").wait_for()
     told = frame.get_by_role("dialog").inner_text()
     assert "8 · ranges that nothing ends" in told and "8 note" not in told
+
+
+def test_files_and_formats_are_told(open_tab: Open) -> None:
+    """By the lists of the top bar, and in the drawer of a profile."""
+    tab = open_tab()
+    frame = tab.open(run="synthetic_megengine", worker="4100")
+    frame.get_by_role("button", name="Worker").click()
+    told = frame.get_by_role("option", name="4100")
+    assert "MegEngine trace, MegEngine memory flow" in told.inner_text()
+    files = "synthetic_megengine/4100.chrome_timeline.json.gz\nsynthetic_megengine/4100.memory_flow.svg"
+    assert told.get_attribute("title") == files
+    tab.page.keyboard.press("Escape")
+    frame.get_by_role("button", name="notes").or_(frame.get_by_role("button", name="1 note")).first.click()
+    drawer = frame.get_by_role("dialog")
+    drawer.get_by_role("heading", name="How the file was read").wait_for()
+    told_files = drawer.get_by_test_id("files").inner_text()
+    assert told_files.split() == ["synthetic_megengine/4100.chrome_timeline.json.gz"]
+    assert "MegEngine trace" in drawer.inner_text() and tab.axe() == []

@@ -7,6 +7,7 @@ const span = (id: string, model: string) => ({
   model,
   time_unix_ms: null,
   files: [],
+  format: '',
   size_bytes: 0,
   state: 'found' as const,
   fraction: 0,
