@@ -13,6 +13,12 @@ from tests.browser.expect import assert_healthy
 from tests.execution_traces import document, node, tensor
 from tests.readers.sources import op, trace_text
 
+LINES = """(cell) => {
+  const range = document.createRange()
+  range.selectNodeContents(cell)
+  return new Set([...range.getClientRects()].map(({ top }) => top)).size
+}"""
+"""How many lines the text of an element takes."""
 PAGES = [
     ("collectives", {"run": "flight_recorder_gloo", "worker": "rank0", "row": "1"}, "2 recorded calls are finished"),
     ("ranks_collectives", {"run": "flight_recorder_gloo", "worker": "rank0"}, "called alike and are finished"),
@@ -59,12 +65,17 @@ def test_what_is_passed_over_is_one_click_away(open_tab: Open, tmp_path: Path) -
     (tmp_path / "a.pt.trace.json").write_text(trace_text())
     (tmp_path / "b.pt.trace.json").write_text(trace_text(op("aten::mm", 1, 2)))
     (tmp_path / "train.nsys-rep").write_bytes(b"x")
-    (tmp_path / "lfs.pt.trace.json").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    tab = open_tab(tmp_path)
+    name = "worker0.1623143089861.pt.trace.json"
+    (tmp_path / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    tab = open_tab(tmp_path, size=(1000, 700))
     frame = tab.open()
     frame.get_by_role("button", name="2 passed over").click()
     told = frame.get_by_role("dialog", name="About the log directory").inner_text()
     assert "train.nsys-rep" in told and "Nsight Systems opens it" in told and "git lfs pull" in told and tab.axe() == []
+    # A name as long as those that PyTorch gives stands in one line.
+    for size in ({"width": 1000, "height": 700}, {"width": 1440, "height": 900}):
+        tab.page.set_viewport_size(size)
+        assert [frame.get_by_role("rowheader", name=each).evaluate(LINES) for each in ("nsys", name)] == [1, 1]
     frame.get_by_role("button", name="Close").click()
     frame.get_by_role("button", name="Worker").filter(has_text="b").wait_for()
 
