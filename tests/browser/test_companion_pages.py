@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,17 @@ def test_a_page(open_tab: Open, view: str, state: dict[str, str], said: str) -> 
     frame = tab.set_dark()
     assert_healthy(frame)
     assert tab.axe() == []
+
+
+def test_ranks_show_when_and_where_a_collective_was_called(open_tab: Open) -> None:
+    """Without moving the table to the side; the line with its file and number."""
+    frame = open_tab().open(view="ranks_collectives", run="flight_recorder_gloo")
+    edge = frame.get_by_test_id("grid").evaluate("(grid) => grid.getBoundingClientRect().right")
+    for title in ("First called", "Spread", "Line"):
+        box = frame.get_by_role("columnheader", name=title).bounding_box()
+        assert box is not None and box["x"] + box["width"] <= edge + 1, title
+    assert frame.get_by_role("columnheader", name="Not called by").count() == 0
+    assert re.search(r"\w+\.py\(\d+\)", frame.get_by_role("cell").filter(has_text=".py").first.inner_text())
 
 
 def test_from_an_operator_to_what_made_its_input(open_tab: Open, tmp_path: Path) -> None:
