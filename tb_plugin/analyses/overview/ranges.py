@@ -75,7 +75,7 @@ def _sentences(names: pa.Table) -> list[Notice]:
         name = names["name"][at].as_py()
         figures = [METRICS.figure(f"{which}_name", name), METRICS.figure(f"{which}_ns", names[key][at].as_py())]
         figures += [METRICS.figure("in_ranges_ns", everything)] if which == "busiest" else []
-        link = Link("stacks", {"form": "functions", "search": name}, "Show evidence")
+        link = Link("stacks", {"form": "functions", "search": name, "row": name}, "Show evidence")
         notices.append(Notice("largest_cost", "info", f"{text}.", "", figures, evidence=link))
     return notices
 
