@@ -72,6 +72,42 @@ def test_from_an_operator_to_what_made_its_input(open_tab: Open, tmp_path: Path)
     assert tab.state()["event"] == "0" and tab.axe() == []
 
 
+def test_from_a_node_to_its_tensors(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="execution_trace_cpu", view="execution_nodes", search="aten::mm")
+    frame.get_by_role("rowheader").get_by_role("button", name="aten::mm").first.click()
+    frame = tab.settle()
+    told = frame.get_by_test_id("node").inner_text()
+    assert "[" in told and "Float" in told.title() and "Signature" not in told and "Function id" not in told
+    assert tab.axe() == []
+
+
+def test_from_a_node_to_its_event(open_tab: Open, tmp_path: Path) -> None:
+    """Where the trace of the same recording lies beside it nobody is told to put it there."""
+    logs = tmp_path / "run"
+    logs.mkdir()
+    events = [op("aten::mm", 1, 2, **{"Record function id": 5}), op("aten::relu", 4, 2, **{"Record function id": 6})]
+    (logs / "rank0.pt.trace.json").write_text(trace_text(*events))
+    nodes = document(
+        node(2, 1, "aten::mm", [tensor(10)], [tensor(11)], 5), node(3, 1, "aten::relu", [tensor(11)], [tensor(12)], 6)
+    )
+    (logs / "rank0.et.json.gz").write_bytes(gzip.compress(json.dumps(nodes).encode()))
+    tab = open_tab(tmp_path)
+    frame = tab.open(run="run", worker="rank0.et", row="3")
+    assert "into one folder" not in frame.get_by_test_id("answer").first.inner_text()
+    panel = frame.get_by_test_id("node")
+    assert "[2, 3]" in panel.inner_text() and "made its input" in panel.inner_text()
+    panel.get_by_role("button", name="aten::mm").click()
+    frame = tab.settle()
+    assert tab.state()["row"] == "2" and "uses its output" in frame.get_by_test_id("node").inner_text()
+    frame.get_by_role("button", name="Show in timeline").click()
+    frame.get_by_role("heading", name="Timeline").wait_for()
+    frame = tab.settle()
+    assert_healthy(frame)
+    state = tab.state()
+    assert (state["view"], state["worker"], state["event"]) == ("timeline", "rank0", "0")
+
+
 def test_what_is_passed_over_is_one_click_away(open_tab: Open, tmp_path: Path) -> None:
     """Also where traces open; and a file with nothing in it is not the first picture."""
     (tmp_path / "a.pt.trace.json").write_text(trace_text())
