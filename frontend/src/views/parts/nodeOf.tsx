@@ -1,11 +1,10 @@
 // A node of an execution trace: its tensors, the operators that these tie it to, and its event in a trace beside it.
 import type { ReactNode } from 'react'
-import { getView, type Query } from '../../api/client'
+import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
-import type { Range } from '../../canvas/timelineModel'
 import type { Row } from '../../lib/pages'
-import { whenReady } from '../../state/data'
 import { SmallTable } from '../../widgets/smallTable'
+import { firstHit } from './firstHit'
 import { pick } from './pick'
 import textCss from '../../widgets/text.module.css'
 
@@ -44,20 +43,8 @@ export interface Call {
   function_id: number
 }
 
-export interface Found extends Range {
-  event: number
-}
-
 /** The event of a call in a trace that was recorded with it; null where that has none. */
-export async function eventOf({ name, function_id }: Call, trace: Query): Promise<Found | null> {
-  const asked = { ...trace, search: String(function_id), in: 'args', exact: 1, where: [`name:${name}`], limit: 1 }
-  const found = await whenReady(
-    () => getView('find', asked),
-    () => false,
-  ).catch(() => null)
-  const hit = found && pick(found, 'hits', 'table')?.rows[0]
-  if (!hit) return null
-  return { event: Number(hit.event), start: Number(hit.start_ns), end: Number(hit.start_ns) + Number(hit.dur_ns) }
-}
+export const eventOf = ({ name, function_id }: Call, trace: Query) =>
+  firstHit({ ...trace, search: String(function_id), in: 'args', exact: 1, where: [`name:${name}`] })
 
 export const callOf = (row: Row): Call => ({ name: String(row.name), function_id: Number(row.function_id) })
