@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.flight.answered import answered
-from tb_plugin.analyses.flight.calls import calls_of, group_text, members_of, ranks_text, unneeded
+from tb_plugin.analyses.flight.calls import calls_of, columns_of, group_text, members_of, ranks_text, unneeded
 from tb_plugin.analyses.flight.matching import (
     DIFFERS,
     FINISHED,
@@ -152,7 +152,7 @@ def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tupl
     ]
     begin = int(found.first_ns[found.first_ns > 0].min(initial=np.iinfo(np.int64).max))
     known = found.first_ns[order] > 0
-    data = {
+    columns = {
         "group": usual["group"],
         "group_description": usual["group_description"],
         "sequence": usual["sequence"],
@@ -165,18 +165,16 @@ def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tupl
         "ranks_finished": pa.array(found.finished[order]),
         "ranks_missing": pa.array(found.missing[order]),
         "ranks_differing": pa.array(found.differing[order]),
-        "call_input_sizes": usual["call_input_sizes"],
-        "call_output_sizes": usual["call_output_sizes"],
-        "call_types": usual["call_types"],
         "first_called_ns": pa.array(found.first_ns[order] - begin, mask=~known),
         "arrival_spread_ns": pa.array(found.last_ns[order] - found.first_ns[order], mask=~known),
         "call_line": usual["call_line"],
+        "call_input_sizes": usual["call_input_sizes"],
+        "call_output_sizes": usual["call_output_sizes"],
+        "call_types": usual["call_types"],
     }
     hidden = (*unneeded(found.calls), "call_part", "call_output_sizes", "ranks_missing", "ranks_differing")
-    hidden += () if any(absent) else ("absent_names",)
-    keys = ("group", "group_description", "sequence", "call_part")
-    columns = METRICS.columns(*data, hidden=hidden)
-    return Frame("matched_collectives", "Collectives", columns, pa.table(data), keys, "collective")
+    data, keys = pa.table(columns), ("group", "group_description", "sequence", "call_part")
+    return Frame("matched_collectives", "Collectives", columns_of(data, hidden), data, keys, "collective")
 
 
 def _progress(found: Matched, workers: Sequence[str]) -> Frame:
@@ -192,7 +190,7 @@ def _progress(found: Matched, workers: Sequence[str]) -> Frame:
     order = np.lexsort((lag.rank, lag.group, -behind))
     usual = found.calls.take(pa.array(lag.call[order]))
     last, finished, first = lag.last[order], lag.finished[order], lag.first[order]
-    data = {
+    columns = {
         "worker": pa.array([workers[rank] for rank in lag.rank[order].tolist()], pa.large_string()),
         "group": usual["group"],
         "group_description": usual["group_description"],
@@ -202,9 +200,8 @@ def _progress(found: Matched, workers: Sequence[str]) -> Frame:
         "unfinished_calls": pa.array(lag.unfinished[order]),
         "first_sequence": pa.array(first, mask=first < 0),
     }
-    keys = ("worker", "group", "group_description")
-    columns = METRICS.columns(*data, hidden=unneeded(found.calls))
-    return Frame("rank_progress", "Ranks", columns, pa.table(data), keys, "worker")
+    data, keys = pa.table(columns), ("worker", "group", "group_description")
+    return Frame("rank_progress", "Ranks", columns_of(data, unneeded(found.calls)), data, keys, "worker")
 
 
 def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -> Figures:

@@ -28,7 +28,7 @@ RECORDING = {
     "memory_missing": Advice("Profiler(sample_rate=1) samples the device's memory at each operator."),
     "memory_levels_only": Advice(
         "memory_flow.svg (Profiler(formats=...)) holds each tensor, when it lived and where. "
-        "Where it lies beside the timeline, another span of this worker opens it."
+        "Where it lies beside the timeline, the page Memory leads to it."
     ),
     "view.kernels": Advice(
         "Profiler(profile_device=True) records the work of devices, enable_cupti=1 kernels by their names."

@@ -266,3 +266,22 @@ def test_a_recount(soup: list[list[tuple[int, str, str]]]) -> None:
         assert row["ranks_differing"] == len(there) - often
         named = row["missing_names"] or ""
         assert named == ", ".join(f"rank{r}" for r in sorted(absent))
+
+
+def test_columns_without_any_value_are_hidden() -> None:
+    """What only a wrong call has is shown where there is one."""
+
+    def hidden(found: View, name: str = "matched_collectives") -> set[str]:
+        return {each.metric.key for each in found.payloads[name].columns if each.hidden}  # type: ignore[union-attr]
+
+    only_wrong = {"differs_in", "missing_names", "differing_names"}
+    alike = view([call(1), call(2)], [call(1), call(2)])
+    assert only_wrong <= hidden(alike) and not {"call_line", "first_called_ns", "arrival_spread_ns"} & hidden(alike)
+    differs = view(*[[call(1), call(2)]] * 2, [call(1), call(2, sizes=[[9]])])
+    assert only_wrong & hidden(differs) == {"missing_names"}
+    never = view([call(1, state="scheduled", retired=False)], [call(1, state="scheduled", retired=False)])
+    assert "finished_sequence" in hidden(never, "rank_progress")
+    assert not only_wrong & hidden(view([], []))
+    frame = Collectives().part(flight([call(1, "send 1->2", is_p2p=True)]), Params()).frames["recorded_calls"]
+    shown = {each.metric.key for each in frame.columns if not each.hidden}
+    assert "call_line" in shown and "sequence" not in shown

@@ -143,7 +143,7 @@ function Frame() {
         </div>
       </main>
       {profile?.state === 'ready' && (
-        <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} base={base} />
+        <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} span={span} base={base} />
       )}
       <HelpModal open={help} onClose={() => setHelp(false)} />
     </div>

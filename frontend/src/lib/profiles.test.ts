@@ -31,6 +31,7 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
         spans: spans.map((id) => ({
           id,
           files: [],
+          format: '',
           fraction: 0,
           problem: null,
           size_bytes: 1,

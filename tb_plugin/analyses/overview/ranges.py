@@ -82,7 +82,7 @@ def _sentences(trace: TraceTable, names: pa.Table) -> list[Notice]:
             figures.append(METRICS.figure("never_ended", count))
             lasts = noun(count, "ends and lasts", "end and last")
             text += f"; {{never_ended}} of its ranges never {lasts} to the end of the trace"
-        link = Link("stacks", {"form": "functions", "search": name}, "Show evidence")
+        link = Link("stacks", {"form": "functions", "search": name, "row": name}, "Show evidence")
         notices.append(Notice("largest_cost", "info", f"{text}.", "", figures, evidence=link))
     return notices
 

@@ -44,6 +44,7 @@ class MemoryFlowReader:
     """Reads what MegEngine's profiler draws as ``memory_flow.svg``, packed or not, in bounded memory."""
 
     id = READER_ID
+    title = "MegEngine memory flow"
     raw = RawMemoryFlow
     endings: tuple[str, ...] = (".memory_flow.svg", ".memory_flow.svg.gz")
 

@@ -42,6 +42,7 @@ class StackFilesReader:
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
 
     id = READER_ID
+    title = "File of stacks"
     raw = StackProfile
     endings: tuple[str, ...] = ENDINGS
 
