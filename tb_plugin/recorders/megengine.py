@@ -75,6 +75,7 @@ TRAINING = {
     "matrix_units": Advice("Train with numbers of 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
     "tf32_off": Advice("Train with numbers of 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
     "memory_limit": Advice("Let tensors be computed again instead of kept: megengine.dtr.enable().", (_DTR,)),
+    "profiler_overhead": Advice("Leave the first step out, in which the profiler starts: choose the steps after it."),
     "data_loading": Advice("Give the DataLoader more workers (num_workers), and do less for each sample."),
 }
 """What a MegEngine training does about a finding."""
