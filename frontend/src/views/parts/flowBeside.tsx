@@ -4,6 +4,7 @@ import type { Catalog, Profile } from '../../api/payloads'
 import { ofWorker } from '../../lib/beside'
 import { openElsewhere } from '../../state/route'
 import { Card } from '../../widgets/basics'
+import textCss from '../../widgets/text.module.css'
 
 const MODEL = 'memory_flow'
 
@@ -12,7 +13,8 @@ export function FlowBeside({ catalog, profile }: { catalog: Catalog; profile: Pr
   const flows = ofWorker(catalog, profile, MODEL)
   if (flows.length === 0) return null
   return (
-    <Card title="Tensors of this worker" subtitle="where each lay in memory, from when to when, and what made it">
+    <Card title="Tensors of this worker">
+      <p className={textCss.none}>Where each lay in memory, from when to when, and what made it.</p>
       {flows.map((address) => (
         <Button
           key={address.span}
