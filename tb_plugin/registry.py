@@ -80,6 +80,11 @@ def model_of(reader: Reader[Any]) -> Model[Any, Any]:
     raise NotFound(f"No model is made of {reader.raw.__name__}.", reader.id, "Add one to MODELS.")
 
 
+def noun_of(kind: type[Any]) -> str:
+    """Returns what profiles that are read as this type are called."""
+    return next(each.noun for each in models() if each.type is kind)
+
+
 def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
     """Returns the views about a model."""
     return [analysis for analysis in analyses() if analysis.model is model.type]
@@ -92,8 +97,9 @@ def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analys
     for analysis in analyses():
         if analysis.id == view_id:
             if model is not None and analysis not in views:
-                other = next(each.noun for each in models() if each.type is analysis.model)
-                what = f"The view {analysis.title} is about {other}, and this profile is {model.noun}."
+                what = (
+                    f"The view {analysis.title} is about {noun_of(analysis.model)}, and this profile is {model.noun}."
+                )
                 raise NotFound(what, view_id, f"It has: {shown}.")
             return analysis
     raise NotFound(f"There is no view {view_id}.", view_id, f"There are: {shown}.")

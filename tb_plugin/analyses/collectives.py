@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.flight.answered import answered
 from tb_plugin.analyses.flight.calls import calls_frame, calls_of, group_text, groups_frame
 from tb_plugin.analyses.flight.metrics import METRICS
 from tb_plugin.analyses.wording import noun
 from tb_plugin.flight.table import Flight
-from tb_plugin.payloads import CoverageInfo, Figures, Link, Notice, Notices, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Link, Notice, Payload, Table, View
 
 
 class Collectives:
@@ -44,7 +45,7 @@ class Collectives:
             METRICS.figure("overwritten_calls", flight.overwritten),
         ]
         payloads: dict[str, Payload] = {
-            "answer": Notices("answer", "Answer", "answer", [_answer(flight, unfinished)]),
+            "answer": answered([_answer(flight, unfinished)]),
             "summary": Figures("summary", "Flight recorder", "", figures, "headline"),
         }
         facts = {

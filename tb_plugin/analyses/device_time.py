@@ -120,6 +120,17 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
     return alone
 
 
+def busy_title(trace: TraceTable, *chosen: str) -> str:
+    """Returns what *GPU busy* is called for these devices (by their ids; none: all that ran kernels).
+
+    NPU busy; Device busy where they have no word in common, as a processor.
+    """
+    kernels = trace.device[trace.kind == EventKind.KERNEL]
+    ran = {trace.devices[number].id for number in np.unique(kernels[kernels != MISSING]).tolist()}
+    words = {device.word for device in trace.devices if device.id in (chosen or ran)}
+    return f"{words.pop() if len(words) == 1 else 'Device'} busy"
+
+
 @dataclass(frozen=True)
 class DeviceRatios:
     """The old plugin's ratios of one device, 0..1; None when nothing speaks for them."""

@@ -28,6 +28,8 @@ Int64 = npt.NDArray[np.int64]
 MOST_USERS = 100
 """So many users of a tensor are told."""
 FILE = "the file"
+_ASKED = {"function_id": ("function", "function id"), "node_number": ("node", "id")}
+"""By what one node is asked for, and what that is."""
 _MADE, _USES = "made its input", "uses its output"
 METRICS = SHARED.adding(
     define(
@@ -96,14 +98,13 @@ class ExecutionNodes:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the node that is asked for."""
-        return (params.get("function_id"),)
+        return tuple(params.get(key) for key in _ASKED)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes; with ``function_id`` one of them. Raises BadRequest, NotFound."""
+        """Returns all nodes; with ``function_id`` or ``node_number`` one of them. Raises BadRequest, NotFound."""
         coverage = CoverageInfo(complete=trace.report.complete)
-        asked = whole_number(params, "function_id")
-        if asked is not None:
-            payloads, frames = _one(trace, asked)
+        if (row := _asked(trace, params)) is not None:
+            payloads, frames = _one(trace, row)
             return Part(coverage, frames=frames, payloads=payloads, layout=(*payloads, *frames))
         nodes = _nodes(trace)
         tensors = pc.count_distinct(trace.tensors["tensor"]).as_py()
@@ -145,16 +146,26 @@ def _nodes(trace: ExecutionTrace) -> Frame:
     return Frame("execution_nodes", "Nodes", columns, pa.table(data), ("node_number",), "name")
 
 
-def _one(trace: ExecutionTrace, function: int) -> tuple[dict[str, Payload], dict[str, Frame]]:
-    """A node, its tensors, and the nodes that these tie it to. Raises NotFound."""
-    found = np.flatnonzero(trace.nodes["function"].to_numpy() == function) if function else np.zeros(0, np.int64)
-    if not len(found):
-        raise NotFound(f"No node has the function id {function}.", "function_id", "Was it recorded with this trace?")
-    row = int(found[0])
+def _asked(trace: ExecutionTrace, params: Params) -> int | None:
+    """The place of the node that is asked for, None where none is. Raises BadRequest, NotFound."""
+    for key, (column, what) in _ASKED.items():
+        asked = whole_number(params, key)
+        if asked is None:
+            continue
+        found = np.flatnonzero(trace.nodes[column].to_numpy() == asked)
+        # Number 0 of a call says that there is none.
+        if not len(found) or (column == "function" and not asked):
+            raise NotFound(f"No node has the {what} {asked}.", key, "Was it recorded with this trace?")
+        return int(found[0])
+    return None
+
+
+def _one(trace: ExecutionTrace, row: int) -> tuple[dict[str, Payload], dict[str, Frame]]:
+    """A node, its tensors, and the nodes that these tie it to."""
     node = trace.nodes.slice(row, 1).to_pylist()[0]
     figures = [
         METRICS.figure("name", node["name"]),
-        METRICS.figure("function_id", function),
+        METRICS.figure("function_id", node["function"]),
         METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
         METRICS.figure("operator_schema", node["schema"]),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -68,6 +69,12 @@ def _kind(trace: TraceTable, text: str) -> Bool:
     return _flags(trace.kind, EventKind[text.upper()])
 
 
+def _external_id(trace: TraceTable, text: str) -> Bool:
+    """Which events state this number: that of the operator that they are or belong to."""
+    number = int(text) if re.fullmatch(r"[1-9][0-9]{0,17}", text) else MISSING
+    return _flags(trace.external_id, number) & (trace.external_id > 0)
+
+
 def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
     def matches(trace: TraceTable, text: str) -> Bool:
         value = np.full(len(trace), MISSING, np.int32)
@@ -118,6 +125,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "input_shape": _shape,
     "kind": _kind,
     "outermost": lambda trace, text: (trace.operator == MISSING) == (text == "true"),
+    "external_id": _external_id,
     "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
     "grid": _launch("grid"),
     "block": _launch("block"),

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.filters import EVENT
 from tb_plugin.analyses.metrics import WHOLE, define
 from tb_plugin.analyses.only_ranges import has_only_ranges
@@ -96,7 +97,7 @@ def _together(trace: TraceTable, findings: Findings) -> Figures:
         METRICS.figure("rules_looked", findings.looked),
         METRICS.figure("rules", len(RULES)),
         METRICS.figure("not_recorded", ", ".join(_not_recorded(trace))),
-        *([] if busy is None else [METRICS.figure("utilization", busy)]),
+        *([] if busy is None else [METRICS.figure("utilization", busy, busy_title(trace))]),
     ]
     return Figures("together", "All findings together", "", figures)
 

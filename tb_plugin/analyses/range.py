@@ -11,14 +11,16 @@ import pyarrow as pa
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analyses.grouping import group, ratio
 from tb_plugin.analyses.metrics import SHARED, WHOLE, define
+from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.stack_frames import FRAMES, own_times, thread_numbers
 from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
 from tb_plugin.trace.intervals import measure, union
-from tb_plugin.trace.numbering import places_of
+from tb_plugin.trace.numbering import numbered, places_of
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import self_time
+from tb_plugin.trace.tree import self_time, side_by_side
 
 HERE = "the marked range"
 METRICS = SHARED.adding(
@@ -36,12 +38,14 @@ METRICS = SHARED.adding(
             "range_length_ns": ("Length", "From the begin of the range to its end."),
             "inside_ns": (
                 "Inside",
-                "Of the events what lies in the range, summed up. Concurrent threads and streams add up.",
+                "Of the events what lies in the range, summed up; of events of one name on one thread that cover a time "
+                "together it counts once. Concurrent threads and streams add up.",
             ),
             "inside_self_ns": (
                 "Self inside",
                 "Inside, less what lies in the calls beneath: of operators and runtime calls those of the operator tree, of "
-                "Python calls other Python calls. Ranges that only lie around others have none.",
+                "Python calls other Python calls. Annotations only lie around others and have none, but in a trace with "
+                "nothing but ranges, where it is the time in which no later one is open.",
             ),
         },
     ),
@@ -62,9 +66,11 @@ Int64 = npt.NDArray[np.int64]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE)
 _AROUND = (
-    EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC,
+    EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC, EventKind.INSTANT,
 )  # fmt: skip
-"""Kinds that only lie around others: no time is their own."""
+"""Kinds that only lie around others, or have no time: none is their own. So are annotations, unless there is nothing else."""
+_ON_THREADS = (*FRAMES["both"], EventKind.OVERHEAD)
+"""Kinds of which those of one name on one thread lie inside each other: a call of a call of it."""
 
 
 class Range(Detail):
@@ -104,7 +110,8 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
     kind = trace.kind[rows]
     groups = group(trace.name[rows], kind)
     dur = trace.dur_ns[rows]
-    inside = groups.sum(ends - begins)
+    inside = groups.sum(_once(trace, rows, groups.of, begins, ends))
+    around = _AROUND if has_only_ranges(trace) else (*_AROUND, EventKind.ANNOTATION)
     count = groups.count()
     kinds = pa.array([one.name.lower() for one in EventKind], pa.string())
     data = pa.table(
@@ -115,7 +122,7 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
             "inside_ns": pa.array(inside),
             "inside_ratio": pa.array(inside / length_ns),
             "inside_self_ns": pa.array(
-                groups.sum(_self_inside(trace, rows, begins, ends)), mask=of_kind(kind[groups.first], *_AROUND)
+                groups.sum(_self_inside(trace, rows, begins, ends)), mask=of_kind(kind[groups.first], *around)
             ),
             "mean_ns": pa.array(ratio(groups.sum(dur), count)),
             "min_ns": pa.array(groups.min(dur)),
@@ -139,9 +146,29 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
     )
 
 
+def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
+    """Time inside the range, of events of one name on one thread without what an earlier one of them covers."""
+    inside = ends - begins
+    among = np.flatnonzero(of_kind(trace.kind[rows], *_ON_THREADS))
+    key, _ = numbered(name[among] * len(trace.tracks) + trace.track[rows[among]])
+    first, last = side_by_side((key, begins[among]), (key, ends[among]))
+    order = np.lexsort((-last, first))
+    reach = np.maximum.accumulate(last[order])
+    # Of each event the one before it that lasts longest, where it is of the same name and thread.
+    longest = np.maximum.accumulate(np.where(last[order] == reach, np.arange(len(order)), 0))[:-1]
+    here, before = among[order[1:]], among[order[longest]]
+    same = key[order[1:]] == key[order[longest]]
+    inside[here[same]] = np.maximum(ends[here] - np.maximum(begins[here], ends[before]), 0)[same]
+    return inside
+
+
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
     """Time inside the range less that of the calls beneath: of Python calls other Python calls, else of the operator tree."""
     own = ends - begins
+    if has_only_ranges(trace):
+        among = np.flatnonzero(of_kind(trace.kind[rows], *FRAMES["both"]))
+        own[among] = own_times(thread_numbers(trace, rows[among]), begins[among], ends[among])
+        return own
     for kinds, parents, owners in (
         (OP_TREE, trace.parent, OP_TREE),
         (_PYTHON, trace.python_parent, (EventKind.PYTHON,)),

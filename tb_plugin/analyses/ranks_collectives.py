@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.flight.calls import calls_of, group_text, members_of, ranks_text, unneeded
+from tb_plugin.analyses.flight.answered import answered
+from tb_plugin.analyses.flight.calls import calls_of, columns_of, group_text, members_of, ranks_text, unneeded
 from tb_plugin.analyses.flight.matching import (
     DIFFERS,
     FINISHED,
@@ -98,7 +99,7 @@ class RanksCollectives:
         frames = {each.name: each for each in (_collectives(found, workers, gone), _progress(found, workers))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
-            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(found, workers, gone)])
+            payloads["answer"] = answered([*_answer(found, workers, gone)])
             payloads["headline"] = _headline(found, workers, absent)
             if notes := [*_notes(workers, absent, params.get("failed"))]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
@@ -151,7 +152,7 @@ def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tupl
     ]
     begin = int(found.first_ns[found.first_ns > 0].min(initial=np.iinfo(np.int64).max))
     known = found.first_ns[order] > 0
-    data = {
+    columns = {
         "group": usual["group"],
         "group_description": usual["group_description"],
         "sequence": usual["sequence"],
@@ -164,30 +165,32 @@ def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tupl
         "ranks_finished": pa.array(found.finished[order]),
         "ranks_missing": pa.array(found.missing[order]),
         "ranks_differing": pa.array(found.differing[order]),
-        "call_input_sizes": usual["call_input_sizes"],
-        "call_output_sizes": usual["call_output_sizes"],
-        "call_types": usual["call_types"],
         "first_called_ns": pa.array(found.first_ns[order] - begin, mask=~known),
         "arrival_spread_ns": pa.array(found.last_ns[order] - found.first_ns[order], mask=~known),
         "call_line": usual["call_line"],
+        "call_input_sizes": usual["call_input_sizes"],
+        "call_output_sizes": usual["call_output_sizes"],
+        "call_types": usual["call_types"],
     }
     hidden = (*unneeded(found.calls), "call_part", "call_output_sizes", "ranks_missing", "ranks_differing")
-    hidden += () if any(absent) else ("absent_names",)
-    keys = ("group", "group_description", "sequence", "call_part")
-    columns = METRICS.columns(*data, hidden=hidden)
-    return Frame("matched_collectives", "Collectives", columns, pa.table(data), keys, "collective")
+    data, keys = pa.table(columns), ("group", "group_description", "sequence", "call_part")
+    return Frame("matched_collectives", "Collectives", columns_of(data, hidden), data, keys, "collective")
 
 
 def _progress(found: Matched, workers: Sequence[str]) -> Frame:
     """How far each rank came in each group: those that are furthest behind first."""
     lag = found.progress
-    top = np.full(int(lag.group.max(initial=-1)) + 1, -1, np.int64)
+    groups = int(lag.group.max(initial=-1)) + 1
+    top, bottom = np.full(groups, -1, np.int64), np.full(groups, np.iinfo(np.int64).max)
     np.maximum.at(top, lag.group, lag.last)
-    behind = top[lag.group] - lag.last
+    called = lag.first >= 0
+    np.minimum.at(bottom, lag.group[called], lag.first[called])
+    # A rank that called nothing misses all numbers that anybody recorded.
+    behind = top[lag.group] - np.where(lag.last < 0, bottom[lag.group] - 1, lag.last)
     order = np.lexsort((lag.rank, lag.group, -behind))
     usual = found.calls.take(pa.array(lag.call[order]))
     last, finished, first = lag.last[order], lag.finished[order], lag.first[order]
-    data = {
+    columns = {
         "worker": pa.array([workers[rank] for rank in lag.rank[order].tolist()], pa.large_string()),
         "group": usual["group"],
         "group_description": usual["group_description"],
@@ -197,9 +200,8 @@ def _progress(found: Matched, workers: Sequence[str]) -> Frame:
         "unfinished_calls": pa.array(lag.unfinished[order]),
         "first_sequence": pa.array(first, mask=first < 0),
     }
-    keys = ("worker", "group", "group_description")
-    columns = METRICS.columns(*data, hidden=unneeded(found.calls))
-    return Frame("rank_progress", "Ranks", columns, pa.table(data), keys, "worker")
+    data, keys = pa.table(columns), ("worker", "group", "group_description")
+    return Frame("rank_progress", "Ranks", columns_of(data, unneeded(found.calls)), data, keys, "worker")
 
 
 def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -> Figures:
@@ -219,7 +221,7 @@ def _answer(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int
     """What the job hangs in: the first collective that is not alike and that somebody waits in, else what is not finished."""
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
-    for rows in (wrong & ((waiting > 0) | (found.verdict == DIFFERS)), found.verdict == UNFINISHED, wrong):
+    for rows in (wrong & (waiting > 0), found.verdict == UNFINISHED, wrong):
         if rows.any():
             row = int(np.flatnonzero(rows)[0])
             yield _said(found, row, workers, gone[int(found.group[row])])

@@ -134,7 +134,7 @@ def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
     if trace.coverage.whole is not None:
         # As everywhere: of a call that outlives the window only the time inside is its own.
         start, end = (np.clip(time, trace.coverage.start_ns, trace.coverage.end_ns) for time in (start, end))
-    return Frames(row, parent, thread, _own(thread, start, end))
+    return Frames(row, parent, thread, own_times(thread, start, end))
 
 
 def _with_ranges(
@@ -179,8 +179,8 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
     return folded
 
 
-def _own(thread: Int32, start: Int64, end: Int64) -> Int64:
-    """Time in which each frame is the last one that began of those that are open on its thread."""
+def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
+    """Returns the time in which each call, by start, is the last one that began of those that are open on its thread."""
     own = np.zeros(len(start), np.int64)
     of, count = numbered(thread)
     order = stable_order(of)

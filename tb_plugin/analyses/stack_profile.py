@@ -45,7 +45,7 @@ METRICS = SHARED.adding(
         FILE,
         "count",
         {
-            "stack_lines": ("Stacks", "Stacks that the file lists."),
+            "stack_lines": ("Stacks", "Stacks that the file lists and that could be used."),
             "stack_functions": ("Functions", "Names that frames have."),
             "stack_threads": ("Profiles", "Profiles that the file holds: threads, or what its writer put apart."),
         },

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.communication import exposed
-from tb_plugin.analyses.names import DATALOADER, named
+from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.analyses.selection import steps_of
+from tb_plugin.analyses.waits import awaits_thread
 from tb_plugin.trace.intervals import Ranges, first_in, join, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import EventKind, of_kind
@@ -46,7 +47,7 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
     ``other`` is what remains and has no ranges. Kept for the last traces: every choice of steps asks again.
     """
-    later = _handing_over(trace)
+    later = awaits_thread(trace)  # what the other thread does comes first, whatever it is
     active = _active(trace, later)
     named = CATEGORIES[:-1]
     *first, waiting = first_in(*(active[category] for category in named), _covered(trace, later))
@@ -58,12 +59,6 @@ def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
     """When each category is active; calls that come ``later`` are in none."""
     when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in CATEGORIES[:-1]}
     return when | {"communication": exposed(trace)}
-
-
-def _handing_over(trace: TraceTable) -> Bool:
-    """Runtime calls that wait for another thread of the framework: what that one does comes first, whatever it is."""
-    found: Bool = named(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
-    return found
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:

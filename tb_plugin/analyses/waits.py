@@ -1,4 +1,4 @@
-"""Calls in which the host waits for a device: by their names, and copies by what they did."""
+"""Calls in which the host waits: for a device, by their names, and copies by what they did; for another thread."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.directions import copy_texts
+from tb_plugin.analyses.names import named
+from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.trace.table import TraceTable
@@ -47,3 +49,27 @@ def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
     handed = (trace.kind[tail] == EventKind.RUNTIME) & (trace.kind[head] == EventKind.OPERATOR)
     handed &= trace.track[tail] != trace.track[head]
     return np.unique(trace.track[tail[handed]]).astype(np.int64), np.unique(trace.track[head[handed]]).astype(np.int64)
+
+
+@remembered
+def awaits_thread(trace: TraceTable) -> Bool:
+    """Returns which rows are calls of the runtime in which a thread waits for another thread of the framework."""
+    found: Bool = named(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
+    return found
+
+
+@remembered
+def held_by_profiler(trace: TraceTable) -> Ranges:
+    """Returns when a thread waits for another one of its process that is busy with the profiler's own work meanwhile.
+
+    A program that is not recorded does not spend that: no mending saves it.
+    """
+    waits, own = np.flatnonzero(awaits_thread(trace)), np.flatnonzero(trace.kind == EventKind.OVERHEAD)
+    if not len(waits) or not len(own):
+        return EMPTY
+    _, process = np.unique([track.pid for track in trace.tracks], return_inverse=True)
+    held = [EMPTY]
+    for each in np.intersect1d(process[trace.track[waits]], process[trace.track[own]]).tolist():
+        mine = [rows[process[trace.track[rows]] == each] for rows in (waits, own)]
+        held.append(intersect(*(union(trace.start_ns[rows], trace.ends(rows)) for rows in mine)))
+    return join(*held)

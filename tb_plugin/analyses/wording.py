@@ -11,7 +11,7 @@ def references_of(recorder: Recorder, finding: str) -> list[Reference]:
     return [Reference(title, url) for title, url in recorder.references(finding)]
 
 
-def noun(count: int, one: str, many: str = "") -> str:
+def noun(count: float, one: str, many: str = "") -> str:
     """Returns the noun that fits a number: that of one thing, or of several."""
     return one if count == 1 else many or f"{one}s"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ Kind = Literal["name", "number", "prose"]
 """A name may lose its middle, prose is wrapped, a number is never cut and stands to the right."""
 MARK = "…"
 _GAP = 2
+_FRAME = re.compile(r"(?P<path>[^(]*\.py)\(\d+\)(?=: |$)")
 _EXCERPT = 4
 """Cells of a difference that are shown where texts differ once more behind it."""
 _LEAST = {"name": 12, "prose": 24}
@@ -57,8 +59,11 @@ def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, 
 
 
 def elided(texts: Sequence[str], width: int) -> list[str]:
-    """Returns the texts in at most ``width`` cells each. Different texts stay different, where the width allows that."""
-    short = {text: _without_middle(text, width) for text in texts}
+    """Returns the texts in at most ``width`` cells each. Different texts stay different, where the width allows that.
+
+    A line of Python loses its outermost folders first, then its function: file and line say most.
+    """
+    short = {text: _without_middle(_short_frame(text, width), width) for text in texts}
     for group in _alike(short):
         short |= _told_apart(group, _head(group[0], max(1, width // 4)) + MARK, width)
     return [short[text] for text in texts]
@@ -90,6 +95,16 @@ def _common(texts: Sequence[str]) -> int:
     """How many characters all texts begin with."""
     low, high = min(texts), max(texts)
     return next((i for i, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+
+
+def _short_frame(text: str, width: int) -> str:
+    """A frame of Python (``path(line): function``) in ``width`` cells, if that can be; any other text as it is."""
+    found = _FRAME.match(text)
+    if found is None or size_of(text) <= width:
+        return text
+    folders = [at + 1 for at, char in enumerate(found["path"]) if char in "\\/"] or [0]
+    tails = [text[at:] for at in folders] + [text[folders[-1] : found.end()]]
+    return next((tail for tail in tails if size_of(tail) <= width), tails[-1])
 
 
 def _without_middle(text: str, width: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tb_plugin import registry
+from tb_plugin.analyses.wording import counted, noun
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import NOTHING, OK
 from tb_plugin.cli.printer import Printer, TextPrinter
@@ -22,7 +23,8 @@ def doctor(arguments: argparse.Namespace) -> int:
     readable = 0
     try:
         catalog = workspace.runs()
-        printer.line(f"{catalog.logdir}: {catalog.scanned_files} files, {len(entries)} profiles.")
+        looked, found = counted(catalog.scanned_files, "file"), counted(len(entries), "profile")
+        printer.line(f"{catalog.logdir}: {looked} looked through, {found} found.")
         for run in catalog.runs:
             if run.grouped_by:
                 printer.line(f"{run.name}: {run.grouped_by}")
@@ -34,6 +36,7 @@ def doctor(arguments: argparse.Namespace) -> int:
         rows += [(skipped.path, skipped.reason) for skipped in catalog.skipped if skipped.path not in known]
         if rows:
             printer.heading("Not taken", 2)
+            printer.line(_not_taken(len(entries), readable, len(rows)))
             for path, reason in rows:
                 printer.line(f"{path}: {reason}")
         elif not entries:
@@ -41,6 +44,15 @@ def doctor(arguments: argparse.Namespace) -> int:
     finally:
         workspace.close()
     return OK if readable else NOTHING
+
+
+def _not_taken(found: int, readable: int, rows: int) -> str:
+    """How many of the profiles that were found cannot be read, and how many files besides are none."""
+    bad = found - readable
+    told = [f"{bad:,} of {counted(found, 'profile')} cannot be read"] if bad else []
+    if others := rows - bad:
+        told.append(f"{counted(others, 'file or folder is', 'files or folders are')} no {noun(others, 'profile')}")
+    return f"{'; '.join(told)}."
 
 
 def _endings() -> str:

@@ -159,6 +159,7 @@ def describe(
         id=device_id,
         ordinal=ordinal,
         vendor=family.id if family else "",
+        word=family.word if family else DeviceInfo.word,
         name=str(name) if name is not None else None,
         memory_bytes=_whole(properties, "totalGlobalMem"),
         sm_count=_whole(properties, "numSms", "maxComputeUnits"),

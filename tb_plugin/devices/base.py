@@ -33,6 +33,8 @@ class DeviceFamily:
     """One vendor's vocabulary. Patterns are searched (not anchored) in names, with the case they are written in."""
 
     id: str
+    word: str = "GPU"
+    """What its devices are called; "Device" where there is no common word."""
     categories: Mapping[str, EventKind] = field(default_factory=dict)
     """Lower-cased event category -> neutral kind, of all profiler generations."""
     kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = field(default_factory=dict)

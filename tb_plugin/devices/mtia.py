@@ -12,6 +12,7 @@ ON_DEVICE = "mtia_ccp_events"
 
 MTIA = DeviceFamily(
     id="mtia",
+    word="Device",
     categories={"mtia_runtime": Kind.RUNTIME, ON_DEVICE: Kind.KERNEL},
     kinds_by_name={
         ON_DEVICE: (

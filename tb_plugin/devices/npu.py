@@ -7,6 +7,7 @@ from tb_plugin.trace.schema import EventKind as Kind
 
 NPU = DeviceFamily(
     id="npu",
+    word="NPU",
     categories={"hpu_op": Kind.KERNEL, "npu_runtime": Kind.RUNTIME, "npu_driver": Kind.RUNTIME},
     collective_kernels=(
         r"^hcom_\w+",  # HCCL tasks: hcom_allReduce__123_0

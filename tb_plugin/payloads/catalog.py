@@ -36,6 +36,8 @@ class SpanInfo(Struct, frozen=True):
     problem: Problem | None = None
     model: str = ""
     """What the profile is: "trace", "snapshot", ..."""
+    format: str = ""
+    """What its files are, for people: "PyTorch trace", "MegEngine memory flow", ..."""
     key_figures: list[Figure] = []
     """The first figure of each unit in its headline, once it is ready."""
     is_empty: bool = False

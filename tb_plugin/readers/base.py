@@ -165,6 +165,9 @@ class Reader(Protocol[Raw_co]):
     id: str
     """Names the reader in cache keys and in ``ReadReport.format``; it never changes."""
 
+    title: str
+    """What a file of the format is, for people: whose it is, and what."""
+
     @property
     def raw(self) -> type[Raw_co]:
         """Returns the type that ``read`` returns: it says which model a profile of this format is (see ``models``)."""

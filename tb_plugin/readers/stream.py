@@ -20,6 +20,8 @@ repeated and differs in its time alone about 110. Deflate itself ends at 1032.""
 BOMB_BYTES = 4 * 1024**3
 """Text that is read whatever its ratio: small blanks harm nobody."""
 _BLOCK = 256 * 1024
+_LEAST_PIECE, _LARGEST_PIECE = 512, 64 * 1024
+"""Packed bytes that are unpacked at once: where they are damaged all of a piece is lost, so it is a small part of a file."""
 _DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
 
 
@@ -56,6 +58,7 @@ class TextStream:
         """Uncompressed bytes handed out."""
         self._raw = raw
         self._stored_bytes = max(stored_bytes, 1)
+        self._piece = min(max(stored_bytes // 64, _LEAST_PIECE), _LARGEST_PIECE)
         self._progress = progress
         self._log = log
         self._pending = self._block()
@@ -115,9 +118,11 @@ class TextStream:
                 if not self._pending:
                     self._log.note("gzip_truncated", "the gzip stream ends early", self.text_bytes)
                     return b""
-            block, self._pending = self._pending, b""
+            piece = b""
+            if self._member.needs_input:
+                piece, self._pending = self._pending[: self._piece], self._pending[self._piece :]
             try:
-                text: bytes = self._member.decompress(block, size)
+                text: bytes = self._member.decompress(piece, size)
             except _DAMAGED as error:
                 self._log.note("gzip_corrupt", f"the gzip stream is damaged ({error})", self.text_bytes)
                 return b""

@@ -28,7 +28,7 @@ RECORDING = {
     "memory_missing": Advice("Profiler(sample_rate=1) samples the device's memory at each operator."),
     "memory_levels_only": Advice(
         "memory_flow.svg (Profiler(formats=...)) holds each tensor, when it lived and where. "
-        "Where it lies beside the timeline, another span of this worker opens it."
+        "Where it lies beside the timeline, the page Memory leads to it."
     ),
     "view.kernels": Advice(
         "Profiler(profile_device=True) records the work of devices, enable_cupti=1 kernels by their names."
@@ -75,6 +75,7 @@ TRAINING = {
     "matrix_units": Advice("Train with numbers of 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
     "tf32_off": Advice("Train with numbers of 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
     "memory_limit": Advice("Let tensors be computed again instead of kept: megengine.dtr.enable().", (_DTR,)),
+    "profiler_overhead": Advice("Leave the first step out, in which the profiler starts: choose the steps after it."),
     "data_loading": Advice("Give the DataLoader more workers (num_workers), and do less for each sample."),
 }
 """What a MegEngine training does about a finding."""

@@ -310,7 +310,8 @@ def _span_info(entry: Entry) -> SpanInfo:
         state=entry.state,
         fraction=entry.fraction,
         problem=problem,
-        model=registry.model_of(entry.found.reader).id,
+        model=registry.model_of(found.reader).id,
+        format=found.reader.title,
         key_figures=entry.summary.key_figures if entry.summary else [],
         is_empty=entry.summary is not None and _is_empty(entry.summary.read),
     )

@@ -88,7 +88,9 @@ class Scanner:
         if self._last is not None and len(results) == len(self.roots) and _are_same(results, self._last[0]):
             return self._last[1]
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        discovery.found, final = self._joined(_number(drafts, len(self.roots) > 1))
+        discovery.found, final = self._joined(
+            _number(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
+        )
         self._last = (results, discovery) if final else None
         return discovery
 
@@ -346,8 +348,12 @@ def _ask(one: Found) -> JobInfo | UserError | None:
         return error
 
 
-def _number(drafts: Iterable[_Draft], several: bool) -> list[Found]:
-    """Gives every profile a span id that is unique in its worker: "1", "2", ... by time, then those without a token."""
+def _number(drafts: Iterable[_Draft], several: bool, readers: Sequence[str]) -> list[Found]:
+    """Gives every profile a span id that is unique in its worker: "1", "2", ... by time, then those without a token.
+
+    Of these the first is what opens: in the order of the readers, so that PyTorch's JSON stands before packets of the same
+    recording, which say less.
+    """
     groups: dict[tuple[str, str], list[_Draft]] = defaultdict(list)
     for draft in drafts:
         groups[run_name(draft.root, draft.candidate.run, several), draft.candidate.worker].append(draft)
@@ -355,7 +361,8 @@ def _number(drafts: Iterable[_Draft], several: bool) -> list[Found]:
     for (run, worker), group in sorted(groups.items(), key=lambda item: item[0]):
         timed = [d for d in group if _order(d) is not None]
         timed.sort(key=lambda d: _order(d) or (0, ()))
-        untimed = sorted((d for d in group if _order(d) is None), key=lambda d: d.candidate.names)
+        untimed = [d for d in group if _order(d) is None]
+        untimed.sort(key=lambda d: (readers.index(d.reader.id), d.candidate.names))
         ids = [str(i + 1) for i in range(len(timed))]
         ids += ["default" if i == 0 else f"default-{i + 1}" for i in range(len(untimed))]
         found += [_found(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]

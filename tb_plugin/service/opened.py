@@ -61,8 +61,8 @@ class OpenModels:
         """Returns the model in a file, which must be of that type. Raises NotFound, KeptLost."""
         made = self.made(file)
         if not isinstance(made, kind):
-            noun = registry.model_named(file.model).noun
-            raise NotFound(f"This profile is {noun}: there is no such thing of it.", "", "Choose another profile.")
+            has, wanted = registry.model_named(file.model).noun, registry.noun_of(kind)
+            raise NotFound(f"This profile is {has}, and this needs {wanted}.", "", "Choose another profile.")
         return made
 
     def levels(self, file: ModelFile) -> Pyramid:

@@ -218,7 +218,8 @@ def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outlin
     view = expected(analysis)
     if missing is None:
         return view
-    if analysis.traits.hidden:
+    # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
+    if analysis.traits.hidden or not missing.enable:
         return None
     if outline.window is not None:
         return replace(view, available=False, why=f"In the window that was opened: {missing.why}")

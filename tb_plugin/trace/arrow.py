@@ -38,7 +38,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {

@@ -21,6 +21,9 @@ Int32 = npt.NDArray[np.int32]
 RESULT_SHAPES = "Output Dims"
 """Key of the open column with the shapes of what operators returned: text as ``OperatorArgs.shapes``."""
 
+NEVER_ENDED = "never ended"
+"""Key of the open column of ranges that nothing ends: 1 for each of them. How long they last nobody recorded."""
+
 
 @dataclass(frozen=True, eq=False)
 class OpenColumn:

@@ -14,6 +14,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.collectives import Collectives
 from tb_plugin.analyses.flight.calls import line_of, ranks_text
 from tb_plugin.analyses.ranks_collectives import RanksCollectives
+from tb_plugin.findings import findings
 from tb_plugin.payloads import Notice, Notices, View
 from tests.depth import examples
 from tests.flight import call, flight
@@ -69,6 +70,11 @@ def test_a_rank_that_called_nothing_at_all() -> None:
     found = view([call(1, state="started")], [], [call(1, state="started")])
     assert said(found)[0] == "flight_missing" and said(found)[1]["missing_names"] == "rank1"
     assert table(found, "rank_progress")[0]["worker"] == "rank1"
+    assert [one.rule for one in findings(found.payloads.values())] == ["flight_missing"]
+    assert findings(view([call(1)], [call(1)]).payloads.values()) == []
+    # Numbers begin at 1: four calls are missing, not five.
+    far = table(view([call(i, state="started") for i in range(1, 5)], []), "rank_progress")[0]
+    assert (far["worker"], far["behind_sequences"], far["last_sequence"]) == ("rank1", 4, None)
 
 
 def test_a_rank_whose_ring_has_turned_is_not_said_to_be_missing() -> None:
@@ -119,6 +125,14 @@ def test_the_first_cause_is_told() -> None:
     found = view([good, call(6, state="scheduled")], [bad], [good, call(6, state="scheduled")])
     assert said(found)[0] == "flight_differs" and said(found)[1]["sequence"] == 5
     assert [row["sequence"] for row in table(found)] == [5, 6]
+
+
+def test_what_somebody_waits_in_comes_before_what_is_finished() -> None:
+    """Unlike sizes at which nothing hangs, and a later collective that one rank did not call."""
+    waits = [call(1), call(2), call(4, state="started")]
+    found = view(waits, waits, [call(1), call(2, sizes=((9,),))])
+    assert said(found)[0] == "flight_missing" and said(found)[1]["sequence"] == 4
+    assert said(view([call(1), call(2)], [call(1), call(2, sizes=((9,),))]))[0] == "flight_differs"
 
 
 def test_groups_are_apart() -> None:
@@ -252,3 +266,22 @@ def test_a_recount(soup: list[list[tuple[int, str, str]]]) -> None:
         assert row["ranks_differing"] == len(there) - often
         named = row["missing_names"] or ""
         assert named == ", ".join(f"rank{r}" for r in sorted(absent))
+
+
+def test_columns_without_any_value_are_hidden() -> None:
+    """What only a wrong call has is shown where there is one."""
+
+    def hidden(found: View, name: str = "matched_collectives") -> set[str]:
+        return {each.metric.key for each in found.payloads[name].columns if each.hidden}  # type: ignore[union-attr]
+
+    only_wrong = {"differs_in", "missing_names", "differing_names"}
+    alike = view([call(1), call(2)], [call(1), call(2)])
+    assert only_wrong <= hidden(alike) and not {"call_line", "first_called_ns", "arrival_spread_ns"} & hidden(alike)
+    differs = view(*[[call(1), call(2)]] * 2, [call(1), call(2, sizes=[[9]])])
+    assert only_wrong & hidden(differs) == {"missing_names"}
+    never = view([call(1, state="scheduled", retired=False)], [call(1, state="scheduled", retired=False)])
+    assert "finished_sequence" in hidden(never, "rank_progress")
+    assert not only_wrong & hidden(view([], []))
+    frame = Collectives().part(flight([call(1, "send 1->2", is_p2p=True)]), Params()).frames["recorded_calls"]
+    shown = {each.metric.key for each in frame.columns if not each.hidden}
+    assert "call_line" in shown and "sequence" not in shown

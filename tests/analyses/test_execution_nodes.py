@@ -34,6 +34,20 @@ def links(function: int, trace: Any = TRACE) -> list[tuple[str, str, int]]:
     return [(row["node_relation"].split()[0], row["name"], row["tensor_id"]) for row in rows]
 
 
+def test_a_node_by_its_id() -> None:
+    """Also one that is no call of the trace beside it."""
+    uncalled = execution_trace(document(node(2, 1, "mm", [A], [B]), node(3, 1, "relu", [B], [C], function=9)))
+    found = part(uncalled, node_number="2")
+    assert found.frames["node_tensors"].data["tensor_id"].to_pylist() == [101, 102]
+    assert found.frames["node_links"].data["name"].to_pylist() == ["relu"]
+    with pytest.raises(NotFound):
+        part(uncalled, node_number="9")
+    with pytest.raises(NotFound):
+        part(uncalled, function_id="0")
+    keys = {ExecutionNodes().part_key(Params(extra=(pair,))) for pair in (("node_number", "9"), ("function_id", "9"))}
+    assert len(keys) == 2
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [

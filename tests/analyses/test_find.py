@@ -255,3 +255,12 @@ def test_a_number_is_found_among_arguments_of_any_name() -> None:
     assert hits(table, "16", **{"in": "args"}) == ["aten::add"]
     assert hits(table, "8", **{"in": "all"}) == ["aten::mm"]
     assert hits(table, "16") == []
+
+
+def test_events_by_the_number_of_their_operator() -> None:
+    """That of the operator itself, and of what the file says to belong to it; no number is that of none."""
+    builder = trace().op("aten::mm", 10, 20, ext=84).launches(kernel("gemm", 7, 40)).op("aten::add", 50, 5, ext=8)
+    table = builder.op("aten::relu", 60, 5).table()
+    assert hits(table, where=(("external_id", "84"), ("kind", "operator"))) == ["aten::mm"]
+    assert "aten::add" not in hits(table, where=(("external_id", "84"),))
+    assert [hits(table, where=(("external_id", text),)) for text in ("0", "-1", "", "8 ", "x", "9" * 30)] == [[]] * 6

@@ -11,6 +11,7 @@ from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.timeline.lanes import lanes_of, tracks_of
 from tb_plugin.analyses.tracks import track_names
 from tb_plugin.payloads import Figures, Notices, Timeline, Tree
+from tb_plugin.trace.open import NEVER_ENDED
 from tests.builders import part, trace
 from tests.conftest import sample
 from tests.readers.test_chrome_rules import ev, table
@@ -39,6 +40,24 @@ def said(payload: Any) -> list[str]:
         notice.text.format(**{figure.metric.key: figure.value for figure in notice.figures})
         for notice in payload.notices
     ]
+
+
+def test_a_range_that_nothing_ends_is_told_where_it_leads() -> None:
+    made = table(
+        [ev("B", 0, "open"), ev("X", 2, "done", dur=3), ev("X", 20, "other", dur=80), ev("X", 0, "done", dur=1, tid=3)]
+    )
+    assert said(part(made, "overview").payloads["largest_costs"]) == [
+        "Of 101000 in ranges most stands in other itself: 80000.",
+        "Most time, with all that is in it, takes open: 100000; 1 of its ranges never ends and lasts to the end of the "
+        "trace.",
+    ]
+    (column,) = [column for column in made.others if column.key == NEVER_ENDED]
+    assert [made.strings[int(made.name[row])] for row in column.row] == ["open"]
+
+
+def test_ranges_of_0_ns_count_on_their_thread() -> None:
+    found = part(table([ev("X", 0, "a", dur=5), ev("X", 1, "b", dur=0)]), "overview").frames["busiest_threads"]
+    assert found.data["ranges"].to_pylist() == [2]
 
 
 def test_overview_names_what_took_the_time() -> None:

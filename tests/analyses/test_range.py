@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,11 @@ def test_python_calls_lose_what_python_calls_take() -> None:
     assert found["f"]["inside_self_ns"] == 20_000 and found["g"]["inside_self_ns"] == 20_000
 
 
+def test_of_one_name_inside_itself_the_outer_one_counts() -> None:
+    table = trace().op("f", 0, 100).op("f", 20, 40).op("g", 30, 10).op("f", 200, 10, tid=2).table()
+    assert by_name(table, 10_000, 210_000)["f"]["inside_ns"] == 90_000 + 10_000
+
+
 def test_everything_unless_a_range_is_asked() -> None:
     table = small().table()
     assert sum(row["events"] for row in frames(table)["range"]) == len(table)
@@ -80,6 +86,42 @@ def test_everything_unless_a_range_is_asked() -> None:
 def test_a_range_that_is_none_is_said(bounds: tuple[Any, Any]) -> None:
     with pytest.raises(BadRequest):
         frames(small().table(), *bounds)
+
+
+AROUND = (
+    EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC,
+    EventKind.INSTANT,
+)  # fmt: skip
+
+
+def only_ranges(table: TraceTable) -> bool:
+    return not np.isin(table.kind, TREE).any() and not table.devices and not table.steps.recorded
+
+
+def latest(table: TraceTable, rows: Any, start: int, end: int) -> Any:
+    """Moment by moment: time belongs to the row of the thread that began last and is open."""
+    own = np.zeros(len(table), np.int64)
+    for track in np.unique(table.track[rows]).tolist():
+        mine = rows[table.track[rows] == track]
+        low, high = np.maximum(table.start_ns[mine], start), np.minimum(table.end_ns[mine], end)
+        moments = np.unique(np.concatenate((low, high))).tolist()
+        for begin, stop in pairwise(moments):
+            if (open_ := mine[(low <= begin) & (high >= stop)]).size:
+                own[open_[-1]] += stop - begin
+    return own
+
+
+def once(data: pd.DataFrame, start: int, end: int) -> pd.Series:
+    """What lies in the range of each event, less what earlier ones of its name and thread cover, on threads of the host."""
+    inside = data["inside"].copy()
+    host = data[data["kind"].isin(["operator", "module", "runtime", "python", "annotation", "overhead"])]
+    for _, some in host.groupby(["name", "kind", "track"]):
+        reach = start
+        for at, row in some.sort_values("start", kind="stable").iterrows():
+            low, high = max(row["start"], start), min(row["end"], end)
+            inside[at] = max(0, high - max(low, reach))
+            reach = max(reach, high)
+    return inside
 
 
 def recount(table: TraceTable, start: int, end: int) -> pd.DataFrame:
@@ -107,10 +149,12 @@ def recount(table: TraceTable, start: int, end: int) -> pd.DataFrame:
                 left -= max(0, min(stop, high) - max(begin, reach))
                 reach = max(reach, min(stop, high))
             own[row] = left
-    around = (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC)
-    own[np.isin(table.kind, around)] = 0
-    data["self"] = own
     there = (data["start"] < end) & ((data["end"] > start) | (data["start"] >= start))
+    own[np.isin(table.kind, AROUND)] = 0
+    if only_ranges(table):
+        own = latest(table, np.flatnonzero(there & np.isin(table.kind, (*PYTHON, EventKind.ANNOTATION))), start, end)
+    data["self"] = own
+    data["inside"] = once(data.assign(track=table.track)[there], start, end)
     groups = data[there].groupby(["name", "kind"])
     return groups.agg(
         events=("dur", "size"),
@@ -130,9 +174,8 @@ def assert_recounted(table: TraceTable, start: int, end: int) -> None:
         other = expected.loc[(row["name"], row["kind"])]
         for key in ("events", "inside_ns", "inside_self_ns", "min_ns", "max_ns"):
             assert (row[key] or 0) == other[key], (row, key)
-        assert (row["inside_self_ns"] is None) == (
-            row["kind"] in ("annotation", "device_annotation", "window", "unknown", "async")
-        )
+        no_own = {kind.name.lower() for kind in AROUND} - ({"annotation"} if only_ranges(table) else set())
+        assert (row["inside_self_ns"] is None) == (row["kind"] in no_own)
         assert row["mean_ns"] == pytest.approx(other["mean_ns"])
         assert row["inside_ratio"] == row["inside_ns"] / (end - start)
 

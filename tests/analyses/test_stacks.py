@@ -368,6 +368,15 @@ def test_the_page_lists_all_threads_whichever_is_chosen() -> None:
     assert [row["thread"] for row in found.frames["threads"].data.to_pylist()] == ["autograd", "Main thread"]
 
 
+def test_a_named_range_that_states_its_call_stack_is_a_frame_of_python_as_well() -> None:
+    line = "train.py(3): loop"
+    builder = trace().op("aten::mm", 30, 10, stack="train.py(9): net;train.py(3): loop")
+    builder.op("load", 0, 20, stack=line, category="user_annotation").op("aten::copy_", 5, 10, stack=line)
+    expected = [(f"{line};load", 10), (line, 10), (f"{line};train.py(9): net", 10)]
+    assert sorted(folded(places(builder.table(), of="python"))) == sorted(expected)
+    assert (f"{line};load", 10) in folded(places(builder.table()))
+
+
 def test_a_page_gets_the_places_with_most_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "NODES_SENT", 3)
     builder = trace().python("main", 0, 100).python("a", 0, 10).python("b", 20, 40).python("c", 25, 30)

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import SAMPLES
+from tests.memory_flow import T, svg
 
 PLACE = {"run": "memory_flow_cpu", "worker": "25915"}
 PICTURE = "[data-testid=memory-flow] canvas"
@@ -93,3 +94,48 @@ def test_it_leads_to_the_timeline_of_its_worker(open_tab: Open, tmp_path: Path) 
     assert frame.locator("h1").inner_text() == "Timeline"
     state = tab.state()
     assert (state["worker"], state["span"], state["view"]) == ("25915", "default-2", "timeline")
+
+
+def test_memory_leads_to_tensors_and_a_tensor_to_its_operator(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700))
+    place = {"run": "synthetic_megengine", "worker": "4100"}
+    frame = tab.open(**place, span="default", view="memory")
+    # Of levels nothing is known of a moment: a click chooses none.
+    assert "what was live then" not in frame.inner_text("#main")
+    frame.get_by_test_id("curve").click()
+    frame = tab.settle()
+    assert "at_ns" not in tab.state()
+    frame.get_by_role("button", name="Open the memory flow").click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert (tab.state()["view"], tab.state()["span"]) == ("memory_flow", "default-2")
+    assert frame.get_by_role("button", name="Timeline of this worker").count()
+
+    frame = tab.open(**place, span="default-2", tensor="9")
+    where = {**place, "span": "default-2", "where": "tensor_number:9"}
+    (row,) = ask(tab.address, "table/memory_flow/tensors", **where)["rows"]
+    frame.get_by_role("button", name="Its operator on the timeline").click()
+    frame.get_by_role("heading", name="Timeline").wait_for()
+    frame = tab.settle()
+    assert_healthy(frame)
+    state = tab.state()
+    event = ask(tab.address, "view/events", **place, span="default", event=state["event"])["payloads"]["event"]
+    told = {figure["metric"]["key"]: figure["value"] for figure in event["figures"]}
+    assert told["external_id"] == str(row["tensor_operator_number"]) and told["name"] in row["tensor_name"]
+    assert int(state["start_ns"]) <= told["start_ns"] < int(state["end_ns"])
+    assert tab.axe() == []
+
+
+def test_words_of_the_tip_stay_whole_beside_a_long_layout(open_tab: Open, tmp_path: Path) -> None:
+    (tmp_path / "7.memory_flow.svg").write_text(svg(T(0, 512, 0, 1000, layout="{" + "16x32x64x128x" * 9 + "4}")))
+    tab = open_tab(tmp_path)
+    frame = tab.open()
+    frame.locator(PICTURE).hover()
+    tip = frame.get_by_test_id("tip")
+    tip.wait_for()
+    lines = tip.evaluate("""(tip) => [...tip.querySelectorAll('div > span:first-child')].map((word) => {
+      const range = document.createRange()
+      range.selectNodeContents(word)
+      return [word.textContent, new Set([...range.getClientRects()].map(({ top }) => top)).size]
+    })""")
+    assert [word for word, _ in lines][:2] == ["Size", "Layout"] and dict(lines)["Layout"] == 1

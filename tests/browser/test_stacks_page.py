@@ -218,6 +218,17 @@ def test_idle_threads_are_named_and_counted_on_demand(open_tab: Open) -> None:
     assert tab.state()["thread"] == "all" and frame.get_by_test_id("idle").count() == 0
 
 
+def test_what_is_one_place_for_two_threads_is_said(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(view="stacks", run="synthetic_megengine", worker="4100")
+    first, second = frame.get_by_test_id("note").all_inner_texts()
+    assert "interpreter hands over what worker runs" in first and "count 0 calls" in second
+    frame = tab.open(view="stacks", form="functions", run="synthetic_megengine", worker="4100")
+    assert frame.get_by_test_id("note").count() == 2
+    frame = tab.open(view="stacks", **RUN)
+    assert frame.get_by_test_id("note").count() == 0
+
+
 def test_any_threads_are_chosen_in_the_menu_and_everything_follows(open_tab: Open) -> None:
     tab = open_tab(size=(1000, 700))
     place = {"run": "ddp_gloo", "worker": "rank0"}

@@ -165,7 +165,7 @@ def test_doctor(capsys, logs):
     (logs / "b" / "w.1.pt.trace.json").write_text(cut[:-20])
     assert cli.main(["doctor", str(logs)]) == 0
     text = capsys.readouterr().out
-    assert "3 files, 2 profiles" in text
+    assert "3 files looked through, 2 profiles found." in text and "1 file or folder is no profile." in text
     assert "INCOMPLETE" in text
     assert "config.json" in text and "does not look like a profiler trace" in text
 
@@ -183,6 +183,7 @@ def test_doctor_names_what_cannot_be_read(capsys, logs):
     cli.main(["doctor", str(logs)])
     out = capsys.readouterr().out
     assert "b/w.1.pt.trace.json" in out[out.index("Not taken") :]
+    assert "1 of 2 profiles cannot be read; 1 file or folder is no profile." in out
 
 
 def test_module_and_closed_pipe(logs):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tb_plugin import cli
 from tests.builders import kernel, trace
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
 
 @pytest.fixture
@@ -65,6 +68,9 @@ def test_exit_codes(capsys, logs, tmp_path):
     (tmp_path / "config.json").write_text('{"lr": 0.1}')
     assert cli.main(["stacks", str(tmp_path / "config.json")]) == 3
     assert "does not look like a profiler trace" in capsys.readouterr().err
+    folded = next((SAMPLES / "export_stacks_cpu").iterdir())
+    assert cli.main(["stacks", str(folded)]) == 3
+    assert "This profile is a file of stacks, and this needs a trace." in capsys.readouterr().err
     for usage in (["stacks"], ["stacks", "x", "--of", "y"], ["stacks", "x", "--format", "svg"]):
         with pytest.raises(SystemExit) as caught:
             cli.main(usage)

@@ -27,6 +27,19 @@ def test_a_long_name_loses_its_middle():
     assert elided(["short"], 9) == ["short"]
 
 
+def test_a_line_of_python_keeps_its_file_and_number():
+    frame = "/home/u/rec15/scripts/rec_fr.py(7): w"
+    assert [elided([frame], width) for width in (40, 30, 20, 12)] == [
+        [frame],
+        ["rec15/scripts/rec_fr.py(7): w"],
+        ["rec_fr.py(7): w"],
+        ["rec_fr.py(7)"],
+    ]
+    assert elided([frame], 8) == ["rec_…(7)"]
+    both = elided([frame, frame.replace("rec15", "rec16")], 20)
+    assert len(set(both)) == 2 and max(map(size_of, both)) <= 20
+
+
 def test_names_that_differ_in_the_middle_stay_different():
     names = [f"void kernel<{'x' * 40}, {kind}, {'y' * 40}>(int)" for kind in ("float", "double", "half")]
     short = elided(names, 24)

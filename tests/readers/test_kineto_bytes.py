@@ -199,6 +199,17 @@ def test_A19_damaged_gzip_keeps_what_came_before():
     assert len(trace.name) <= 20000
 
 
+def test_A19_a_small_damaged_gzip_gives_what_lies_before_the_damage():
+    packed = bytearray(gzip.compress(trace_text(*[op(f"op{i * 7919 % 1000}", ts=i * i) for i in range(2000)]).encode()))
+    at = len(packed) // 2
+    packed[at : at + 100] = bytes(100)
+    trace = read(bytes(packed))
+    assert 500 < len(trace.name) < 2000 and issues(trace)["gzip_corrupt"] == 1 and not trace.report.complete
+    packed[20:60] = bytes(40)
+    with pytest.raises(UnreadableTrace, match="The archive is damaged from its beginning on"):
+        read(bytes(packed))
+
+
 def test_A20_content_decides_about_compression():
     assert names(read(gzip.compress(trace_text(GOOD).encode()))) == ["aten::good"]
     assert names(read(trace_text(GOOD))) == ["aten::good"]

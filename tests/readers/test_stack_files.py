@@ -199,7 +199,7 @@ def test_profiles_that_are_none() -> None:
     profile = stack_profile(speedscope(["a", 7, {"name": None}], samples_of([[0], [1]], [1, 1]), *bad))  # type: ignore[arg-type]
     assert stacks(profile) == {"a": 1, "(no name)": 1} and issues(profile) == {"bad_profile": 3, "unknown_profile": 1}
     several = stack_profile(speedscope(["a"], samples_of([[0]], [1], "bytes"), samples_of([[0]], [1], "seconds")))
-    assert several.counted == "value" and issues(several) == {"several_units": 1}
+    assert several.counted == "bytes" and stacks(several) == {"a": 1} and issues(several) == {"several_units": 1}
     for document in ({}, {"shared": {}, "profiles": []}, speedscope(["a"])):
         with pytest.raises(UnreadableTrace):
             stack_profile(document, "p.json")

@@ -34,6 +34,7 @@ class LinesReader:
     """Reads lines; what is required of a reader, and nothing else."""
 
     id = "lines"
+    title = "Lines"
     raw = RawTrace
     endings = (".lines",)
 

@@ -16,6 +16,7 @@ END = ".toy.json"
 
 class ToyReader:
     id = "toy"
+    title = "Numbers"
     endings = (".toy.json",)
     raw = ReadNumbers
 

@@ -51,6 +51,7 @@ export interface WorkerInfo {
  */
 export interface SpanInfo {
   files: string[]
+  format: string
   fraction: number
   id: string
   is_empty: boolean

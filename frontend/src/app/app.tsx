@@ -5,7 +5,7 @@ import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
 import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
-import { offered, openedView, resolveAddress, spanOf } from '../lib/profiles'
+import { offered, openedView, resolveAddress, seenAs, spanOf } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, setDefaultView, useRoute } from '../state/route'
 import { viewOf } from '../views'
@@ -43,7 +43,7 @@ function Frame() {
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
-  const { profile: read, problem, reload } = useProfile(address, span?.state ?? '', part)
+  const { profile: read, problem, reload } = useProfile(address, seenAs(span), part)
   const profile = useMemo(() => offered(read, catalog, address), [read, catalog, address])
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
@@ -143,7 +143,7 @@ function Frame() {
         </div>
       </main>
       {profile?.state === 'ready' && (
-        <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} base={base} />
+        <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} span={span} base={base} />
       )}
       <HelpModal open={help} onClose={() => setHelp(false)} />
     </div>

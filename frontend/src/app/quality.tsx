@@ -1,8 +1,8 @@
 // The (i) drawer: what was repaired, dropped or missing in the trace, and what that means for the numbers.
 import { Drawer } from '@mantine/core'
 import type { Query } from '../api/client'
-import type { IssueInfo, Profile, ReadInfo } from '../api/payloads'
-import { format } from '../lib/format'
+import type { IssueInfo, Profile, ReadInfo, SpanInfo } from '../api/payloads'
+import { counted, format } from '../lib/format'
 import { nounOf } from '../lib/models'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
@@ -13,8 +13,14 @@ import figuresCss from '../widgets/figures.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './quality.module.css'
 
-export function QualityDrawer(props: { open: boolean; onClose: () => void; profile: Profile; base: Query }) {
-  const { open, onClose, profile, base } = props
+export function QualityDrawer(props: {
+  open: boolean
+  onClose: () => void
+  profile: Profile
+  span: SpanInfo | null
+  base: Query
+}) {
+  const { open, onClose, profile, span, base } = props
   const resource = useView(profile.default_view, base, open)
   const every = Object.values(resource.data?.payloads ?? {})
   const quality = every.find((payload) => payload.kind === 'notices' && payload.about === 'data')
@@ -29,6 +35,7 @@ export function QualityDrawer(props: { open: boolean; onClose: () => void; profi
       classNames={{ title: css.title }}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
+      {span && <Files span={span} />}
       <h3>What the numbers stand on</h3>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
       {!resource.data && !resource.problem && <Bones height={120} />}
@@ -44,6 +51,31 @@ export function QualityDrawer(props: { open: boolean; onClose: () => void; profi
       )}
       {profile.read && <ReadFacts read={profile.read} />}
     </Drawer>
+  )
+}
+
+/** So many files of a profile are listed. */
+const MOST_FILES = 20
+
+/** Which files of the log directory it is, and of what format. */
+function Files({ span: { files, format: what, size_bytes } }: { span: SpanInfo }) {
+  const more = files.length - MOST_FILES
+  return (
+    <>
+      <h3>{files.length === 1 ? 'File' : 'Files'}</h3>
+      <ul className={css.files} data-testid="files">
+        {files.slice(0, MOST_FILES).map((path) => (
+          <li key={path}>
+            <code>{path}</code>
+            <CopyIconButton text={path} label="Copy path" />
+          </li>
+        ))}
+        {more > 0 && <li>{counted(more, 'further one', 'further ones')}</li>}
+      </ul>
+      <p className={textCss.mute}>
+        {[what, format(size_bytes, 'bytes')].filter(Boolean).join(', ')}; paths are those in the log directory.
+      </p>
+    </>
   )
 }
 
@@ -103,7 +135,7 @@ function Issue({ issue }: { issue: IssueInfo }) {
   return (
     <li>
       <div>
-        <b>{issue.count.toLocaleString('en-US')}</b> {issue.outcome} · {issue.text}
+        <b>{issue.count.toLocaleString('en-US')}</b> {issue.outcome === 'note' ? '' : `${issue.outcome} `}· {issue.text}
       </div>
       <div className={textCss.mute}>
         <code>{issue.code}</code>

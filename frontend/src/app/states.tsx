@@ -41,7 +41,7 @@ export function PassedOverButton({ catalog }: { catalog: Catalog }) {
         opened={open}
         onClose={() => setOpen(false)}
         position="left"
-        size={640}
+        size={760}
         title="About the log directory"
         transitionProps={{ duration: 120 }}
         classNames={{ title: css.title }}

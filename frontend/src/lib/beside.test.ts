@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { Catalog } from '../api/payloads'
-import { allocatedIn, candidatesBeside, EXECUTION, overlapOf, rankOf, tracesOf, translated } from './beside'
+import { allocatedIn, candidatesBeside, EXECUTION, ofWorker, overlapOf, rankOf, translated } from './beside'
 
 const span = (id: string, model: string) => ({
   id,
   model,
   time_unix_ms: null,
   files: [],
+  format: '',
   size_bytes: 0,
   state: 'found' as const,
   fraction: 0,
@@ -57,9 +58,9 @@ describe('what lies beside a profile', () => {
 describe('traces of a worker', () => {
   it('are those of its name alone', () => {
     const found = catalog({ 4100: ['trace', 'memory_flow'], 4111: ['trace'], 4122: ['memory_flow'] })
-    expect(tracesOf(found, { run: 'r', worker: '4100' })).toEqual([{ run: 'r', worker: '4100', span: '1' }])
-    expect(tracesOf(found, { run: 'r', worker: '4122' })).toEqual([])
-    expect(tracesOf(found, { run: 'none', worker: '4100' })).toEqual([])
+    expect(ofWorker(found, { run: 'r', worker: '4100' }, 'trace')).toEqual([{ run: 'r', worker: '4100', span: '1' }])
+    expect(ofWorker(found, { run: 'r', worker: '4122' }, 'trace')).toEqual([])
+    expect(ofWorker(found, { run: 'none', worker: '4100' }, 'trace')).toEqual([])
   })
 })
 

@@ -36,10 +36,14 @@ export function candidatesBeside(catalog: Catalog, address: Address, model: stri
   )
 }
 
-/** Traces of the worker of a profile: of one process, where workers are named by process. */
-export const tracesOf = (catalog: Catalog, { run, worker }: { run: string; worker: string }): Address[] =>
+/** Profiles of one model at the worker of a profile: of one process, where workers are named by process. */
+export const ofWorker = (
+  catalog: Catalog,
+  { run, worker }: { run: string; worker: string },
+  wanted: string,
+): Address[] =>
   (catalog.runs.find(({ name }) => name === run)?.workers.find(({ name }) => name === worker)?.spans ?? [])
-    .filter(({ model }) => model === 'trace')
+    .filter(({ model }) => model === wanted)
     .map(({ id }) => ({ run, worker, span: id }))
 
 /** How long both were recorded at once, in ns; 0 when they were not. */

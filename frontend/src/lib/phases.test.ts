@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Tree } from '../api/payloads'
-import { barsByPhase, largestPhase, partInside } from './phases'
+import { barsByPhase, largestPhase, measureOf, partInside } from './phases'
 
 const metric = (key: string) => ({ key, title: key, unit: 'ns' as const, definition: '', window: '' })
 
@@ -11,7 +11,7 @@ function tree(...nodes: [number, number][]): Tree {
     title: '',
     columns: [],
     parent: nodes.map(([parent]) => parent),
-    rows: nodes.map(([, ns], i) => ({ phase: String(i), ns })),
+    rows: nodes.map(([parent, ns], i) => ({ phase: String(i), ns, phase_step_ratio: parent < 0 ? 1 : 0.5 })),
     label_column: 'phase',
     value_columns: ['ns'],
     total_nodes: nodes.length,
@@ -42,6 +42,19 @@ test('without steps the sentence names the largest of all, summed over its place
     { phase: '1', ns: 120 },
   ]
   expect(found(twice, false, rows)).toEqual({ root: 0, first: '1', inner: -1 })
+})
+
+test('a phase that is not open all through the steps is no step: it may be the largest', () => {
+  const parts = tree([-1, 2], [-1, 7], [-1, 1])
+  for (const row of parts.rows) row.phase_step_ratio = 0.2
+  expect(found(parts, true)).toEqual({ root: 1, first: '1', inner: -1 })
+})
+
+test('the measure is the one that the table is sorted by, where the tree has it', () => {
+  const both = { ...tree([-1, 1]), value_columns: ['device', 'host'] }
+  expect(measureOf(both, 'host')).toBe('host')
+  expect(measureOf(both, 'calls', 'host')).toBe('host')
+  expect(measureOf(both, undefined)).toBe('device')
 })
 
 test('a part lies in the phases inside', () => {

@@ -4,15 +4,21 @@ import type { Row } from './pages'
 
 /** Of a root, which is often the step, the largest phase inside is named when it takes so much of it. */
 const SOME = 0.2
+/** What is open in so much of the steps is the step, or around it: no part of it. */
+const ALL = 0.99
 /** Of that, where most of it lies: the largest phase inside as long as it takes so much of it, and of the one around it. */
 const MOST = 0.5
+
+/** The measure of the sentence: that by which the table is sorted, where it is a time that the tree knows; else the first one given. */
+export const measureOf = (tree: Tree, ...keys: (string | null | undefined)[]): string =>
+  keys.find((key): key is string => !!key && tree.value_columns.includes(key)) ?? tree.value_columns[0]
 
 /**
  * The largest phase over all its places; then nodes of the tree: the outermost phase, and the one that most of that lies in.
  * `inner` is -1 where there is none, or where the phase stands at several places. Null where none has any time.
  *
- * Where steps are recorded the outermost phase is the step (or what is around it): what is named is the largest of the others, if it
- * takes enough of it.
+ * Where steps are recorded and the outermost phase is open all through them it is the step (or what is around it): what is named is
+ * the largest of the others, if it takes enough of it.
  */
 export function largestPhase(
   tree: Tree,
@@ -29,11 +35,11 @@ export function largestPhase(
   }
   const root = largestIn(-1)
   if (value(root) === 0) return null
-  const step = stepped ? tree.rows[root].phase : null
+  const step = stepped && Number(tree.rows[root].phase_step_ratio ?? 0) >= ALL ? tree.rows[root].phase : null
   const largest = rows.reduce<Row | null>((best, row) => {
     return row.phase !== step && Number(row[key] ?? 0) > Number(best?.[key] ?? 0) ? row : best
   }, null)
-  const some = largest && (!stepped || Number(largest[key]) >= SOME * value(root)) ? largest : null
+  const some = largest && (step === null || Number(largest[key]) >= SOME * value(root)) ? largest : null
   const row = some ?? rows.find(({ phase }) => phase === tree.rows[root].phase) ?? tree.rows[root]
   const places = tree.rows.flatMap(({ phase }, node) => (phase === row.phase ? [node] : []))
   let inner = -1

@@ -8,6 +8,7 @@ import {
   openedView,
   resolveAddress,
   resolveBaseline,
+  seenAs,
   spanLabels,
 } from './profiles'
 
@@ -30,6 +31,7 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
         spans: spans.map((id) => ({
           id,
           files: [],
+          format: '',
           fraction: 0,
           problem: null,
           size_bytes: 1,
@@ -142,6 +144,18 @@ it('offers no comparison of ranks where there is one', () => {
   expect(ids('one')).toEqual(['allocations'])
   expect(ids('two')).toEqual(['allocations', 'ranks_memory'])
   expect(offered(null, runs, null)).toBeNull()
+})
+
+it('asks where workers of one run have nothing in common', () => {
+  const tools = catalog({ tools: { result: ['1'], rows: ['1'], startup_trace: ['1'] } })
+  expect(defaultBaseline(tools, at('tools', 'rows', '1'))).toBeNull()
+})
+
+it('sees a profile anew when it was read, or when its file is another one', () => {
+  const [span] = catalog({ a: { w: ['1'] } }).runs[0].workers[0].spans
+  expect(new Set([span, { ...span, state: 'ready' as const }, { ...span, size_bytes: 2 }].map(seenAs)).size).toBe(3)
+  expect(seenAs({ ...span, state: 'loading' })).toBe(seenAs(span))
+  expect(seenAs(null)).toBe('')
 })
 
 it('tells spans apart by time, else by file', () => {

@@ -64,6 +64,9 @@ export function ofModel(catalog: Catalog, model: string): Catalog {
 /** Views that set the workers of a run side by side and say nothing of one alone, and the model that they are about. */
 const OF_SEVERAL: Readonly<Record<string, string>> = { ranks_memory: 'snapshot' }
 
+/** What the catalog says of a profile that matters to who has it open: whether it is read, and which file it is. */
+export const seenAs = (span: SpanInfo | null) => (span ? `${span.state === 'ready'} ${span.size_bytes}` : '')
+
 /** Spans with their time of day, and their day when they are of several; where the times do not tell them apart, by their files. */
 export function spanLabels(spans: readonly SpanInfo[]): string[] {
   const times = spans.map((span) => (span.time_unix_ms === null ? '' : formatTime(span.time_unix_ms)))
@@ -98,13 +101,13 @@ function allProfiles(catalog: Catalog): Address[] {
 
 export const hasOther = (catalog: Catalog, one: Address) => allProfiles(catalog).some((item) => !sameAddress(item, one))
 
-/** What two names of runs share when numbers are left out: `resnet_bs32` and `resnet_bs64` are of one series. */
-const series = (run: string) => run.replace(/[0-9]+/g, '#')
+/** What two names share when numbers are left out: `resnet_bs32` and `resnet_bs64` are of one series, `rank0` and `rank1` too. */
+const series = (name: string) => name.replace(/[0-9]+/g, '#')
 
 /**
  * What to compare with when nobody said: another span of the worker, else the same worker of a run whose name differs in
- * numbers alone, else another worker of the run. Of several the closest before it in the list, else the closest after. An
- * unrelated run says nothing: then nobody knows but the person.
+ * numbers alone, else a worker of the run whose name does. Of several the closest before it in the list, else the closest
+ * after. What is unrelated says nothing: then nobody knows but the person.
  */
 export function defaultBaseline(catalog: Catalog, exp: Address): Address | null {
   const all = allProfiles(catalog)
@@ -114,7 +117,7 @@ export function defaultBaseline(catalog: Catalog, exp: Address): Address | null 
   const wishes: ((item: Address) => boolean)[] = [
     (item) => item.run === exp.run && item.worker === exp.worker,
     (item) => related(item) && item.worker === exp.worker && item.span === exp.span,
-    (item) => item.run === exp.run,
+    (item) => item.run === exp.run && series(item.worker) === series(exp.worker),
     related,
   ]
   for (const wish of wishes) {

@@ -74,7 +74,8 @@ export interface ProfileState {
   reload: () => void
 }
 
-export function useProfile(address: Address | null, catalogState: string, part = ''): ProfileState {
+/** `seen` is what the catalog says of the profile (`seenAs`): when that changes, the profile is asked for again. */
+export function useProfile(address: Address | null, seen: string, part = ''): ProfileState {
   const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
     profile: null,
@@ -84,7 +85,7 @@ export function useProfile(address: Address | null, catalogState: string, part =
   // Only a person's wish loads again what failed, and only once.
   const again = useRef(false)
   const key = address ? JSON.stringify({ ...address, window: part }) : ''
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asks again when the catalog says the state changed
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asks again when the catalog says something else
   useEffect(() => {
     if (key === '') return
     const query = JSON.parse(key) as Query
@@ -112,7 +113,7 @@ export function useProfile(address: Address | null, catalogState: string, part =
       abort.abort()
       window.clearTimeout(timer)
     }
-  }, [key, catalogState === 'ready', round])
+  }, [key, seen, round])
   const reload = useCallback(() => {
     again.current = true
     setRound((n) => n + 1)

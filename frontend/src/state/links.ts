@@ -39,6 +39,9 @@ export function showInTimeline(event: number | null, start: number, dur: number,
 /** Gaps of streams by cause: where somebody comes to see why a device waits. */
 export const GAPS: Values = { gaps: '1' }
 
+/** What a view of stacks has in the URL to show a function alone in the table, and open. */
+export const functionAt = (name: string): Values => ({ form: 'functions', row: name, search: name })
+
 const NO_HITS = { hit: '', from_view: '', from_group: '', from_form: '', row: '' }
 
 /** Opens the timeline where it was left, with the events of a row highlighted; `row` is the way back to it. */

@@ -12,6 +12,7 @@ import {
   ofModel,
   resolveBaseline,
   sameAddress,
+  seenAs,
   spanOf,
 } from '../lib/profiles'
 import { parseSteps } from '../lib/steps'
@@ -79,7 +80,7 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
   const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
   const baseWindow = route.base_window ?? ''
-  const ask = useProfile(baseline, spanOf(catalog, baseline)?.state ?? '', baseWindow)
+  const ask = useProfile(baseline, seenAs(spanOf(catalog, baseline)), baseWindow)
   const steps = String(base.steps ?? '')
   const window = String(base.window ?? '')
   const baseSteps = route.base_steps ?? ''
@@ -105,7 +106,7 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
       {!baseline && !named ? (
         <Question />
       ) : !baseline ? (
-        <Unknown catalog={catalog} route={route} exp={exp} />
+        <Unknown catalog={catalog} isOther={resolveBaseline(all, route, exp) !== null} route={route} exp={exp} />
       ) : ask.problem ? (
         <ProblemPanel problem={ask.problem} title={`Baseline: ${addressText(baseline)}`} />
       ) : ask.profile?.state === 'failed' ? (
@@ -156,16 +157,22 @@ const Question = () => (
   </div>
 )
 
-function Unknown({ catalog, route, exp }: { catalog: Catalog; route: Values; exp: Address }) {
+/** The baseline that is named is not there, or is about something else (`isOther`). */
+function Unknown(props: { catalog: Catalog; isOther: boolean; route: Values; exp: Address }) {
+  const { catalog, isOther, route, exp } = props
   const wanted = [route.base_run, route.base_worker, route.base_span].filter(Boolean).join(' · ')
   const other = defaultBaseline(catalog, exp)
   return (
     <ProblemPanel
       title="Baseline"
       problem={{
-        what: `There is no profile ${wanted} in the log directory.`,
+        what: isOther
+          ? `${wanted} is a profile of another kind: it cannot be compared with this one.`
+          : `There is no profile ${wanted} in the log directory.`,
         where: catalog.logdir,
-        do: 'It may have been moved or deleted, or the link is of another log directory. Choose another baseline above.',
+        do: isOther
+          ? 'Choose another baseline above.'
+          : 'It may have been moved or deleted, or the link is of another log directory. Choose another baseline above.',
       }}
       action={
         <Button size="xs" onClick={() => setBaseline(null)}>

@@ -18,6 +18,7 @@ import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
 import { BesideCard } from './parts/beside'
 import { DevicePicker } from './parts/devicePicker'
+import { FlowBeside } from './parts/flowBeside'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import {
@@ -153,6 +154,8 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
   const notes = ['advice', 'data_quality'].flatMap((name) => pick(view, name, 'notices') ?? [])
   const calls = pick(view, 'driver_calls', 'figures')
   const bars = LIVE.flatMap(({ payload }) => pick(view, payload, 'breakdown') ?? [])
+  const hasBlocks = bars.length > 0 || view.payloads[OPERATORS] !== undefined
+  const flow = <FlowBeside catalog={catalog} profile={profile} />
   return (
     <div className={layoutCss.column}>
       {summary && (
@@ -169,10 +172,11 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
         </HeadlineCard>
       )}
       <div className={css.top}>
-        {series && <CurveCard series={series} summary={summary} profile={profile} />}
-        {bars.length > 0 && <LiveCard bars={bars} onLink={onLink} />}
+        {series && <CurveCard series={series} summary={summary} profile={profile} hasBlocks={hasBlocks} />}
+        {bars.length > 0 ? <LiveCard bars={bars} onLink={onLink} /> : flow}
       </div>
       <Notes notes={notes} calls={calls} onLink={onLink} />
+      {bars.length > 0 && flow}
       <BesideCard catalog={catalog} profile={profile} label="Open the snapshot" target={() => SNAPSHOT} />
     </div>
   )
@@ -199,7 +203,14 @@ function marksOf(series: Series, summary: Figures | null, profile: Profile, mome
   return { bands, peak, moment }
 }
 
-function CurveCard({ series, summary, profile }: { series: Series; summary: Figures | null; profile: Profile }) {
+function CurveCard(props: {
+  series: Series
+  summary: Figures | null
+  profile: Profile
+  /** What was live at a moment is known. */
+  hasBlocks: boolean
+}) {
+  const { series, summary, profile, hasBlocks } = props
   const route = useRoute()
   const moment = route.at_ns ? Number(route.at_ns) : null
   const marks = useMemo(() => marksOf(series, summary, profile, moment), [series, summary, profile, moment])
@@ -213,7 +224,7 @@ function CurveCard({ series, summary, profile }: { series: Series; summary: Figu
       subtitle={
         zoomed
           ? `${format(start, 'ns')} to ${format(end, 'ns')}: the tables show this window`
-          : 'drag to zoom · click: what was live then'
+          : `drag to zoom${hasBlocks ? ' · click: what was live then' : ''}`
       }
       actions={<CurveButtons window={[start, end]} zoomed={zoomed} onWindow={zoom} onReset={reset} />}
     >
@@ -224,7 +235,7 @@ function CurveCard({ series, summary, profile }: { series: Series; summary: Figu
         onWindow={zoom}
         // Its first click chose a moment, which nobody asked for.
         onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '', row: '' }, true)}
-        onMoment={(at) => setRoute({ at_ns: String(at) }, true)}
+        onMoment={hasBlocks ? (at) => setRoute({ at_ns: String(at) }, true) : undefined}
       >
         <PointedBlock series={series} />
       </Curve>

@@ -1,17 +1,17 @@
 // Memory flow: where tensors lay in memory and from when to when; how much was in use, and what was there at any moment.
 import { Button, SegmentedControl } from '@mantine/core'
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Figures, MemoryFlowMap, Series, Table, View } from '../api/payloads'
 import { COLORED, LIVES, operatorColor } from '../canvas/memoryFlow'
 import { paint } from '../canvas/surface'
-import { tracesOf } from '../lib/beside'
+import { ofWorker } from '../lib/beside'
 import { categoryColor } from '../lib/color'
 import { counted, format } from '../lib/format'
-import type { Row } from '../lib/pages'
+import type { Pages, Row } from '../lib/pages'
 import type { Address } from '../lib/profiles'
 import { useView } from '../state/data'
-import { followLink } from '../state/links'
+import { followLink, timelineAt } from '../state/links'
 import { usePages } from '../state/pages'
 import { openElsewhere, setRoute, useRoute } from '../state/route'
 import { Bones, Card, Swatch, useTheme } from '../widgets/basics'
@@ -20,6 +20,7 @@ import type { CurveMarks } from '../widgets/curveOption'
 import { FigureList, Headline } from '../widgets/figures'
 import { type FlowPart, MemoryFlowPicture } from '../widgets/memoryFlow'
 import { NoticeList, Sentence } from '../widgets/notices'
+import { firstHit } from './parts/firstHit'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
@@ -50,7 +51,7 @@ export function MemoryFlow({ base, catalog, profile }: ViewProps) {
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={600} />}>
-        {(view) => <Page view={view} base={base} traces={tracesOf(catalog, profile)} />}
+        {(view) => <Page view={view} base={base} traces={ofWorker(catalog, profile, 'trace')} />}
       </ViewFrame>
       {resource.data && (
         <TableSection
@@ -256,6 +257,9 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
 /** The moment, the chosen tensor, and the way to what ran meanwhile. */
 function Beside({ base, moment, traces }: { base: Query; moment: Figures; traces: readonly Address[] }) {
   const { tensor = '', at_ns = '' } = useRoute()
+  const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`tensor_number:${tensor}`] }), [tensor])
+  const pages = usePages('memory_flow', 'tensors', base, one)
+  const row = pages.row(0)
   return (
     <div className={layoutCss.column}>
       <Card
@@ -281,32 +285,53 @@ function Beside({ base, moment, traces }: { base: Query; moment: Figures; traces
         }
       >
         {tensor ? (
-          <Chosen base={base} tensor={tensor} />
+          <Chosen pages={pages} />
         ) : (
           <p className={textCss.none}>Click a tensor, or walk to one with the arrow keys.</p>
         )}
       </Card>
-      {traces.length > 0 && (
-        <Card title="What ran meanwhile">
-          {traces.map((address) => (
-            <Button
-              key={address.span}
-              size="compact-xs"
-              variant="default"
-              onClick={() => openElsewhere({ ...address }, 'timeline', {})}
-            >
-              {traces.length > 1 ? `Timeline of span ${address.span}` : 'Timeline of this worker'}
-            </Button>
-          ))}
-        </Card>
-      )}
+      <Meanwhile traces={traces} operator={tensor ? operatorOf(row) : null} />
     </div>
   )
 }
 
-function Chosen({ base, tensor }: { base: Query; tensor: string }) {
-  const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`tensor_number:${tensor}`] }), [tensor])
-  const pages = usePages('memory_flow', 'tensors', base, one)
+/** The number of the operator that made a tensor: that of its event in the timeline; null where nobody knows it. */
+const operatorOf = (row: Row | undefined) =>
+  typeof row?.tensor_operator_number === 'number' ? row.tensor_operator_number : null
+
+/** The ways into the timeline: to the operator that made the chosen tensor, else to what is on it. */
+function Meanwhile({ traces, operator }: { traces: readonly Address[]; operator: number | null }) {
+  const [asking, setAsking] = useState('')
+  const [lost, setLost] = useState(-1)
+  if (traces.length === 0) return null
+  const go = async (address: Address, number: number) => {
+    setAsking(address.span)
+    const hit = await firstHit({ ...address, where: [`external_id:${number}`, 'kind:operator'] })
+    setAsking('')
+    if (hit) openElsewhere({ ...address }, 'timeline', timelineAt(hit.event, hit.start, hit.end - hit.start))
+    else setLost(number)
+  }
+  const isKnown = operator !== null && operator !== lost
+  return (
+    <Card title={isKnown ? 'What made it' : 'What ran meanwhile'}>
+      {operator !== null && !isKnown && <p className={textCss.none}>The timeline does not hold operator {operator}.</p>}
+      {traces.map((address) => (
+        <Button
+          key={address.span}
+          size="compact-xs"
+          variant="default"
+          loading={asking === address.span}
+          onClick={() => (isKnown ? void go(address, operator) : openElsewhere({ ...address }, 'timeline', {}))}
+        >
+          {isKnown ? 'Its operator on the timeline' : 'Timeline of this worker'}
+          {traces.length > 1 && `, span ${address.span}`}
+        </Button>
+      ))}
+    </Card>
+  )
+}
+
+function Chosen({ pages }: { pages: Pages }) {
   const row = pages.row(0)
   if (!pages.table) return <Bones height={160} />
   return (

@@ -2,10 +2,12 @@
 import { SegmentedControl } from '@mantine/core'
 import { type CSSProperties, useMemo, useState } from 'react'
 import type { Breakdown, Figures, Link, Notices, Series, Severity, Slice, View } from '../api/payloads'
+import { joinIds } from '../lib/arrange'
+import type { Row } from '../lib/pages'
 import { parseSteps } from '../lib/steps'
 import { useView } from '../state/data'
-import { followLink } from '../state/links'
-import { setRoute, useRoute } from '../state/route'
+import { followLink, functionAt } from '../state/links'
+import { openView, setRoute, useRoute } from '../state/route'
 import { Bones, Card, PageBones } from '../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../widgets/breakdown'
 import { Chart, SeriesTable } from '../widgets/chart'
@@ -34,6 +36,12 @@ const KNOWN = new Set([
   'configuration',
   'data_quality',
 ])
+
+/** Where rows of tables lead to: a name to its function, a thread to its stacks. */
+const ROWS: Readonly<Record<string, (row: Row) => void>> = {
+  longest_ranges: (row) => openView('stacks', functionAt(String(row.name))),
+  busiest_threads: (row) => openView('stacks', { thread: joinIds([String(row.thread_key)]) }),
+}
 
 /** Cards of so many devices stand one below another; those of more have rows of their own, side by side. */
 const BESIDE = 2
@@ -107,7 +115,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
       <div className={`${layoutCss.span8} ${layoutCss.column}`}>
         {!many && times.map((payload) => <TimeCard key={payload.name} payload={payload} />)}
         {beside.map((name) => (
-          <PayloadCard key={name} payload={view.payloads[name]} onLink={followLink} />
+          <PayloadCard key={name} payload={view.payloads[name]} onLink={followLink} onName={ROWS[name]} />
         ))}
       </div>
       <SideCards cards={many ? about : [...devices, ...about]} />

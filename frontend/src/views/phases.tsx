@@ -6,7 +6,7 @@ import type { Figures, Profile, Series, Tree, View } from '../api/payloads'
 import { counted, format } from '../lib/format'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/pages'
-import { barsByPhase, largestPhase, partInside } from '../lib/phases'
+import { barsByPhase, largestPhase, measureOf, partInside } from '../lib/phases'
 import { useView } from '../state/data'
 import { setRoute, useRoute } from '../state/route'
 import { Bars } from '../widgets/bars'
@@ -74,10 +74,11 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
   const route = useRoute()
   const tree = view.payloads.tree as Tree
   const names = view.payloads.names as Figures
-  const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
+  const value = measureOf(tree, route.width)
   const series = view.payloads[value === DEVICE ? 'phase_device_in_step' : 'phase_host_in_step'] as Series | undefined
   const bars = useMemo(() => (series ? barsByPhase(series) : null), [series])
   const inTable = useForm(FORMS) === 'table'
+  const told = inTable ? measureOf(tree, route.sort, pick(view, 'phases', 'table')?.sort?.key) : value
   const form = (
     <>
       <FormChoice forms={FORMS} />
@@ -87,7 +88,7 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
   const labels = series?.x.map(String) ?? []
   return (
     <div className={frameCss.page}>
-      <Answer view={view} tree={tree} value={value} stepped={stepped} all={all} />
+      <Answer view={view} tree={tree} value={told} stepped={stepped} all={all} />
       {inTable ? (
         <TableSection
           view="phases"

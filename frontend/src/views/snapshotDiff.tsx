@@ -4,7 +4,7 @@ import type { Query } from '../api/client'
 import type { View } from '../api/payloads'
 import { familyScales, format } from '../lib/format'
 import type { Row } from '../lib/pages'
-import { type Address, addressText, ofModel, resolveBaseline, spanOf } from '../lib/profiles'
+import { type Address, addressText, ofModel, resolveBaseline, seenAs, spanOf } from '../lib/profiles'
 import { useProfile, useView } from '../state/data'
 import { setPrefs, usePrefs } from '../state/prefs'
 import { setRoute, useRoute } from '../state/route'
@@ -41,7 +41,7 @@ export function SnapshotDiff({ catalog: all, profile, base }: ViewProps) {
   const { run, worker, span } = profile
   const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
-  const ask = useProfile(baseline, spanOf(catalog, baseline)?.state ?? '', '')
+  const ask = useProfile(baseline, seenAs(spanOf(catalog, baseline)), '')
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
   // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
   useEffect(() => {

@@ -10,8 +10,10 @@ import { canBeShown, type Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
+import { Sentence } from '../widgets/notices'
 import { ViewFrame } from './parts/frame'
 import { AboutPlace, Functions } from './parts/functions'
+import { pick } from './parts/pick'
 import { FormControl, StacksSaveMenu, StacksShowMenu } from './parts/stacksMenus'
 import { ThreadsMenu } from './parts/threadsMenu'
 import { TreePage } from './parts/treePage'
@@ -100,11 +102,20 @@ function Page({ view, query }: { view: View; query: Query }) {
       />
     </>
   )
-  const idle = !thread && <IdleThreads rows={threads.rows} />
+  const notes = (
+    <>
+      {!thread && <IdleThreads rows={threads.rows} />}
+      {pick(view, 'data_quality', 'notices')?.notices.map((notice) => (
+        <p key={notice.rule} className={frameCss.note} data-testid="note">
+          <Sentence notice={notice} text={notice.text} />
+        </p>
+      ))}
+    </>
+  )
   if (byFunction) {
     return (
       <div className={frameCss.page}>
-        {idle}
+        {notes}
         <Functions view="stacks" base={query} lead={lead} hasEvents />
       </div>
     )
@@ -115,7 +126,7 @@ function Page({ view, query }: { view: View; query: Query }) {
       tree={tree}
       lead={lead}
       trail={trail}
-      note={idle}
+      note={notes}
       noun="places"
       whereOf={whereOf}
       tall

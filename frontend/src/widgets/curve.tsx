@@ -18,7 +18,8 @@ export function Curve(props: {
   /** Without words at the axis of x. */
   isBare?: boolean
   onWindow: (start: number, end: number) => void
-  onMoment: (at: number) => void
+  /** A click chose a time; absent: nothing is known of one. */
+  onMoment?: (at: number) => void
   onReset: () => void
   /** Lies over the curve. */
   children?: ReactNode
@@ -42,7 +43,7 @@ export function Curve(props: {
     setDrag(null)
     if (!drag) return
     const [low, high] = [timeAt(Math.min(drag.from, drag.to)), timeAt(Math.max(drag.from, drag.to))]
-    if (Math.abs(drag.to - drag.from) < DRAG_PX) onMoment(low)
+    if (Math.abs(drag.to - drag.from) < DRAG_PX) onMoment?.(low)
     else if (high > low) onWindow(low, high)
   }
   return (

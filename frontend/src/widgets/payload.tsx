@@ -3,6 +3,7 @@
 import { useState } from 'react'
 import type { Breakdown, Counters, Link, Payload, TimelineTrack, Tree } from '../api/payloads'
 import { counted } from '../lib/format'
+import type { Row } from '../lib/pages'
 import { Card, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
 import { Chart } from './chart'
@@ -20,7 +21,14 @@ export function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink
   return <BreakdownBar payload={payload} onLink={onLink} />
 }
 
-export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (link: Link) => void }) {
+interface Props {
+  payload: Payload
+  onLink: (link: Link) => void
+  /** Of a table: opens what a row is about. */
+  onName?: (row: Row) => void
+}
+
+export function PayloadBlock({ payload, onLink, onName }: Props) {
   switch (payload.kind) {
     case 'figures':
       return <FiguresBlock payload={payload} />
@@ -31,7 +39,7 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
     case 'notices':
       return <NoticeList notices={payload.notices} onLink={onLink} none="Nothing to say." />
     case 'table':
-      return <SmallTable table={payload} />
+      return <SmallTable table={payload} onName={onName} />
     case 'tree':
       return <TreeBlock tree={payload} />
     case 'timeline':
@@ -56,12 +64,12 @@ export function PayloadBlock({ payload, onLink }: { payload: Payload; onLink: (l
 
 const UNTITLED = { timeline: 'Timeline', flows: 'Arrows', counters: 'Counters', memory_map: 'Memory map' }
 
-export function PayloadCard({ payload, onLink }: { payload: Payload; onLink: (link: Link) => void }) {
+export function PayloadCard({ payload, onLink, onName }: Props) {
   const title = 'title' in payload ? payload.title : UNTITLED[payload.kind]
   const subtitle = 'subtitle' in payload ? payload.subtitle : undefined
   return (
     <Card title={title} subtitle={subtitle}>
-      <PayloadBlock payload={payload} onLink={onLink} />
+      <PayloadBlock payload={payload} onLink={onLink} onName={onName} />
     </Card>
   )
 }

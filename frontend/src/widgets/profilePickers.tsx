@@ -5,6 +5,9 @@ import { format, formatTime } from '../lib/format'
 import { type Address, byTime, newest, spanLabels } from '../lib/profiles'
 import { type Choice, Picker } from './picker'
 
+/** So many files are named beside the pointer. */
+const MOST_FILES = 12
+
 function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   if (spans.some((span) => span.state === 'failed'))
     return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
@@ -22,20 +25,42 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
 const figuresOf = (span: SpanInfo | undefined) =>
   (span?.key_figures ?? []).map(({ metric, value }) => `${metric.title} ${format(value, metric.unit)}`)
 
+/** What the files of spans are, each kind once. */
+const formatsOf = (spans: readonly SpanInfo[]) =>
+  [...new Set(spans.map(({ format: what }) => what).filter(Boolean))].join(', ')
+
+/** Which files they are. */
+const filesOf = (spans: readonly SpanInfo[]) =>
+  spans
+    .flatMap(({ files }) => files)
+    .slice(0, MOST_FILES)
+    .join('\n')
+
 function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
   const state = stateNote([span])
-  const parts = [format(span.size_bytes, 'bytes'), ...figuresOf(span), state.note]
+  const parts = [span.format, format(span.size_bytes, 'bytes'), ...figuresOf(span), state.note]
   return { note: parts.filter(Boolean).join(' · '), tone: state.tone }
 }
 
-/** When it was recorded, how large it is, the figures of its first profile that was read, and its state. */
+function workerNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
+  const state = stateNote(spans)
+  return { note: [formatsOf(spans), state.note].filter(Boolean).join(' · '), tone: state.tone }
+}
+
+/** When it was recorded, of what formats and how large it is, the figures of its first profile that was read, and its state. */
 function runNote(run: RunInfo): Pick<Choice, 'note' | 'tone'> {
   const spans = run.workers.flatMap((one) => one.spans)
   const state = stateNote(spans)
   const time = newest(run)
   const bytes = spans.reduce((sum, span) => sum + span.size_bytes, 0)
   const figures = figuresOf(spans.find((span) => span.key_figures.length > 0))
-  const parts = [time ? formatTime(time).slice(0, 16) : '', format(bytes, 'bytes'), ...figures, state.note]
+  const parts = [
+    time ? formatTime(time).slice(0, 16) : '',
+    formatsOf(spans),
+    format(bytes, 'bytes'),
+    ...figures,
+    state.note,
+  ]
   return { note: parts.filter(Boolean).join(' · '), tone: state.tone }
 }
 
@@ -66,7 +91,12 @@ export function ProfilePickers(props: {
       <Picker
         label="Worker"
         value={address?.worker ?? ''}
-        choices={(run?.workers ?? []).map((item) => ({ value: item.name, label: item.name, ...stateNote(item.spans) }))}
+        choices={(run?.workers ?? []).map((item) => ({
+          value: item.name,
+          label: item.name,
+          about: filesOf(item.spans),
+          ...workerNote(item.spans),
+        }))}
         onChange={(next) => onChange({ run: address?.run ?? '', worker: next, span: '' })}
       />
       <Picker
@@ -75,6 +105,7 @@ export function ProfilePickers(props: {
         choices={spans.map((item, i) => ({
           value: item.id,
           label: labels[i],
+          about: filesOf([item]),
           ...spanNote(item),
         }))}
         onChange={(next) => onChange({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}

@@ -35,13 +35,15 @@ export function SmallTable(props: {
   nameStyle?: NameStyle
   /** The way from a row into the timeline, null where it has none. */
   show?: { label: string; of: (row: Row) => (() => void) | null }
+  /** Opens what a row is about, from its name; absent: a name leads nowhere. */
+  onName?: (row: Row) => void
   /** How many rows there are is said elsewhere. */
   counted?: boolean
   /** Its heads sort: whoever fetches the rows is told by what, and brings them in that order. */
   onSort?: (key: string, desc: boolean) => void
   className?: string
 }) {
-  const { table, limit = 100, without, nameStyle = 'plain', show, counted, onSort, className } = props
+  const { table, limit = 100, without, nameStyle = 'plain', show, onName, counted, onSort, className } = props
   const frame = useRef<HTMLDivElement>(null)
   const width = useWidth(frame)
   const rows = useMemo(() => table.rows.slice(0, limit), [table, limit])
@@ -91,6 +93,7 @@ export function SmallTable(props: {
                   nameColumn={table.name_column}
                   scale={scales.get(column.metric.key)}
                   short={texts.get(column.metric.key)}
+                  onName={column.metric.key === table.name_column ? onName : undefined}
                 />
               ))}
               {show && (
@@ -156,8 +159,9 @@ function Cell(props: {
   scale?: Scale
   /** What stands for each text of the column; absent: it holds none. */
   short?: ReadonlyMap<string, string>
+  onName?: (row: Row) => void
 }) {
-  const { row, column, nameColumn, scale, short } = props
+  const { row, column, nameColumn, scale, short, onName } = props
   const { key, unit } = column.metric
   const value = row[key] ?? null
   if (!short)
@@ -167,13 +171,19 @@ function Cell(props: {
       </td>
     )
   const text = textOf(row, key, nameColumn)
+  const font = unit === 'code' ? textCss.mono : ''
+  const shown = short.get(text) ?? text
   return (
     <td className={textCss.left}>
       {text === '' ? (
         <span className={textCss.mute}>{format(null, unit)}</span>
+      ) : onName ? (
+        <button type="button" className={textCss.link} title={text} onClick={() => onName(row)}>
+          <span className={font || undefined}>{shown}</span>
+        </button>
       ) : (
-        <span className={unit === 'code' ? textCss.mono : undefined} title={text}>
-          {short.get(text) ?? text}
+        <span className={font || undefined} title={text}>
+          {shown}
         </span>
       )}
     </td>

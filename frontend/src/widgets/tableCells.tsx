@@ -136,7 +136,14 @@ export function Presence({ presence }: { presence: string }) {
   return <span className={textCss.mute}>{presence}</span>
 }
 
-const FRAMES = new Set(['allocation_frame', 'caller_frame', 'launch_frame', 'compiled_code', 'forward_line'])
+const FRAMES = new Set([
+  'allocation_frame',
+  'call_line',
+  'caller_frame',
+  'launch_frame',
+  'compiled_code',
+  'forward_line',
+])
 
 /** Whether a column holds Python frames: those lose their folders before anything else. */
 export const isFrame = ({ metric }: Column) => FRAMES.has(metric.key)

@@ -15,7 +15,7 @@ from tb_plugin.analyses.flight.metrics import METRICS
 from tb_plugin.analyses.grouping import Groups, group
 from tb_plugin.analyses.packages import package_of
 from tb_plugin.flight.table import Flight
-from tb_plugin.payloads import Sort
+from tb_plugin.payloads import Column, Sort
 from tb_plugin.trace.memo import remembered
 
 _PEERS = re.compile(r"(\d+|\?)\s*(->|<-)\s*(\d+|\?)\s*$")
@@ -77,11 +77,10 @@ def calls_frame(flight: Flight) -> Frame:
     order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
     told = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
     hidden = (*_HIDDEN, *unneeded(data), *(("call_known_by",) if told else ()))
-    columns = METRICS.columns(*data.column_names, hidden=hidden)
     return Frame(
         "recorded_calls",
         "Calls",
-        columns,
+        columns_of(data, hidden),
         data.take(pa.array(order)),
         ("record_number",),
         "collective",
@@ -99,7 +98,7 @@ def groups_frame(flight: Flight) -> Frame:
     high, finished = (groups.max(np.where(flags, sequence, -1)) for flags in (known, known & done))
     first = pa.array(groups.first)
     ranks = list(members_of(flight).values())
-    table = {
+    columns = {
         "group": data["group"].take(first),
         "group_description": data["group_description"].take(first),
         "group_ranks": pa.array([ranks_text(each) if each else None for each in ranks], pa.large_string()),
@@ -109,12 +108,13 @@ def groups_frame(flight: Flight) -> Frame:
         "last_sequence": pa.array(high, mask=high < 0),
         "finished_sequence": pa.array(finished, mask=finished < 0),
     }
+    table = pa.table(columns)
     order = np.argsort(-groups.count(), kind="stable")
     return Frame(
         "group_progress",
         "Process groups",
-        METRICS.columns(*table),
-        pa.table(table).take(pa.array(order)),
+        columns_of(table),
+        table.take(pa.array(order)),
         ("group", "group_description"),
         "group",
         Sort("recorded_calls_count", True),
@@ -169,6 +169,12 @@ def unneeded(calls: pa.Table) -> tuple[str, ...]:
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
     is_told = len(pairs) == len(descriptions.dictionary) and not set(descriptions.dictionary.to_pylist()) & _SAY_NOTHING
     return ("group",) if is_told and len(pairs) else ()
+
+
+def columns_of(data: pa.Table, hidden: Sequence[str] = ()) -> list[Column]:
+    """Returns the columns of a table of calls, groups or ranks; those in which no row has a value are hidden as well."""
+    empty = [key for key in data.column_names if len(data) and data[key].null_count == len(data)]
+    return METRICS.columns(*data.column_names, hidden=(*hidden, *empty))
 
 
 def group_text(call: Mapping[str, object]) -> str:

@@ -13,6 +13,7 @@ from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Pa
 from tb_plugin.analyses.device_time import (
     DeviceRatios,
     DeviceTime,
+    busy_title,
     compute_by_class,
     device_ratios,
     device_time,
@@ -200,7 +201,7 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
     if ratios:
         note = f"{of}, mean of {len(ratios)} devices" if len(ratios) > 1 else of
         mean = _mean([ratio.utilization for ratio in ratios.values()])
-        figures.append(METRICS.figure("utilization", mean, "", note, window))
+        figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))
     if active_rows(trace, "dataloader").any():
         figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader"), "", of, window))
     if trace.report.complete and trace.is_collective.any():

@@ -1,7 +1,8 @@
 """The largest costs of the steps: their parts of the time, and the call, kernel or operator that most of each goes to.
 
 What is said first is the largest part in which no kernel computes, for that is what a person can win back; then what the
-kernels take. No rule: it says what the time went to, not what to do.
+kernels take. Waits for the profiler itself, which nobody can win back, stand before both and in neither. No rule: it says
+what the time went to, not what to do.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from tb_plugin.analyses.selection import EVERYTHING, Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, shares
 from tb_plugin.analyses.threads import threads_of
+from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import Ranges, intersect, measure_within, subtract, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, measure, measure_within, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 from tb_plugin.trace.tree import nest
@@ -78,13 +80,20 @@ def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen
     Where no device works, operators on the host stand for the kernels. Of equal ones the first in order of priority; none
     where the steps have no time.
     """
-    sums = {category: int(breakdown.parts[category].sum()) for category in CATEGORIES}
+    held = {category: measure(each) for category, each in _held(trace, steps).items()}
+    sums = {category: int(breakdown.parts[category].sum()) - held.get(category, 0) for category in CATEGORIES}
     total = int(breakdown.total.sum())
     computing = "kernel" if of_kind(trace.kind, *DEVICE_WORK).any() else "cpu"
     idle = max((each for each in CATEGORIES if each != computing), key=lambda each: sums[each])
     found = [category for category in (idle, computing) if total and sums[category] >= WORTH * total]
     found = found or [category for category in (max(CATEGORIES, key=lambda each: sums[each]),) if sums[category]]
     return [_cost(trace, steps, category, sums[category], chosen) for category in found]
+
+
+def _held(trace: TraceTable, steps: Steps) -> dict[str, Ranges]:
+    """When the host waits for the profiler in these steps and nothing else counts, by the category that has the time."""
+    within = intersect(held_by_profiler(trace), union(steps.start_ns, steps.end_ns))
+    return {category: intersect(within, each) for category, each in shares(trace).items()} if len(within) else {}
 
 
 def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: Chosen) -> Cost:
@@ -97,7 +106,7 @@ def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: 
         idle = [thread.number for thread in threads_of(trace, chosen) if thread.idle]
         rows = rows[~np.isin(thread_numbers(trace, rows), idle)]
     else:
-        within = intersect(within, shares(trace)[category])
+        within = subtract(intersect(within, shares(trace)[category]), held_by_profiler(trace))
         rows = np.flatnonzero(active_rows(trace, category))
     own = _own_time(trace, rows, within)
     name, name_ns = _most(trace.name[rows], own)
@@ -158,16 +167,40 @@ def cost_notices(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen:
     """
     if not trace.report.complete:
         return []
-    return [
-        _sentence(trace, cost, steps.recorded, breakdown) for cost in largest_costs(trace, steps, breakdown, chosen)
+    profiler = measure(_held(trace, steps).get("runtime", EMPTY))
+    first = [_of_profiler(trace, profiler, steps, breakdown)] if profiler >= WORTH * breakdown.total.sum() > 0 else []
+    costs = largest_costs(trace, steps, breakdown, chosen)
+    return [*first, *(_sentence(trace, cost, steps.recorded, breakdown) for cost in costs)]
+
+
+def _of_profiler(trace: TraceTable, time_ns: int, steps: Steps, breakdown: StepShares) -> Notice:
+    """Says how long the program waits for the profiler: the part of the runtime's calls that no sentence below counts."""
+    own = np.flatnonzero(trace.kind == EventKind.OVERHEAD)
+    within = intersect(held_by_profiler(trace), union(steps.start_ns, steps.end_ns))
+    own = own[measure_within(within, trace.start_ns[own], trace.ends(own)).argmax()]
+    count, total, name = len(breakdown.total), int(breakdown.total.sum()), trace.strings[int(trace.name[own])]
+    figures = [
+        METRICS.figure("held_ns", time_ns / count),
+        METRICS.figure("step_time_mean_ns", total / count),
+        METRICS.figure("held_share", time_ns / total),
+        METRICS.figure("held_name", name),
     ]
+    text = (
+        f"For {{held_ns}} of {_whole(steps.recorded)} the program waits for the profiler itself ({{held_name}}): no cost of "
+        "the training. Of the parts below it is in Runtime."
+    )
+    link = Link("timeline", {"search": name, **at_event(trace, int(own))}, "Show evidence")
+    return Notice("largest_cost", "info", text, "", figures, measure="held_share", evidence=link)
+
+
+def _whole(recorded: bool) -> str:
+    return "each {step_time_mean_ns} step" if recorded else "the recorded {step_time_mean_ns}"
 
 
 def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShares) -> Notice:
     count, total = len(breakdown.total), int(breakdown.total.sum())
-    whole = "each {step_time_mean_ns} step" if recorded else "the recorded {step_time_mean_ns}"
     texts = _WITH_DEVICE if of_kind(trace.kind, *DEVICE_WORK).any() else {**_WITH_DEVICE, **_HOST_ONLY}
-    text = texts[cost.category].replace("{part_ns}", "{largest_ns}").replace("{whole_ns}", whole)
+    text = texts[cost.category].replace("{part_ns}", "{largest_ns}").replace("{whole_ns}", _whole(recorded))
     figures = [
         METRICS.figure("largest_ns", cost.part_ns / count),
         METRICS.figure("step_time_mean_ns", total / count),

@@ -73,6 +73,10 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
+            "held_ns": (
+                "Waiting for the profiler",
+                "A thread waits for another one of its process that is in the profiler's own work, and nothing else counts.",
+            ),
             "largest_ns": ("Largest part", "Mean of the largest of the parts that a step is made of."),
             "largest_name_ns": (
                 "Of this name",
@@ -93,6 +97,7 @@ METRICS = OF_RULES.adding(
                 "Unexplained",
                 "Share of the steps in which nothing runs on a device and no operator or call on the host.",
             ),
+            "held_share": ("Waiting for the profiler", "It over the step."),
             "largest_share": ("Largest part", "The largest of the parts that a step is made of over the step."),
         },
     ),
@@ -131,6 +136,7 @@ METRICS = OF_RULES.adding(
             "trace_events": ("Events of the trace", "Events of the window and outside it."),
             "ranges": ("Ranges", "Ranges with a begin and an end on a thread, and calls."),
             "range_threads": ("Threads", "Threads with any event."),
+            "never_ended": ("Never ended", "Ranges of this name that nothing ends: they last to the end of the trace."),
             "async_ranges": (
                 "On no thread",
                 "Ranges that belong to no thread: parts of asynchronous operations, and totals that a tool writes beside its "
@@ -174,6 +180,7 @@ METRICS = OF_RULES.adding(
                 "Name",
                 "Ranges of this name have most time with what is in them; the outermost one counts.",
             ),
+            "held_name": ("Name", "The profiler's own work that is waited for longest."),
             "largest_name": ("Name", "Name of the rows that cover most of the largest part."),
             "largest_caller": ("Caller", "Operator that launched, or is open around, most of what has that name."),
             "largest_line": ("Python", "Line of Python that most of what has that name was called or launched under."),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import WHOLE
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.range_names import ranges_by_name
-from tb_plugin.analyses.stack_frames import FRAMES, Frames, stack_frames
+from tb_plugin.analyses.stack_frames import FRAMES, labels_of, stack_frames, thread_numbers
 from tb_plugin.analyses.threads import threads_of
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Figures, Link, Notice, Notices, Payload, Sort
+from tb_plugin.trace.open import NEVER_ENDED
 from tb_plugin.trace.schema import EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
@@ -30,14 +33,14 @@ def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Fr
     found = stack_frames(trace, "both", "none")
     if len(found.row):
         names = ranges_by_name(trace)
-        payloads["largest_costs"] = Notices("largest_costs", "Largest costs", "answer", _sentences(names))
+        payloads["largest_costs"] = Notices("largest_costs", "Largest costs", "answer", _sentences(trace, names))
         title = "Ranges with most time of their own"
         columns = METRICS.columns(*names.column_names)
         sort = Sort("range_own_ns", True)
         frames["longest_ranges"] = Frame(
             "longest_ranges", title, columns, names.slice(0, LISTED), ("name",), "name", sort
         )
-        frames["busiest_threads"] = _threads(trace, found)
+        frames["busiest_threads"] = _threads(trace)
     if (trace.kind == EventKind.ASYNC).any():
         frames["operations"] = _operations(trace)
     return payloads, frames
@@ -61,8 +64,8 @@ def _headline(trace: TraceTable) -> Figures:
     return Figures("headline", "Headline", "", figures, "headline")
 
 
-def _sentences(names: pa.Table) -> list[Notice]:
-    """Which name has most time of its own, and which is open longest."""
+def _sentences(trace: TraceTable, names: pa.Table) -> list[Notice]:
+    """Which name has most time of its own, and which is open longest, and whether it ever ended."""
     everything = int(names["range_own_ns"].to_numpy().sum())
     if not everything:
         return []
@@ -75,14 +78,28 @@ def _sentences(names: pa.Table) -> list[Notice]:
         name = names["name"][at].as_py()
         figures = [METRICS.figure(f"{which}_name", name), METRICS.figure(f"{which}_ns", names[key][at].as_py())]
         figures += [METRICS.figure("in_ranges_ns", everything)] if which == "busiest" else []
-        link = Link("stacks", {"form": "functions", "search": name}, "Show evidence")
+        if count := _never_ended(trace, name):
+            figures.append(METRICS.figure("never_ended", count))
+            lasts = noun(count, "ends and lasts", "end and last")
+            text += f"; {{never_ended}} of its ranges never {lasts} to the end of the trace"
+        link = Link("stacks", {"form": "functions", "search": name, "row": name}, "Show evidence")
         notices.append(Notice("largest_cost", "info", f"{text}.", "", figures, evidence=link))
     return notices
 
 
-def _threads(trace: TraceTable, frames: Frames) -> Frame:
+def _never_ended(trace: TraceTable, name: str) -> int:
+    """How many ranges of a name nothing ends."""
+    rows = next((column.row for column in trace.others if column.key == NEVER_ENDED), np.empty(0, np.int32))
+    on_threads = rows[of_kind(trace.kind[rows], *FRAMES["both"])]
+    labels = labels_of(trace)
+    called = labels.texts.take(pa.array(labels.of[trace.name[on_threads]]))
+    return int(np.count_nonzero(pc.equal(called, name).to_numpy(zero_copy_only=False)))
+
+
+def _threads(trace: TraceTable) -> Frame:
     """The threads that have ranges, that with most time in them first."""
-    events = np.bincount(frames.thread)
+    rows = np.flatnonzero(of_kind(trace.kind, *FRAMES["both"]))
+    events = np.bincount(thread_numbers(trace, rows))  # also those of 0 ns, which are no frames
     threads = sorted(threads_of(trace), key=lambda thread: -thread.host_ns)[:LISTED]
     data = pa.table(
         {

@@ -21,10 +21,10 @@ from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import launching_threads
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.step_shares import StepShares, break_down
-from tb_plugin.analyses.waits import handovers
+from tb_plugin.analyses.waits import handovers, held_by_profiler
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Notice, Reference
-from tb_plugin.trace.intervals import Ranges, intersect, union
+from tb_plugin.trace.intervals import Ranges, intersect, subtract, union
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import Steps, TraceTable
@@ -192,8 +192,17 @@ class Scene:
         return rows[np.lexsort((self.trace.start_ns[rows], -self.trace.dur_ns[rows]))]
 
     def covered(self, rows: Int64) -> Ranges:
+        """Returns when any of these rows is open, in the time that the steps take on the host and the profiler does not."""
+        return subtract(self.open(rows), self.held)
+
+    def open(self, rows: Int64) -> Ranges:
         """Returns when any of these rows is open, in the time that the steps take on the host."""
         return intersect(union(self.trace.start_ns[rows], self.trace.ends(rows)), self.host)
+
+    @cached_property
+    def held(self) -> Ranges:
+        """Returns when the host waits for the profiler alone, in the time that the steps take on it."""
+        return intersect(held_by_profiler(self.trace), self.host)
 
     def line(self, rows: Int64) -> str:
         """Returns the line of Python that most of the time of these rows lies under, "" where none is known.
@@ -229,6 +238,8 @@ class Seen:
     """What goes at best; None: the same."""
     events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Rows that show it, what matters most first."""
+    takes_ns: int | None = None
+    """What it takes in all steps, where no more than that can be saved; None where more can."""
 
 
 @dataclass(frozen=True)

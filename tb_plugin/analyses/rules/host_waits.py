@@ -16,9 +16,9 @@ from tb_plugin.analyses.directions import copy_texts, directions_of
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
 from tb_plugin.analyses.rules.base import Scene
-from tb_plugin.analyses.waits import handovers, waits_for_device
+from tb_plugin.analyses.waits import handovers, held_by_profiler, waits_for_device
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.trace.intervals import contains, measure, union
+from tb_plugin.trace.intervals import contains, measure, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -183,6 +183,8 @@ class Waiting:
     """As in HostWaits."""
     copies: Int64
     """Copies that they make."""
+    time_ns: int
+    """How long they wait, without what the profiler holds up."""
     least: Change
     """The waits go."""
     most: Change
@@ -199,7 +201,10 @@ def waiting(s: Scene, why: For) -> Waiting | None:
     whole, copies = s.covered(outermost(trace, place)), _copies_of(trace, row)
     if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
-    return Waiting(row, place, copies, Change(s.covered(row)), Change(whole, copies, trace.dur_ns[copies]))
+    time = int(
+        trace.dur_ns[row].sum() - measure_within(held_by_profiler(trace), trace.start_ns[row], trace.ends(row)).sum()
+    )
+    return Waiting(row, place, copies, time, Change(s.covered(row)), Change(whole, copies, trace.dur_ns[copies]))
 
 
 def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:

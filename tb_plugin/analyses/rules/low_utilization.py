@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.host import Host
 from tb_plugin.analyses.idle.account import idle_account
@@ -77,7 +78,7 @@ def _look(s: Scene) -> Seen | None:
             + largest.text,
             todo=s.todo(f"low_utilization{case}"),
             figures=[
-                METRICS.figure("utilization", low[worst]),
+                METRICS.figure("utilization", low[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),
                 METRICS.figure("affected", len(low), "Devices"),
                 *largest.figures,
@@ -161,7 +162,11 @@ def _idle_device(s: Scene) -> Seen | None:
             text=f"Device {{device}} runs kernels only {{utilization}} of {_window(s)}, and no finding would save most of "
             f"its idle time.{largest.text}",
             todo="Look at the longest pieces of that cause: they say what the host did meanwhile.",
-            figures=[METRICS.figure("utilization", known[worst]), METRICS.figure("device", worst), *largest.figures],
+            figures=[
+                METRICS.figure("utilization", known[worst], busy_title(s.trace, worst)),
+                METRICS.figure("device", worst),
+                *largest.figures,
+            ],
             measure="utilization",
             threshold=BUSY,
             evidence=largest.link,

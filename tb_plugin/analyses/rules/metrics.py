@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
             ),
             "sync_ns": (
                 "Waiting for the device",
-                "Calls in which the host waits for the device, a mean over the steps.",
+                "Calls in which the host waits for the device, without waits for the profiler, a mean over the steps.",
             ),
             "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
             "dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps."),

@@ -13,7 +13,7 @@ from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.trace.intervals import EMPTY, Ranges, measure
+from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, measure_within
 from tb_plugin.trace.schema import ON_DEVICE, EventKind, of_kind
 
 Int64 = npt.NDArray[np.int64]
@@ -57,7 +57,7 @@ _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
 
 def _look(s: Scene) -> Seen | None:
     rows = rows_in(s.trace, Cause.PROFILER)
-    own = s.covered(rows) if len(rows) else EMPTY
+    own = s.open(rows) if len(rows) else EMPTY
     share = measure(own) / max(measure(s.host), 1)
     waiting = float(s.idle_for(*_HOST).mean()) / s.step_ns if s.step_ns else 0.0
     rate = _calls(s) / (measure(s.host) / 1e6) if waiting >= WAITING else 0.0
@@ -88,13 +88,15 @@ def _look(s: Scene) -> Seen | None:
         evidence=Link("idle", {"where": "cause:Profiler"}, "Show what waits") if len(own) else None,
         references=references_of(s.trace.recorder, "profiler_overhead"),
         why="What is slow only because it is recorded needs no mending: other findings look larger than they are. The lower "
-        "bound is without what held the threads that launch up, the upper one without all that the profiler recorded as "
-        "its own.",
+        "bound is without what held the threads that launch up, and waits for the profiler; the upper one without all that "
+        "it recorded as its own.",
         confidence="medium",
     )
     if share < OVERHEAD_SHARE:
         return Seen(notice)
-    return Seen(notice, Change(_holding(s, own)), Change(own), s.by_length(rows[s.rows[rows]]))
+    least = join(_holding(s, own), intersect(s.held, own))
+    there = rows[measure_within(s.host, s.trace.start_ns[rows], s.trace.ends(rows)) > 0]
+    return Seen(notice, Change(least), Change(own), s.by_length(there), measure(own))
 
 
 def _calls(s: Scene) -> int:

@@ -74,7 +74,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
     every = [(rule, found) for rule in RULES if (found := rule.look(scene)) is not None]
     seen = [(rule, found) for rule, found in every if rule.id not in out]
-    savings, whole = _savings(scene, [(a, each.most or a) for _, each in seen if (a := each.least) is not None])
+    savings, whole = _savings(scene, [each for _, each in seen if each.least is not None])
     given = iter(savings)
     told = [(rule, each, None if each.least is None else next(given)) for rule, each in seen]
     worth = [_finding(scene, *each) for each in told if each[1].least is None or each[2] is not None]
@@ -94,13 +94,15 @@ def _most(finding: Finding) -> float:
     return finding.notice.saving.high_ns if finding.notice.saving else 0.0
 
 
-def _savings(scene: Scene, changes: list[tuple[Change, Change]]) -> tuple[list[Saving | None], Saving]:
-    """What each change saves a step at least and at most, None where that is not worth a word; all that are, together."""
+def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Saving]:
+    """What mending each saves a step at least and at most, None where that is not worth a word; all that are, together."""
     trace, steps = scene.trace, scene.steps
+    changes = [(each.least or Change(), each.most or each.least or Change()) for each in seen]
     low = saved(trace, steps, [least for least, _ in changes], careful=True)
     high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
     enough = max(WORTH * scene.step_ns, 1)
-    worth = [i for i in range(len(changes)) if _bounds(scene, int(low[i]), int(high[i]), 0).high_ns >= enough]
+    bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, seen[i].takes_ns) for i in range(len(seen))]
+    worth = [i for i, each in enumerate(bounds) if each.high_ns >= enough]
     savings: list[Saving | None] = [None] * len(changes)
     if not worth:
         return savings, Saving(0.0, 0.0, 0.0, scene.step_ns)
@@ -113,14 +115,15 @@ def _savings(scene: Scene, changes: list[tuple[Change, Change]]) -> tuple[list[S
     high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
     for i, rest in zip(worth, without, strict=True):
         alone = max(high_all - rest, 0)
-        savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0))
+        savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0), seen[i].takes_ns)
     return savings, _bounds(scene, low_all, high_all, 0)
 
 
-def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int) -> Saving:
-    """Means over the steps, the bounds widened: no more than the step."""
-    high = min(scene.per_step(high_ns) * (1 + MARGIN), scene.step_ns)
-    low, shared = scene.per_step(low_ns) * (1 - MARGIN), min(scene.per_step(shared_ns), high)
+def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, takes_ns: int | None = None) -> Saving:
+    """Means over the steps, the bounds widened: no more than the step, nor than what is known to be all of it."""
+    all_of_it = scene.step_ns if takes_ns is None else min(scene.per_step(takes_ns), scene.step_ns)
+    high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)
+    low, shared = (min(each, high) for each in (scene.per_step(low_ns) * (1 - MARGIN), scene.per_step(shared_ns)))
     return Saving(low, high, shared, scene.step_ns)
 
 

@@ -45,7 +45,7 @@ def _look(s: Scene) -> Seen | None:
         f"{_kind(s, len(explicit), times(place))}{_where(line, lines)}.",
         todo=" ".join(s.todo(f"synchronising_calls{kind}") for kind, there in kinds if there),
         figures=[
-            METRICS.figure("sync_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
+            METRICS.figure("sync_ns", s.per_step(found.time_ns)),
             METRICS.figure("sync_calls", s.per_step(times(place))),
             *([METRICS.figure("sync_explicit_calls", s.per_step(len(explicit)))] if len(explicit) else []),
             *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),

@@ -11,7 +11,7 @@ from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.shapes import extents
 from tb_plugin.analyses.rules.streams import runs, streams, updates
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.analyses.wording import references_of
+from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.schema import MISSING, KernelClass
 
@@ -71,7 +71,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="tiny_elementwise",
         severity="medium",
-        text="{chain_kernels} elementwise kernels of each step follow each other in {chains} chains, {chains_ns}"
+        text="{chain_kernels} elementwise kernels of each step follow each other in {chains} "
+        + f"{noun(s.per_step(len(begin)), 'chain')}, {{chains_ns}}"
         + (", most of it from {chain_line}." if line else "."),
         todo=trace.recorder.todo("tiny_elementwise"),
         figures=[

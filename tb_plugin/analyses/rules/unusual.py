@@ -20,8 +20,10 @@ from tb_plugin.analyses.metrics import STEP, STEPS, define
 from tb_plugin.analyses.rules.base import WORTH, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.step_shares import active_rows
+from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.intervals import measure_within
 from tb_plugin.trace.numbering import distinct
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, of_kind
 from tb_plugin.trace.steps import STEP_NAME
@@ -92,7 +94,7 @@ _HOST: Mapping[str, tuple[str, Cause | None]] = {
 
 
 def lengths(s: Scene) -> Int64:
-    """Returns how long each step takes: where the host is busy all the time and no device is, the host's own time.
+    """Returns how long each step takes, without what the profiler holds up: where only the host is busy all the time, its.
 
     The first step's end is then later than that by what the device still has to do, which in the other steps is hidden.
     Before a device that is busy all the time the host runs ahead, and later waits in its launches: its time says nothing.
@@ -100,7 +102,12 @@ def lengths(s: Scene) -> Int64:
     steps = s.steps
     dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
     busy = any((ratio.utilization or 0.0) >= HOST_BOUND for ratio in s.ratios.values())
+    dur, host = dur - _held(s, steps.start_ns, steps.end_ns), host - _held(s, steps.host_start_ns, steps.host_end_ns)
     return host if not busy and np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
+
+
+def _held(s: Scene, start: Int64, end: Int64) -> Int64:
+    return measure_within(held_by_profiler(s.trace), start, end)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.analyses.stack_frames import FRAMES, stack_frames
 from tb_plugin.analyses.stacks.choice import FOLDS, WEIGHTS, Choice, choice_of
 from tb_plugin.analyses.stacks.metrics import METRICS
+from tb_plugin.analyses.stacks.notes import notes
 from tb_plugin.analyses.stacks.places import all_places, merged
 from tb_plugin.analyses.threads import Thread, threads_of
 from tb_plugin.payloads import Sort, Table, View
@@ -73,11 +74,12 @@ class Stacks:
             return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
         found = merged(trace, selection, choice, most=NODES_SENT)
         frames = {"functions": functions_of(places, terms), "threads": _threads(trace, selection, choice)}
+        told = notes(trace, selection, choice)
         return Part(
             coverage=selection.coverage,
             frames=frames,
-            payloads={"stacks": tree_of_places(found, terms)},
-            layout=("stacks", "functions", "threads"),
+            payloads={"stacks": tree_of_places(found, terms), **({"data_quality": told} if told else {})},
+            layout=("stacks", "functions", "threads", *(("data_quality",) if told else ())),
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:

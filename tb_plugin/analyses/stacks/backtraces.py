@@ -75,7 +75,8 @@ def around(
     """Returns the calls with the frames of their backtraces around them: calls that state one are called from there alone.
 
     Of calls inside each other the outermost one's counts. Where frames are Python's alone (``python``), an operator stands
-    for the frame that called it. ``single``: each call has frames of its own, else calls of one thread and stack share them.
+    for the frame that called it; a named range is a frame of its own also there. ``single``: each call has frames of its
+    own, else calls of one thread and stack share them.
     """
     told = backtraces(trace, fold)
     stack = told.of[row]
@@ -85,13 +86,14 @@ def around(
     length = np.diff(told.first)
     calls = np.flatnonzero((stack != MISSING) & (np.append(length, 0)[stack] > 0))
     of = stack[calls].astype(np.int64)
+    # In Python's frames an operator itself is the innermost one.
+    stands = python & ~np.isin(kind[calls], (EventKind.ANNOTATION, EventKind.MODULE))
     if single:
         unit, shared = np.arange(len(calls)), np.arange(len(calls))
     else:
-        key = of * (int(thread.max(initial=0)) + 2) + thread[calls]
+        key = (of * (int(thread.max(initial=0)) + 2) + thread[calls]) * 2 + stands
         _, unit, shared = np.unique(key, return_index=True, return_inverse=True)
-    # In Python's frames the call itself is the innermost one.
-    count = length[of[unit]] - int(python)
+    count = length[of[unit]] - stands[unit]
     ends = np.cumsum(count)
     total = int(count.sum())
     inside = np.arange(total) - np.repeat(ends - count, count)
@@ -106,8 +108,7 @@ def around(
     mine = np.where(parent == MISSING, MISSING, parent + np.int64(total))
     mine[calls] = leaf
     kind, label = kind.copy(), label.copy()
-    if python:
-        kind[calls], label[calls] = EventKind.PYTHON, told.label[told.first[of + 1] - 1]
+    kind[calls[stands]], label[calls[stands]] = EventKind.PYTHON, told.label[told.first[of[stands] + 1] - 1]
     return Frames(
         np.concatenate((np.full(total, MISSING), np.arange(len(row))))[order],
         place[np.concatenate((own_parent, mine))[order]].astype(np.int32),

@@ -17,6 +17,27 @@ METRICS = SHARED.adding(
     ),
     define(
         CHOSEN,
+        "count",
+        {
+            "shared_scopes": (
+                "Scopes of several threads",
+                "Names of scopes that several threads open: each is one frame.",
+            )
+        },
+    ),
+    define(
+        CHOSEN,
+        "text",
+        {
+            "shared_threads": ("Threads", "Threads that open them as Python calls: those that hand work over."),
+            "counted_threads": (
+                "Threads",
+                "Threads that open them as modules or ranges: Phases and Modules count these.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
         "ns",
         {
             "thread_host_ns": ("In calls", "Time in which the thread is in any call."),

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.allocator import HOST_TYPE, levels_of
 from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
 from tb_plugin.analyses.device_memory.records import name_in
+from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.metrics import SHARED, define
@@ -207,7 +208,8 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
     size = np.append(trace.device_args.bytes, MISSING)[args]
     kernels = kind == EventKind.KERNEL
     if kernels.any():
-        yield "utilization", "", "utilization", presence(union(start[kernels], end[kernels]))
+        title = busy_title(trace, trace.devices[trace.device[rows[0]]].id)
+        yield "utilization", title, "utilization", presence(union(start[kernels], end[kernels]))
     valued = kernels & (blocks > 0)
     if valued.any():
         # The sum is capped at 1, so that a part may be capped before: no infinite sum then.

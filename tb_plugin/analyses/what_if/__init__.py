@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
+from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.analyses.what_if.change import Change
 from tb_plugin.analyses.what_if.queue import Queue, queue_of
 from tb_plugin.analyses.what_if.run import EITHER_EARLY, ON_TIME, leads_of
-from tb_plugin.trace.intervals import Ranges, contains, covered_before, intersect, subtract, union
+from tb_plugin.trace.intervals import Ranges, contains, covered_before, intersect, measure, subtract, union
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -66,7 +67,9 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
         gained = _at_best(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
     # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
-    found: Int64 = np.clip((gained + length * (worth - 1)) // worth, 0, length)
+    # What the profiler holds up is no work that a step could do more of at once.
+    held = measure(intersect(held_by_profiler(trace), union(steps.start_ns, steps.end_ns)))
+    found: Int64 = np.clip((gained + (length - held) * (worth - 1)) // worth, 0, length)
     return found
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.launch_phases import launch_phases, usual
 from tb_plugin.analyses.launching.depth import FULL
-from tb_plugin.analyses.waits import waits_for_device
+from tb_plugin.analyses.waits import held_by_profiler, waits_for_device
 from tb_plugin.trace.intervals import measure_within
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -67,6 +67,8 @@ class Waits:
 
     start_ns: Int64
     end_ns: Int64
+    own_ns: Int64
+    """How long they wait, without what the profiler holds up."""
     done_ns: Int64
     """When the last work that had ended when the call returned did so; long ago where there was none."""
     place: Int64
@@ -174,7 +176,8 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
     for _ in range(8):  # what another thread launched meanwhile is not what it waited for
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
-    return Waits(start, stop, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
+    own = stop - start - measure_within(held_by_profiler(trace), start, stop)
+    return Waits(start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
 
 
 def _held(trace: TraceTable, rows: Int64) -> Int64:

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
-from tb_plugin.analyses.waits import waits_for_device
+from tb_plugin.analyses.waits import held_by_profiler, waits_for_device
 from tb_plugin.analyses.what_if.change import Change
 from tb_plugin.analyses.what_if.queue import FREE, Queue, idle_before
-from tb_plugin.trace.intervals import contains, covered_before, measure_within, subtract, union
+from tb_plugin.trace.intervals import Ranges, contains, covered_before, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import Steps, TraceTable
@@ -49,7 +49,7 @@ def leads_of(
     # An unknown launch may have been waiting for the host, or have been queued long ago.
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
-    host = _Host(queue, changes, steps)
+    host = _Host(queue, changes, steps, held_by_profiler(trace))
     gone = [_Gone(trace, queue, change, careful) for change in changes]
     less = np.stack([each.until(queue.start_ns) for each in gone])
     growth: Int64 = np.diff(less, prepend=np.int64(0), axis=1)
@@ -102,13 +102,17 @@ def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64,
 
 
 class _Host:
-    """How much of the host's time is gone at the waits and the end, by change."""
+    """How much of the host's time is gone at the waits and the end, by change.
 
-    def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps) -> None:
+    A wait is gone with half of its time, that aside in which it waits for the profiler.
+    """
+
+    def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
         waits = queue.waits
         self.at_wait = np.stack([covered_before(change.host, waits.end_ns) for change in changes])
-        within = np.stack([measure_within(change.host, waits.start_ns, waits.end_ns) for change in changes])
-        self.is_gone = (2 * within >= waits.end_ns - waits.start_ns) & (within > 0)
+        own = [subtract(change.host, held) for change in changes]
+        within = np.stack([measure_within(each, waits.start_ns, waits.end_ns) for each in own])
+        self.is_gone = (2 * within >= waits.own_ns) & (within > 0)
         end = steps.host_end_ns[-1:]
         self.at_end = np.array([covered_before(change.host, end)[0] for change in changes], np.int64)
 

@@ -19,7 +19,7 @@ from tb_plugin.readers.chrome.events import NOT_DECODED, Decode
 from tb_plugin.readers.chrome.segments import LIST_END, Segments, Taken, repaired_json
 from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST
 from tb_plugin.readers.chrome.times import NeedsDigits
-from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.stream import TextStream
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024
@@ -86,6 +86,10 @@ class Document:
         elif root == b"{":
             self._drop(first)
             self._read_object()
+        elif not root and is_packed_badly(self._log.issues()):
+            raise UnreadableTrace(
+                "The archive is damaged from its beginning on.", do="Copy it again, or record it again."
+            )
         elif not root:
             raise UnreadableTrace(
                 "The file is empty.", do="Record it again: the program may have ended before it was written."

@@ -16,7 +16,7 @@ from tb_plugin.readers.chrome_json.call_stacks import CallStacks
 from tb_plugin.readers.chrome_json.events import Role, Scope
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.numbering import numbered
-from tb_plugin.trace.open import OpenColumn
+from tb_plugin.trace.open import NEVER_ENDED, OpenColumn
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import AsyncRows, OperatorArgs
 from tb_plugin.trace.tree import side_by_side
@@ -80,6 +80,8 @@ class Collection:
         others = [_placed(column, place, late) for column in (*self.others, *self._clocks(role, begins, ends))]
         if (column := self._end_stacks(stack_frames)) is not None:
             others.append(_placed(column, place, late))
+        open_rows = place[np.flatnonzero(unfinished)]
+        others.append(OpenColumn(NEVER_ENDED, open_rows, np.ones(len(open_rows), np.int64), title="Never ended"))
         arrows, lonely = self.arrows.take(place)
         if lonely:
             self.log.add("unpaired_arrow", "note", count=lonely)

@@ -29,6 +29,7 @@ class ChromeJsonReader:
     """Reads what any Chrome trace says (docs/formats/chrome.md); phases that mean nothing to a person are counted."""
 
     id = READER_ID
+    title = "Chrome trace"
     raw = RawTrace
     endings: tuple[str, ...] = (".json.gz", ".json", ".log")
 

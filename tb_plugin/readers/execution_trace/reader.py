@@ -40,6 +40,7 @@ class ExecutionTraceReader:
     """Reads execution traces of PyTorch, whole."""
 
     id = READER_ID
+    title = "PyTorch execution trace"
     raw = ExecutionTrace
     endings: tuple[str, ...] = (".json", ".json.gz")
 

@@ -42,6 +42,7 @@ class FlightRecorderReader:
     """Reads what the flight recorder of ``torch.distributed`` writes when a collective hangs, one file a rank."""
 
     id = READER_ID
+    title = "PyTorch flight recorder"
     raw = RawFlight
     endings: tuple[str, ...] = ("trace_rank_<R>", "rank<R>.json")
 

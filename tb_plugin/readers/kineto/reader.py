@@ -36,6 +36,7 @@ class KinetoReader:
     """Reads the JSON that torch.profiler writes, in the dialects of all its releases since 2020."""
 
     id = READER_ID
+    title = "PyTorch trace"
     raw = RawTrace
     endings: tuple[str, ...] = (".json.gz", ".json")
 

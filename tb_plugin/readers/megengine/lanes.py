@@ -30,7 +30,12 @@ CUPTI = ("KernelLink", "CUPTILink")
 
 _NODE = re.compile(r"^([a-z]+(?:\d+|x))(?::\d+)?$")
 """A stream of a device as MegEngine names it (CompNode): ``gpu0:1``, logically ``gpux:1``."""
+_WORDS = {"gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "atlas": "NPU"}
+"""What devices are called, by their types in MegEngine. Others (cpu, cambricon) have no word that everybody knows."""
+_UNNAMED = "unnamed"
+"""The device of lanes of which nothing tells their names: these stand last in the file, which may end early."""
 _NUMBERED = re.compile(r"(?!cpu)[a-z]+(\d{1,4})")
+_KIND = re.compile(r"([a-z]+?)(?:\d+|x)(?: of .*)?$")
 _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
 
 
@@ -110,6 +115,7 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
     """
     texts = interner.texts
     physical = _physical(events, texts)
+    names = _names(lanes, texts, physical)
     pid, tid = lanes.pid.copy(), lanes.tid.copy()
     device = np.full(len(pid), MISSING, np.int16)
     several = len(np.unique(pid)) > 1
@@ -118,14 +124,14 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
     titles: dict[tuple[str, str], str] = {}
     taken: set[tuple[str, str]] = set()
     for lane in [*np.flatnonzero(lanes.node).tolist(), *np.flatnonzero(lanes.cupti).tolist()]:
-        title, process = lanes.titles[lane], texts[int(lanes.pid[lane])]
+        title, process = names[lane], texts[int(lanes.pid[lane])]
         if lanes.node[lane]:
             found = _NODE.match(physical.get((process, title), title))
-            named[lane] = found[1] if found else title or "device"
+            named[lane] = found[1] if found else title or _only(physical, process)
         else:
             alone = [other for other in named if lanes.pid[other] == lanes.pid[lane] and lanes.node[other]]
             source = int(fed[lane]) if fed[lane] != MISSING else alone[0] if alone else MISSING
-            named[lane] = named.get(source, "device")
+            named[lane] = named.get(source, _UNNAMED)
             title = f"CUPTI stream {texts[int(lanes.tid[lane])]}"
         logical = several and named[lane].endswith("x")
         of = f"{named[lane]} of {process}" if logical else named[lane]
@@ -139,13 +145,36 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
     return Places(pid, tid, titles, device, list(devices))
 
 
-def with_ordinals(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
-    """Returns the devices with the numbers that their names hold (gpu0); those of CPUs are no devices to allocators."""
+def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str], str]) -> list[str]:
+    """Names of lanes; where a process has one stream without a name, and arguments of tensors name one, it is that one."""
+    found = list(lanes.titles)
+    for process in np.unique(lanes.pid[lanes.node]).tolist():
+        mine = np.flatnonzero(lanes.node & (lanes.pid == process)).tolist()
+        stated = [stream for of, stream in physical if of == texts[process]]
+        if len(mine) == len(stated) == 1 and not found[mine[0]]:
+            found[mine[0]] = stated[0]
+    return found
+
+
+def _only(physical: Mapping[tuple[str, str], str], process: str) -> str:
+    """The device of all streams that arguments of tensors of a process name, if it is one."""
+    matches = {_NODE.match(stream) for (of, _), stream in physical.items() if of == process}
+    devices = {match[1] for match in matches if match}
+    return devices.pop() if len(devices) == 1 else _UNNAMED
+
+
+def described(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
+    """Returns the devices with what their names tell: the number (gpu0; CPUs are no devices to allocators) and the word."""
     found = [_NUMBERED.fullmatch(device.id) for device in devices]
     return tuple(
-        replace(device, ordinal=int(match[1])) if match else device
+        replace(device, ordinal=int(match[1]) if match else None, word=_word(device.id))
         for device, match in zip(devices, found, strict=True)
     )
+
+
+def _word(device: str) -> str:
+    kind = _KIND.match(device)
+    return _WORDS.get(kind[1], "Device") if kind else "Device"
 
 
 def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str]:

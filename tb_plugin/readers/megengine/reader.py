@@ -24,6 +24,7 @@ class MegEngineReader:
     """Reads ``<pid>.chrome_timeline.json`` and what ``merge_trace_events`` makes of several."""
 
     id = READER_ID
+    title = "MegEngine trace"
     raw = RawTrace
     endings: tuple[str, ...] = (".chrome_timeline.json.gz", ".chrome_timeline.json")
 

@@ -18,7 +18,7 @@ from tb_plugin.readers.megengine import lanes as of_lanes
 from tb_plugin.readers.megengine.arrows import dependencies, launches, operations_around
 from tb_plugin.readers.megengine.backward import SUFFIX, paired, passes_of
 from tb_plugin.readers.megengine.events import BACKTRACE, INSTANT, Events
-from tb_plugin.readers.megengine.lanes import lanes_of, places_of_lanes, with_ordinals
+from tb_plugin.readers.megengine.lanes import described, lanes_of, places_of_lanes
 from tb_plugin.readers.megengine.rows import (
     BASE_BITS,
     LAUNCHED,
@@ -93,7 +93,7 @@ class Timeline:
             "classes": classes,
             "others": self._others(),
             "stated_steps": self._steps(core),
-            "devices": with_ordinals(describe_all(self.places.devices, {}, (), frozenset())),
+            "devices": described(describe_all(self.places.devices, {}, (), frozenset())),
             "strings": StringTable(texts),
         }
 

@@ -44,6 +44,7 @@ class MemoryFlowReader:
     """Reads what MegEngine's profiler draws as ``memory_flow.svg``, packed or not, in bounded memory."""
 
     id = READER_ID
+    title = "MegEngine memory flow"
     raw = RawMemoryFlow
     endings: tuple[str, ...] = (".memory_flow.svg", ".memory_flow.svg.gz")
 
@@ -86,7 +87,6 @@ class _Tensors:
         self.seen = 0
         self._log = log
         self._kept = 0
-        self._others = 0
         self._drawing = False
         self._texts: dict[str, list[str | None]] = {tag: [] for tag in _TAGS}
         self._numbers: list[tuple[Int64, ...]] = []
@@ -97,7 +97,6 @@ class _Tensors:
         self._drawing |= element == "svg"
         kind = attributes.get("tag:type")
         if kind != "tensor":
-            self._others += 1
             if kind is not None:
                 self._log.add(
                     "unknown_type", "unknown", example=kind, text="rectangles that are no tensors are not shown"
@@ -161,7 +160,6 @@ class _Tensors:
             events_kept=self._kept,
             events_repaired=sum(issue.count for issue in issues if issue.code == "raw_markup"),
             events_dropped=dropped,
-            events_other=self._others,
             complete=not is_packed_badly(issues) and not any(issue.code == "truncated_tail" for issue in issues),
             issues=issues,
             records="tensors",

@@ -39,6 +39,7 @@ class MemorySnapshotReader:
     """Reads what ``torch.cuda.memory._dump_snapshot`` writes, in protocols 0 to 5, and pages that embed it."""
 
     id = READER_ID
+    title = "PyTorch memory snapshot"
     raw = RawSnapshot
     endings: tuple[str, ...] = ENDINGS
 

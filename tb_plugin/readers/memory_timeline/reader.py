@@ -35,6 +35,7 @@ class MemoryTimelineReader:
     """Reads JSON and raw JSON of ``export_memory_timeline``, packed or not, of any size in bounded memory."""
 
     id = READER_ID
+    title = "PyTorch memory timeline"
     raw = RawCategoryMemory
     endings: tuple[str, ...] = (".json.gz", ".json", ".raw.gz")
 

@@ -41,6 +41,7 @@ class PerfettoReader:
     """Reads packets; ``of_torch`` reads the JSON of PyTorch that they stand for, ``of_tools`` that of any other tool."""
 
     id = READER_ID
+    title = "Perfetto trace"
     raw = RawTrace
     endings: tuple[str, ...] = (".pftrace.gz", ".pftrace", ".perfetto-trace")
 

@@ -15,7 +15,7 @@ from tb_plugin.readers.stream import TextStream
 MAX_LINE = 1024 * 1024
 """Bytes of a line beyond which it is no stack."""
 MOST = 2**53
-"""Larger values are left out: sums would not be exact."""
+"""Values from here on are left out: as floats they would not be exact."""
 _LINE = r"^(?P<stack>.*[^ \t])[ \t]+(?P<value>\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)$"
 _WHOLE = r"^[0-9]{1,15}$"
 _VALUE = re.compile(rb"\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?\Z")
@@ -106,7 +106,7 @@ class _Lines:
         whole = pc.match_substring_regex(texts, _WHOLE)
         numbers = pc.if_else(whole, None, texts).cast(pa.float64())
         counts = pc.if_else(whole, texts, None).cast(pa.int64())
-        large = pc.fill_null(pc.greater(numbers, MOST), False)
+        large = pc.fill_null(pc.greater_equal(numbers, MOST), False)
         if pc.any(large).as_py():
             self._lost(texts.filter(large), "stacks with a value beyond all measure were left out")
         below = pc.if_else(large, None, pc.floor(numbers))

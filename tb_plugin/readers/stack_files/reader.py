@@ -42,6 +42,7 @@ class StackFilesReader:
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
 
     id = READER_ID
+    title = "File of stacks"
     raw = StackProfile
     endings: tuple[str, ...] = ENDINGS
 
@@ -143,8 +144,8 @@ def _made(
         issues=issues,
         records="stacks",
     )
-    return StackProfile(names, places, threads, seen, counted, what, report)
+    return StackProfile(names, places, threads, report.events_kept, counted, what, report)
 
 
-_NOT_SEEN = ("unreadable_event", "event_too_large", "truncated_tail", "bad_profile", "unknown_profile")
+_NOT_SEEN = ("unreadable_event", "event_too_large", "truncated_tail", "bad_profile", "unknown_profile", "several_units")
 """What was left out before it was counted as seen."""

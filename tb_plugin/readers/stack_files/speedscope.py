@@ -92,6 +92,10 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
                 )
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
+        if counted not in units and units:
+            text = f"profiles that count something else than the first ones ({next(iter(units))}) were left out"
+            log.add("several_units", "dropped", text=text)
+            continue
         units[counted] = what
         seen += len(profile.samples) + len(profile.events)
         places.append(read(profile, scale, len(names), len(places), log))
@@ -99,9 +103,6 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         if total > MOST_IN_ALL:
             raise UnreadableTrace("Its numbers add up to more than there can be.", do="Export it again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
-    if len(units) > 1:
-        log.note("several_units", "profiles count different things: their numbers cannot be compared")
-        units = {"value": ""}
     counted, what = next(iter(units.items()), ("value", ""))
     return Profiles(pa.array(names, pa.large_string()), joined(places), tuple(threads), counted, what, seen, is_whole)
 

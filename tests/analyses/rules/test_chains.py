@@ -110,7 +110,7 @@ def test_a_chain_of_elementwise_kernels() -> None:
     """One input and one result each: the shortest stays, at least half of the last as well."""
     seen = said("tiny_elementwise", step(LINEAR, point(10), point(14), point(12), LINEAR))
     assert seen is not None and (seen.least, seen.most) == (14 + 6, 14 + 12)
-    assert seen.text == "3 elementwise kernels of each step follow each other in 1 chains, 36.0 µs."
+    assert seen.text == "3 elementwise kernels of each step follow each other in 1 chain, 36.0 µs."
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,15 @@ export function AnswerPage(props: {
   detail: (row: Row, table: Table) => ReactNode
   /** Stands below the sentences. */
   action?: ReactNode
+  /** What the sentences say to do has been done. */
+  isDone?: boolean
 }) {
-  const { id, query, groups, placeholder, detail, action } = props
+  const { id, query, groups, placeholder, detail, action, isDone } = props
   const resource = useView(id, query)
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={220} />}>
-        {(view) => <Top view={view} action={action} />}
+        {(view) => <Top view={view} action={action} isDone={isDone} />}
       </ViewFrame>
       {resource.data && (
         <TableSection view={id} base={query} groups={groups} placeholder={placeholder} detail={detail} />
@@ -46,7 +48,7 @@ export function AnswerPage(props: {
   )
 }
 
-function Top({ view, action }: { view: View; action?: ReactNode }) {
+function Top({ view, action, isDone = false }: { view: View; action?: ReactNode; isDone?: boolean }) {
   const figures = pick(view, 'headline', 'figures') ?? pick(view, 'summary', 'figures')
   const answer = pick(view, 'answer', 'notices')?.notices ?? []
   const notes = pick(view, 'data_quality', 'notices')
@@ -55,7 +57,7 @@ function Top({ view, action }: { view: View; action?: ReactNode }) {
       {figures && (
         <HeadlineCard label={figures.title} className={css.head} below>
           {answer.map((notice) => (
-            <Answer key={notice.rule} notice={notice} />
+            <Answer key={notice.rule} notice={notice} isDone={isDone} />
           ))}
           {action}
           <Headline figures={figures.figures} alarms={new Map()} />
@@ -70,13 +72,14 @@ function Top({ view, action }: { view: View; action?: ReactNode }) {
   )
 }
 
-function Answer({ notice }: { notice: Notice }) {
+function Answer({ notice, isDone }: { notice: Notice; isDone: boolean }) {
   const { evidence } = notice
+  const todo = isDone ? '' : notice.todo
   return (
     <Say severity={notice.severity}>
       <Sentence notice={notice} text={notice.text} />
-      {notice.todo && ' '}
-      {notice.todo && <Sentence notice={notice} text={notice.todo} />}{' '}
+      {todo && ' '}
+      {todo && <Sentence notice={notice} text={todo} />}{' '}
       {evidence && (
         <Button size="compact-xs" variant="default" onClick={() => followLink(evidence)}>
           {evidence.text}

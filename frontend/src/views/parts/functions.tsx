@@ -6,7 +6,7 @@ import type { Payload, Tree } from '../../api/payloads'
 import { canOpen, parseFrame } from '../../lib/frames'
 import { canBeShown, type Row } from '../../lib/pages'
 import { useView } from '../../state/data'
-import { showHits } from '../../state/links'
+import { functionAt, showHits } from '../../state/links'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute } from '../../state/route'
 import { Bones, useCopied } from '../../widgets/basics'
@@ -49,8 +49,7 @@ export function AboutPlace({ name }: { name: string }) {
 }
 
 /** A function alone in the table, and open. */
-const openFunction = (name: string) =>
-  setRoute({ form: 'functions', row: name, search: name, zoom: '', sort: '', desc: '', cols: '' }, true)
+const openFunction = (name: string) => setRoute({ ...functionAt(name), zoom: '', sort: '', desc: '', cols: '' }, true)
 
 /** The way from a frame into its source. */
 function SourceLink({ name }: { name: string }) {

@@ -1,15 +1,15 @@
 // What an execution trace beside a trace knows of an operator: its tensors, and the operators that these tie it to.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
-import { getView, type Query } from '../../api/client'
+import type { Query } from '../../api/client'
 import type { Catalog, Figure, Profile, View } from '../../api/payloads'
 import type { Range } from '../../canvas/timelineModel'
 import { candidatesBeside, EXECUTION } from '../../lib/beside'
 import type { Row } from '../../lib/pages'
 import { addressText } from '../../lib/profiles'
-import { useView, whenReady } from '../../state/data'
+import { useView } from '../../state/data'
 import { Bones } from '../../widgets/basics'
-import { SmallTable } from '../../widgets/smallTable'
+import { callOf, eventOf, NodeTensors } from './nodeOf'
 import { pick } from './pick'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
@@ -101,46 +101,24 @@ function Node(props: Props & { number: string; there: Query }) {
 }
 
 function Found({ base, view, onGo }: Props & { view: View }) {
-  const tensors = pick(view, 'node_tensors', 'table')
-  const links = pick(view, 'node_links', 'table')
   const [lost, setLost] = useState('')
   const go = async (row: Row) => {
-    // The trace's own columns know the event by the same number.
     const { run, worker, span, window } = base
-    const where = [`name:${row.name}`]
-    const asked = { run, worker, span, window, search: String(row.function_id), in: 'args', exact: 1, where, limit: 1 }
-    const found = await whenReady(
-      () => getView('find', asked),
-      () => false,
-    ).catch(() => null)
-    const hit = found && pick(found, 'hits', 'table')?.rows[0]
+    const hit = await eventOf(callOf(row), { run, worker, span, window })
     setLost(hit ? '' : `${row.name} is not in this trace.`)
-    if (hit) onGo(Number(hit.event), { start: Number(hit.start_ns), end: Number(hit.start_ns) + Number(hit.dur_ns) })
+    if (hit) onGo(hit.event, hit)
   }
   return (
     <Block>
-      {tensors && tensors.rows.length > 0 ? (
-        <SmallTable table={tensors} limit={50} />
-      ) : (
-        <p className={textCss.none}>It takes and gives no tensors.</p>
-      )}
-      {links && links.rows.length > 0 && (
-        <>
-          <h3>Operators that made its inputs and use its outputs</h3>
-          <SmallTable
-            table={links}
-            limit={50}
-            without={WITHOUT}
-            show={{
-              label: 'Show this operator in the timeline',
-              of: (row) => (Number(row.function_id) > 0 ? () => void go(row) : null),
-            }}
-          />
-        </>
-      )}
+      <NodeTensors
+        view={view}
+        heading={(text) => <h3>{text}</h3>}
+        show={{
+          label: 'Show this operator in the timeline',
+          of: (row) => (Number(row.function_id) > 0 ? () => void go(row) : null),
+        }}
+      />
       {lost && <p className={textCss.none}>{lost}</p>}
     </Block>
   )
 }
-
-const WITHOUT = ['function_id', 'node_number']

@@ -1,0 +1,13 @@
+"""The sentence on top of the pages of flight recorders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tb_plugin.payloads import Notice, Notices
+
+
+def answered(notices: Sequence[Notice]) -> Notices:
+    """Returns the answer of a page; that a job hangs is also a finding on the training, for reports and gates."""
+    is_finding = any(notice.severity != "info" for notice in notices)
+    return Notices("answer", "Answer", "training" if is_finding else "answer", list(notices))
