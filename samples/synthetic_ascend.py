@@ -301,10 +301,11 @@ class Player:
         self.used: set[int] = set()  # streams that have had a task
         self.open: dict[int, list[int]] = defaultdict(list)
         self.frames: list[int] = [0]
+        self.modules: dict[str, int] = {}
         self.random = random.Random(f"{config.seed}/{rank}")
         self.mhz = NORMAL_MHZ
         self.step: int | None = None
-        self.last = {"correlation": 8_000, "connection": 900, "task": 300, "sequence": 1_300, "frame": 0, "module": 0}
+        self.last = {"correlation": 8_000, "connection": 900, "task": 300, "sequence": 1_300, "frame": 0}
         self.counted: dict[str, int] = defaultdict(int)
         self.p.frequency.append((EPOCH_NS + 500_000, NORMAL_MHZ))
 
@@ -342,7 +343,7 @@ class Player:
     @contextmanager
     def frame(self, name: str, is_module: bool = False) -> Iterator[None]:
         main = self.p.main
-        module = self.number("module") if is_module else None
+        module = self.modules.setdefault(name, len(self.modules)) if is_module else None
         made = Frame(name, self.spend(main, 600), 0, self.number("frame"), self.frames[-1], module)
         self.p.frames.append(made)
         self.frames.append(made.number)

@@ -29,6 +29,7 @@ from tb_plugin.readers.chrome_json.rows import Collected
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
 from tb_plugin.readers.stream import TextStream
+from tb_plugin.recorders import PYTORCH
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.strings import StringTable
@@ -123,7 +124,8 @@ class _Reading:
         self._issues: list[Issue] = []
         self._bytes = [0, 0]
         self._read_any = False
-        self._rows = 0
+        self._state = ReadState(0.0, 0, {})
+        self._passed_over = set(source.names())
 
     def read(self) -> RawTrace:
         """Returns the profile."""
@@ -156,6 +158,9 @@ class _Reading:
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
         devices, place = _devices(columns.pop("device"))
+        self._pass_over_the_rest()
+        summary = self._report(report, len(columns["start_ns"]), len(counters.time_ns))
+        self._progress(ReadState(1.0, summary.events_seen, {"other": summary.events_seen}))
         names = events.collected.names
         return RawTrace(
             **{**columns, "device": place},
@@ -163,13 +168,14 @@ class _Reading:
             **memory,
             strings=StringTable(interner.texts),
             devices=describe_all(devices, {}, (), frozenset({"ascend"})),
-            report=self._report(report, len(columns["start_ns"]), len(counters.time_ns)),
+            report=summary,
             counters=counters,
             process_names=names.processes(),
             thread_names=names.threads(),
             process_order=names.process_order,
             thread_order=names.thread_order,
             metadata=metadata,
+            recorder=PYTORCH,
             base_time_ns=0,
             is_external_id_sure=True,
             calls=call_names(rows, interner.texts),
@@ -184,8 +190,10 @@ class _Reading:
 
         def tell(state: ReadState) -> None:
             fraction = state.fraction * self._source.size(name) / self._whole
-            self._progress(replace(state, fraction=fraction))
+            self._state = replace(state, fraction=fraction)
+            self._progress(self._state)
 
+        self._passed_over.discard(name)
         try:
             with passed(_One(self._source, name), self._options, events, decode, tell) as (document, stream):
                 collected = events.collected
@@ -223,6 +231,7 @@ class _Reading:
         name = self._names.get(kind)
         if name is None:
             return None
+        self._passed_over.discard(name)
         try:
             with self._source.open(name) as raw:
                 stream = TextStream(raw, self._source.size(name), lambda fraction: None, log)
@@ -235,7 +244,7 @@ class _Reading:
         self._bytes[0] += stream.file_bytes
         self._bytes[1] += stream.text_bytes
         self._done += self._source.size(name)
-        self._progress(ReadState(min(1.0, self._done / self._whole), self._rows, {}))
+        self._progress(replace(self._state, fraction=min(1.0, self._done / self._whole)))
         return b"".join(parts)
 
     def _metadata(self) -> dict[str, Any]:
@@ -249,6 +258,12 @@ class _Reading:
                 found.append({})
         ranks = (rank_in(name) for name in self._source.names())
         return metadata_of(found[0], found[1], next((rank for rank in ranks if rank is not None), None))
+
+    def _pass_over_the_rest(self) -> None:
+        """Counts files of which nothing was needed, as the calls of operators beside a trace view."""
+        size = sum(self._source.size(name) for name in self._passed_over)
+        self._bytes[0] += size
+        self._bytes[1] += size
 
     def _told(self, kind: str, log: IssueLog) -> None:
         name = self._names.get(kind, kind)
