@@ -21,6 +21,8 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
+_PIECE_BYTES = 1 << 20
+_LARGEST_PIECE = 2**31 - 1
 _EMPTY = pa.array(["", "N/A", "NA", "NULL", "nan", "NaN"])
 """What stands where there is no value."""
 _SYNONYMS = {
@@ -139,28 +141,37 @@ def _titles(line: str) -> list[str]:
 
 
 def _columns(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
+    # A row longer than a piece, as a call stack may be, takes the file as one piece.
+    for piece in (_PIECE_BYTES, len(body)):
+        refused: list[int] = []
+        try:
+            columns = _quickly(body, count, min(piece, _LARGEST_PIECE), refused)
+        except pa.ArrowInvalid:
+            continue
+        if refused:
+            log.add("bad_row", "dropped", count=len(refused))
+        return columns
+    return _slowly(body, count, log)
+
+
+def _quickly(body: bytes, count: int, piece: int, refused: list[int]) -> list[pa.Array]:
+    """Columns by Arrow's reader; ``refused`` gets an entry for each row of another length. Raises ArrowInvalid."""
     names = [str(place) for place in range(count)]
-    refused: list[int] = []
 
     def refuse(row: object) -> str:
         refused.append(1)
         return "skip"
 
-    try:
-        table = pacsv.read_csv(
-            io.BytesIO(body),
-            read_options=pacsv.ReadOptions(column_names=names, use_threads=False),
-            parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-            convert_options=pacsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                strings_can_be_null=False,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid:
-        return _slowly(body, count, log)
-    if refused:
-        log.add("bad_row", "dropped", count=len(refused))
+    table = pacsv.read_csv(
+        io.BytesIO(body),
+        read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=piece),
+        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+        convert_options=pacsv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=False,
+            quoted_strings_can_be_null=False,
+        ),
+    )
     return [table.column(place).combine_chunks() for place in range(count)]
 
 

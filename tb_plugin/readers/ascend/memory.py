@@ -50,7 +50,7 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
 def events_of(table: CsvTable, interner: Interner, thread: int) -> MemoryEvents:
     """Returns an allocation and a release for each block of PyTorch's allocator, with the totals beside them.
 
-    The graph engine's allocator has totals of its own, so that a series of both would be none; its blocks are ``blocks_of``'s.
+    The graph engine's allocator has totals of its own, so that a series of both would be none; ``blocks_of`` has its blocks.
     The file has no addresses: each block has the number of its row. ``thread`` is the string id of who is said to have asked.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
