@@ -123,6 +123,7 @@ class _Reading:
         self._done = 0
         self._issues: list[Issue] = []
         self._bytes = [0, 0]
+        self._logs: list[tuple[str, IssueLog]] = []
         self._read_any = False
         self._state = ReadState(0.0, 0, {})
         self._passed_over = set(source.names())
@@ -159,6 +160,8 @@ class _Reading:
         flags["uses_matrix_unit"][of_use] = use
         devices, place = _devices(columns.pop("device"))
         self._pass_over_the_rest()
+        for kind, of_table in self._logs:
+            self._told(kind, of_table)
         summary = self._report(report, len(columns["start_ns"]), len(counters.time_ns))
         self._progress(ReadState(1.0, summary.events_seen, {"other": summary.events_seen}))
         names = events.collected.names
@@ -219,7 +222,7 @@ class _Reading:
         log = IssueLog()
         content = self._content(kind, log)
         table = read_table(content, log) if content is not None else None
-        self._told(kind, log)
+        self._logs.append((kind, log))  # cells that are no numbers show when somebody asks for numbers
         if table is None:
             if content is not None:
                 self._note(self._names[kind], "no_heading", "the file has no heading, so that nobody knows its columns")
