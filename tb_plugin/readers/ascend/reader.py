@@ -15,7 +15,7 @@ from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.about import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
-from tb_plugin.readers.ascend.kernels import kernels_of
+from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
@@ -36,6 +36,12 @@ from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CounterEvents, RawTrace
 
 _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
+_NEEDED = {
+    files.KERNELS: (NAME, START, DURATION),
+    files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
+    files.MEMORY: ("Component", "Timestamp(us)"),
+}
+"""Columns without which nothing can be said."""
 _IN_TABLES = (files.STEPS, files.MODULES, *files.STATED)
 
 
@@ -136,6 +142,7 @@ class _Reading:
         log = IssueLog()
         collective = np.zeros(0, np.int32)
         use, of_use = np.empty(0, np.uint8), np.empty(0, np.int32)
+        is_drawn = len(columns["start_ns"]) > 0
         if (table := self._table(files.KERNELS)) is not None:
             kernels = kernels_of(table, interner, log)
             columns, row = with_kernels(columns, kernels, interner)
@@ -147,7 +154,7 @@ class _Reading:
         if (table := self._table(files.MEMORY)) is not None:
             memory["totals"] = totals_of(table, interner)
         stated = [stated_table(kind, table) for kind in _IN_TABLES if (table := self._table(kind)) is not None]
-        if len(columns["start_ns"]) == 0 and (table := self._table(files.OPERATORS)) is not None:
+        if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
             stated.append(stated_table(files.OPERATORS, table))
         metadata = self._metadata()
         if not self._read_any:
@@ -208,7 +215,7 @@ class _Reading:
                 tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {})
                 report = report_of(READER_ID, document, stream, events.log, tally)
                 counters = collected.counters.take()
-        except UnreadableTrace as error:
+        except UserError as error:
             self._lost(name, error)
             events.restart()
             return None, no_rows_at_all(), CounterEvents()
@@ -226,6 +233,11 @@ class _Reading:
         if table is None:
             if content is not None:
                 self._note(self._names[kind], "no_heading", "the file has no heading, so that nobody knows its columns")
+            return None
+        lacking = [title for title in _NEEDED.get(kind, ()) if not table.has(title)]
+        if lacking:
+            text = f"the file has no column {' and no column '.join(lacking)}: nothing of it is shown"
+            self._note(self._names[kind], "missing_columns", text)
             return None
         self._read_any = True
         return table

@@ -144,7 +144,7 @@ def test_times_that_cannot_be_right_match_nothing() -> None:
 def test_without_what_makes_a_kernel_none_is_read_and_the_rest_opens(missing: str) -> None:
     head = HEAD.replace(missing, "Other")
     raw = raw_of(profile([line("mm", 20, "1")], task("mm", 20, 9), head=head))
-    assert rows(raw) == [("mm", ns(20), 9000)] and codes(raw, "kernel_details.csv") == {"bad_row"}
+    assert rows(raw) == [("mm", ns(20), 9000)] and codes(raw, "kernel_details.csv") == {"missing_columns"}
 
 
 @given(
