@@ -23,7 +23,7 @@ Float64 = npt.NDArray[np.float64]
 MOST_COLUMNS = 512
 _PIECE_BYTES = 1 << 20
 _LARGEST_PIECE = 2**31 - 1
-_EMPTY = pa.array(["", "N/A", "NA", "NULL", "nan", "NaN"])
+_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")
 """What stands where there is no value."""
 _SYNONYMS = {
     "step id": "Step Id", "block num": "Block Dim", "mix block num": "Mix Block Dim", "device_id": "Device_id",
@@ -32,7 +32,7 @@ _SYNONYMS = {
 """Names of columns that changed between versions, lower case -> the name that is asked for."""
 # 18 digits before the point, 12 after it: any time of this century, and floats as Python prints them.
 _DECIMAL = pa.decimal128(32, 12)
-_THOUSAND = pa.scalar(1000, pa.decimal128(4, 0))
+_THOUSAND = pa.decimal128(4, 0)
 
 
 class CsvTable:
@@ -56,7 +56,9 @@ class CsvTable:
         """Returns the microseconds of a column as nanoseconds (0 where there is none), and which cells hold any."""
         cells = self.texts(title)
         try:
-            exact = pc.round(pc.multiply(pc.cast(cells, _DECIMAL), _THOUSAND), 0, round_mode="half_to_even")
+            exact = pc.round(
+                pc.multiply(pc.cast(cells, _DECIMAL), pa.scalar(1000, _THOUSAND)), 0, round_mode="half_to_even"
+            )
             whole = pc.cast(exact, pa.int64())
         except pa.ArrowInvalid:
             whole = pa.array([self._time(cell) for cell in cells.to_pylist()], pa.int64())
@@ -196,4 +198,4 @@ def _slowly(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
 
 def _cleaned(column: pa.Array) -> pa.Array:
     trimmed = pc.utf8_trim_whitespace(column)
-    return pc.if_else(pc.is_in(trimmed, _EMPTY), pa.scalar(None, pa.string()), trimmed)
+    return pc.if_else(pc.is_in(trimmed, pa.array(_EMPTY)), pa.scalar(None, pa.string()), trimmed)
