@@ -24,8 +24,8 @@ from tb_plugin.readers.ascend.timeline import Timeline
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.need import need_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
-from tb_plugin.readers.chrome_json.events import Event, decode
-from tb_plugin.readers.chrome_json.rows import Collected
+from tb_plugin.readers.chrome.rules.events import Event, decode
+from tb_plugin.readers.chrome.rules.rows import Collected
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
 from tb_plugin.readers.stream import TextStream
