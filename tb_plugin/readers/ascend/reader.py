@@ -142,7 +142,7 @@ class _Reading:
         log = IssueLog()
         collective = np.zeros(0, np.int32)
         use, of_use = np.empty(0, np.uint8), np.empty(0, np.int32)
-        is_drawn = len(columns["start_ns"]) > 0
+        drawn = len(columns["start_ns"])
         if (table := self._table(files.KERNELS)) is not None:
             kernels = kernels_of(table, interner, log)
             columns, row = with_kernels(columns, kernels, interner)
@@ -154,7 +154,7 @@ class _Reading:
         if (table := self._table(files.MEMORY)) is not None:
             memory["totals"] = totals_of(table, interner)
         stated = [stated_table(kind, table) for kind in _IN_TABLES if (table := self._table(kind)) is not None]
-        if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
+        if not drawn and (table := self._table(files.OPERATORS)) is not None:
             stated.append(stated_table(files.OPERATORS, table))
         metadata = self._metadata()
         if not self._read_any:
@@ -169,7 +169,7 @@ class _Reading:
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
             self._told(kind, of_table)
-        summary = self._report(report, len(columns["start_ns"]), len(counters.time_ns))
+        summary = self._report(report, len(columns["start_ns"]) - drawn)
         self._progress(ReadState(1.0, summary.events_seen, {"other": summary.events_seen}))
         names = events.collected.names
         return RawTrace(
@@ -291,9 +291,9 @@ class _Reading:
     def _note(self, name: str, code: str, text: str) -> None:
         self._issues.append(Issue(code, "note", text, 1, file=_last(name)))
 
-    def _report(self, trace: ReadReport | None, rows: int, counters: int) -> ReadReport:
+    def _report(self, trace: ReadReport | None, more: int) -> ReadReport:
+        """The report about all files; ``more`` rows are drawn beside those of the trace view."""
         report = trace or ReadReport(READER_ID, 0, 0)
-        more = rows + counters - report.events_kept
         dropped = sum(issue.count for issue in self._issues if issue.outcome == "dropped")
         return replace(
             report,
