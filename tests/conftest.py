@@ -19,7 +19,7 @@ from tb_plugin.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
 from tests.depth import DEPTH, sampled
-from tests.samples import OURS, REPO, SAMPLES, made
+from tests.samples import OURS, REPO, SAMPLES, Sample, made
 from tests.service.fakes import LastingPool
 
 SHARED = REPO.parent / "shared"
@@ -30,12 +30,15 @@ UNLIKE = sampled(SAMPLE_FILES, list({name.partition("/")[0]: name for name in re
 """One trace of each run: for a recount in plain Python, ranks of a job and spans of a worker are alike."""
 
 
-def _says_memory(name: str) -> bool:
-    data = (SAMPLES / name).read_bytes()
-    return b'"[memory]"' in (gzip.decompress(data) if name.endswith(".gz") else data)
+def _says_memory(sample: Sample) -> bool:
+    def says(name: str) -> bool:
+        data = (SAMPLES / name).read_bytes()
+        return b'"[memory]"' in (gzip.decompress(data) if name.endswith(".gz") else data)
+
+    return any(name.endswith("/operator_memory.csv") or says(name) for name in sample.names)
 
 
-WITH_MEMORY = [name for name in SAMPLE_FILES if _says_memory(name)]
+WITH_MEMORY = [sample.name for sample in OURS if sample.model.type is TraceTable and _says_memory(sample)]
 """Those that hold allocations. Nothing is read for it: every process makes these lists, also those that read no sample."""
 
 GROUPS = {

@@ -91,9 +91,14 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
 
 
 def launched_by(trace: TraceTable, work: Int64) -> Int32:
-    """Returns the row that device work stands at: its launch, without a recorded one the operator of its external id."""
+    """Returns the row that device work stands at: its launch, without a recorded one the operator of its external id.
+
+    A launch on another thread than that of its operator is a queue's, which works off what the program has handed over:
+    the work stands at the operator.
+    """
     launch, operator = trace.launch[work], trace.operator[work]
-    return np.where(launch != MISSING, launch, operator)
+    queued = (launch != MISSING) & (operator != MISSING) & (trace.track[launch] != trace.track[operator])
+    return np.where((launch != MISSING) & ~queued, launch, operator)
 
 
 @remembered

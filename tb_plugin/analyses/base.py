@@ -368,6 +368,8 @@ def _holding(frame: Frame, search: str) -> Bool:
     """Rows whose text columns contain ``search``. Raises BadRequest for a regex that is none."""
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
     found = np.zeros(frame.data.num_rows, np.bool_)
+    if not texts:
+        holding(pa.array([], pa.string()), search)  # a regex that is none is one everywhere
     for key in texts:
         column = pc.fill_null(frame.data[key].cast(pa.large_string()), "")
         found |= holding(column, search)

@@ -98,7 +98,7 @@ def _of_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
     rows = contains(host, trace.start_ns)
     on_device = of_kind(trace.kind, *ON_DEVICE)
     launched = trace.launch != MISSING
-    rows[launched] = rows[trace.launch[launched]]
+    rows[launched] = rows[launched_by(trace, np.flatnonzero(launched))]
     alone = on_device & ~launched
     rows[alone] = contains(windows, trace.start_ns[alone])
     window = int((trace.steps.end_ns[indices] - trace.steps.start_ns[indices]).sum())

@@ -60,7 +60,7 @@ def _frames(trace: TraceTable) -> Iterator[Frame]:
                 ("stated_block_name", "Name", "text", trace.strings.take(blocks.name)),
                 ("stated_allocator", "Allocator", "text", trace.strings.take(blocks.allocator)),
                 ("stated_bytes", "Size", "bytes", _known(blocks.bytes)),
-                ("stated_start_ns", "Allocated", "ns", pa.array(blocks.start_ns)),
+                ("stated_start_ns", "Allocated", "ns", _known(blocks.start_ns)),
                 ("stated_end_ns", "Released", "ns", _known(blocks.end_ns)),
                 ("stated_device_type", "Device type", "number", _known(blocks.device_type)),
                 ("stated_device_id", "Device", "number", _known(blocks.device_id)),

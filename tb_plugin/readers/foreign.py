@@ -38,8 +38,8 @@ class Foreign:
 
 
 _ASCEND = (
-    "This belongs to an Ascend profile (torch_npu), which is not read yet: MindStudio Insight opens it, raw PROF folders "
-    "after torch_npu.profiler.profiler.analyse(...)."
+    "This belongs to an Ascend profile (torch_npu), which is opened as a folder: keep what ASCEND_PROFILER_OUTPUT held "
+    "together, under that name. torch_npu.profiler.profiler.analyse(...) makes it of raw PROF folders."
 )
 _OF_ROCPROF = (
     r"(?:kernel|hip_(?:runtime_|compiler_)?api|hsa_(?:core_|amd_ext_|image_ext_|finalize_ext_)?api|memory_copy|marker_api|rccl_api"
@@ -93,8 +93,8 @@ FOREIGN = (
     Foreign(_ASCEND, path=r"\A(?P<folder>(?:.*/)?ASCEND_PROFILER_OUTPUT/)"),
     Foreign(_ASCEND, path=r"(?:^|/)trace_view\.json(?:\.gz)?$"),
     Foreign(
-        "This is raw data of an Ascend profiler: torch_npu.profiler.profiler.analyse(...) or msprof --export=on converts it "
-        "for MindStudio Insight; what they make is not read here yet.",
+        "This is raw data of an Ascend profiler: torch_npu.profiler.profiler.analyse(...) makes a folder of it that is read "
+        "here; what msprof --export=on makes is not.",
         path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
     ),
     Foreign(

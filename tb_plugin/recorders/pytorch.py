@@ -100,7 +100,7 @@ HOST = HostNames(
     r"|torch[/\\]_inductor[/\\]compile_fx\.py\(\d+\): compile_fx\w*$"
     r"|torch[/\\]_inductor[/\\]runtime[/\\]triton_heuristics\.py\(\d+\): (?:precompile|benchmark_all_configs|autotune_\w+)$"
     rf"|{_TRITON}",
-    collecting=r"^Python GC$|^<built-in (?:function|method) collect( of module .*)?>$",
+    collecting=r"^(?:Python )?GC$|^<built-in (?:function|method) collect( of module .*)?>$",
     profiling=r"torch[/\\]profiler[/\\]profiler\.py\(\d+\): ",
     loading=r"^enumerate\(DataLoader\)#_SingleProcess",
     awaiting=r"^enumerate\(DataLoader\)#_MultiProcessing",

@@ -120,7 +120,7 @@ def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
     order = np.argsort(blocks.start_ns, kind="stable")
     columns = {f.name: getattr(blocks, f.name)[order] for f in fields(blocks)}
     columns["end_ns"] = np.where(columns["end_ns"] == -1, -1, columns["end_ns"] - origin)
-    columns["start_ns"] = columns["start_ns"] - origin
+    columns["start_ns"] = np.where(columns["start_ns"] == -1, -1, columns["start_ns"] - origin)
     return AllocatorBlocks(**columns)
 
 

@@ -45,6 +45,13 @@ def merged(pairs: Pairs) -> Pairs:
     return found
 
 
+def launched_by(table: TraceTable, row: int) -> int:
+    """Where work of a device stands: at its launch, or at its operator where a queue on another thread launched it."""
+    launch, operator = int(table.launch[row]), int(table.operator[row])
+    is_queued = launch >= 0 and operator >= 0 and table.track[launch] != table.track[operator]
+    return operator if launch < 0 or is_queued else launch
+
+
 class Recount:
     """Every call of an annotation, what phase it is of, where it stands, and what lies in it."""
 
@@ -119,12 +126,11 @@ class Recount:
     def numbers(self, keys: dict[int, Any]) -> dict[Any, dict[str, Any]]:
         """The columns of the table, by key of calls."""
         table = self.table
-        launch, operator = table.launch.tolist(), self.operator
-        sources = [launch[row] if launch[row] >= 0 else operator[row] for row in self.work]
+        sources = [launched_by(table, row) for row in self.work]
         inside = self._by(keys, self.work, sources)
-        backward = self._by(keys, self.work, [self._forward(operator[row]) for row in self.work])
+        backward = self._by(keys, self.work, [self._forward(self.operator[row]) for row in self.work])
         tied = {row: self._forward(row) for row in self.operators}
-        roots = [row for row in self.operators if tied[row] >= 0 and tied.get(operator[row], -1) < 0]
+        roots = [row for row in self.operators if tied[row] >= 0 and tied.get(self.operator[row], -1) < 0]
         behind = self._by(keys, roots, [tied[row] for row in roots])
         talks = communicates(table).copy()
         talks[self.work] = False

@@ -192,7 +192,12 @@ def test_little_of_real_traces_is_other() -> None:
     for profile in scanned(Path(SHARED / "data"), READERS).found:
         name = profile.names[0]
         small = (SHARED / "data" / name).stat().st_size < 110_000
-        if profile.reader.raw is not RawTrace or name.startswith("torch213/") or not (small or DEEP):
+        if (
+            profile.reader.raw is not RawTrace
+            or len(profile.names) > 1
+            or name.startswith("torch213/")
+            or not (small or DEEP)
+        ):
             continue
         table = loaded(f"shared/data/{name}")
         if (table.kind == EventKind.KERNEL).any():

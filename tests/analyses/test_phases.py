@@ -12,7 +12,7 @@ from tb_plugin.analyses import annotations
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.table import TraceTable
-from tests.analyses.phase_recount import Recount
+from tests.analyses.phase_recount import Recount, launched_by
 from tests.builders import TraceBuilder, analysis, kernel, part, row, rows, trace
 from tests.conftest import SAMPLE_FILES, sample
 from tests.depth import examples, needs_time
@@ -271,8 +271,7 @@ def test_a_phase_holds_what_was_launched_in_it(table: TraceTable, phase: str) ->
         return
     expected = Recount(table)
     own = {row for row in expected.calls if expected.phase[row] == phase}
-    sources = {row: max(int(table.launch[row]), -1) for row in expected.work}
-    sources = {row: at if at >= 0 else int(table.operator[row]) for row, at in sources.items()}
+    sources = {row: launched_by(table, row) for row in expected.work}
     inside = [row for row, at in sources.items() if at >= 0 and own & set(expected.open_at(at))]
     kernels = rows(table, "kernels", phase=phase)
     assert sum(r["calls"] for r in kernels) == len(inside)

@@ -193,7 +193,9 @@ def assert_recounted(table: TraceTable) -> None:
             time.setdefault(track, Counter())[what] += max(int(table.dur_ns[row]), 1)
     for i, (track, found) in enumerate(zip(table.tracks, track_names(table), strict=True)):
         if not track.is_device:
-            assert found.title.startswith("Autograd") == (i in autograd and i != main_thread(table))
+            assert found.title.rpartition(" · ")[2].startswith("Autograd") == (
+                i in autograd and i != main_thread(table)
+            )
             continue
         total = sum(time.get(i, Counter()).values())
         said = {

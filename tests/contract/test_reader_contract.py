@@ -23,6 +23,7 @@ EVERY_READER = (*READERS, *toy.READERS)
 NO_PROFILES = (
     "README.md",
     "synthetic.py",
+    "synthetic_ascend.py",
     "synthetic_faults.py",
     "synthetic_megengine.py",
     "synthetic_memory.py",

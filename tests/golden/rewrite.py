@@ -24,6 +24,7 @@ LONGEST = 160
 
 def folder_of(name: str) -> str:
     """``resnet_cpu/worker0.1795.pt.trace.json.gz`` -> ``resnet_cpu.worker0.1795`` (the span keeps two files apart)."""
+    name = name.removesuffix("/ASCEND_PROFILER_OUTPUT")
     return name.replace("/", ".").removesuffix(".gz").removesuffix(".json").removesuffix(".pt.trace")
 
 

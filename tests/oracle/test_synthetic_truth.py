@@ -19,8 +19,8 @@ DIFFERENT_WORDS = {"compute_exposed_ns": "compute_ns"} | {
 def workers() -> list[tuple[str, Json]]:
     found = []
     for path in sorted((SAMPLES / "truth").glob("*.json")):
-        if path.stem == "synthetic_megengine":
-            continue  # another program, with other truths: tests/test_megengine_truth.py
+        if path.stem in ("synthetic_ascend", "synthetic_megengine"):
+            continue  # other programs, with other truths: tests/readers/ascend/test_sample.py, tests/test_megengine_truth.py
         truth = json.loads(path.read_text())
         listed = truth["workers"]
         items = listed.items() if isinstance(listed, dict) else ((f"rank{w['rank']}", w) for w in listed)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.chrome import pairing
-from tb_plugin.readers.chrome_json import ChromeJsonReader, finishing
+from tb_plugin.readers.chrome.rules import finishing
+from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import TraceTable
 from tests.builders import Bytes

@@ -100,8 +100,9 @@ def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     assert reasons(tmp_path) == {
-        "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which is not read yet: MindStudio Insight "
-        "opens it, raw PROF folders after torch_npu.profiler.profiler.analyse(...).",
+        "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which is opened as a folder: keep what "
+        "ASCEND_PROFILER_OUTPUT held together, under that name. torch_npu.profiler.profiler.analyse(...) makes it of raw "
+        "PROF folders.",
         "page.json": "This is a web page, not a trace: a download may have ended at a login or an error.",
         "empty.json": "The file is empty.",
         "nothing.json.gz": "The file holds nothing.",
@@ -187,8 +188,6 @@ def test_a_page_under_the_name_of_a_trace_is_told_when_it_is_opened(tmp_path: Pa
 @needs_data
 def test_real_profiles_of_ascend_are_never_opened_as_pytorchs(tmp_path: Path) -> None:
     shutil.copytree(DATA / "ascend" / "logdir" / "alexnet_text_level1", tmp_path / "npu")
-    told = reasons(tmp_path)
-    assert {why for why in told.values() if "Ascend" not in why} == set()
-    assert {name for name, why in told.items() if "Ascend" in why} == {
-        f"rank_{rank}_20250109074804023_ascend_pt" for rank in range(2)
-    }
+    scan = Scanner([Root(Folder(str(tmp_path)))], READERS).scan()
+    assert {(one.reader.id, one.worker) for one in scan.found} == {("ascend", "rank0"), ("ascend", "rank1")}
+    assert not scan.skipped

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.readers import READERS
 from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.service.chrome import write_window
 from tb_plugin.storage.files import FileSource
 from tb_plugin.trace.assemble import assemble
@@ -22,7 +22,7 @@ RUNS = ("synthetic_gpu", "transformer_cpu", "ddp_gloo")
 
 
 def _load(path: Path) -> TraceTable:
-    return assemble(READERS[0].read(FileSource({path.name: str(path)}), ReadOptions(), no_progress))
+    return assemble(KinetoReader().read(FileSource({path.name: str(path)}), ReadOptions(), no_progress))
 
 
 @pytest.mark.parametrize("run", RUNS)

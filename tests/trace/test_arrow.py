@@ -114,6 +114,8 @@ FEWEST_EVENTS = 400
 def test_bytes_per_event(name: str, tmp_path: Path) -> None:
     """Beside what a file without any event takes. Small traces share few names, so they cost the most."""
     table = sample(name)
+    if table.stated:
+        pytest.skip("tables that a profile states lie beside its events")
     arrow.write(trace().table(), str(tmp_path / "empty.arrow"))
     arrow.write(table, str(tmp_path / "t.arrow"))
     size = (tmp_path / "t.arrow").stat().st_size - (tmp_path / "empty.arrow").stat().st_size

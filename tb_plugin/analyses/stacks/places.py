@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import backward_operators
 from tb_plugin.analyses.backward_times import backward_times
 from tb_plugin.analyses.grouping import Forest, group, sum_by
@@ -145,11 +146,9 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
     """For device rows: the innermost frame around their launch, runtime calls left out; -1 = none."""
-    operator = trace.operator[work]
     if choice.of == "operators":
-        return _frame_around(trace, operator, choice)
-    # As for modules: work stands where its launch does, else where the operator named by its external id does.
-    return _frame_around(trace, np.where(trace.launch[work] != MISSING, trace.launch[work], operator), choice)
+        return _frame_around(trace, trace.operator[work], choice)
+    return _frame_around(trace, launched_by(trace, work), choice)  # as for modules
 
 
 def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MOST_BYTES = 16 * 1024 * 1024
-"""Of a file of settings; real ones have a few KiB."""
+"""A file of settings is read up to this size; real ones have a few KiB."""
 BACKEND = "hccl"
 
 

@@ -21,7 +21,9 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
-_EMPTY = pa.array(["", "N/A", "NA", "NULL", "nan", "NaN"])
+_PIECE_BYTES = 1 << 20
+_LARGEST_PIECE = 2**31 - 1
+_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")
 """What stands where there is no value."""
 _SYNONYMS = {
     "step id": "Step Id", "block num": "Block Dim", "mix block num": "Mix Block Dim", "device_id": "Device_id",
@@ -30,7 +32,7 @@ _SYNONYMS = {
 """Names of columns that changed between versions, lower case -> the name that is asked for."""
 # 18 digits before the point, 12 after it: any time of this century, and floats as Python prints them.
 _DECIMAL = pa.decimal128(32, 12)
-_THOUSAND = pa.scalar(1000, pa.decimal128(4, 0))
+_THOUSAND = pa.decimal128(4, 0)
 
 
 class CsvTable:
@@ -54,7 +56,9 @@ class CsvTable:
         """Returns the microseconds of a column as nanoseconds (0 where there is none), and which cells hold any."""
         cells = self.texts(title)
         try:
-            exact = pc.round(pc.multiply(pc.cast(cells, _DECIMAL), _THOUSAND), 0, round_mode="half_to_even")
+            exact = pc.round(
+                pc.multiply(pc.cast(cells, _DECIMAL), pa.scalar(1000, _THOUSAND)), 0, round_mode="half_to_even"
+            )
             whole = pc.cast(exact, pa.int64())
         except pa.ArrowInvalid:
             whole = pa.array([self._time(cell) for cell in cells.to_pylist()], pa.int64())
@@ -139,28 +143,37 @@ def _titles(line: str) -> list[str]:
 
 
 def _columns(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
+    # A row longer than a piece, as a call stack may be, takes the file as one piece.
+    for piece in (_PIECE_BYTES, len(body)):
+        refused: list[int] = []
+        try:
+            columns = _quickly(body, count, min(piece, _LARGEST_PIECE), refused)
+        except pa.ArrowInvalid:
+            continue
+        if refused:
+            log.add("bad_row", "dropped", count=len(refused))
+        return columns
+    return _slowly(body, count, log)
+
+
+def _quickly(body: bytes, count: int, piece: int, refused: list[int]) -> list[pa.Array]:
+    """Columns by Arrow's reader; ``refused`` gets an entry for each row of another length. Raises ArrowInvalid."""
     names = [str(place) for place in range(count)]
-    refused: list[int] = []
 
     def refuse(row: object) -> str:
         refused.append(1)
         return "skip"
 
-    try:
-        table = pacsv.read_csv(
-            io.BytesIO(body),
-            read_options=pacsv.ReadOptions(column_names=names, use_threads=False),
-            parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-            convert_options=pacsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                strings_can_be_null=False,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid:
-        return _slowly(body, count, log)
-    if refused:
-        log.add("bad_row", "dropped", count=len(refused))
+    table = pacsv.read_csv(
+        io.BytesIO(body),
+        read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=piece),
+        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+        convert_options=pacsv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=False,
+            quoted_strings_can_be_null=False,
+        ),
+    )
     return [table.column(place).combine_chunks() for place in range(count)]
 
 
@@ -186,4 +199,4 @@ def _slowly(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
 def cleaned(column: pa.Array) -> pa.Array:
     """Returns cells trimmed, null where they say that there is no value."""
     trimmed = pc.utf8_trim_whitespace(column)
-    return pc.if_else(pc.is_in(trimmed, _EMPTY), pa.scalar(None, pa.string()), trimmed)
+    return pc.if_else(pc.is_in(trimmed, pa.array(_EMPTY)), pa.scalar(None, pa.string()), trimmed)

@@ -29,6 +29,10 @@ KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, CO
 _TELLING = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
 """One of them makes a folder a profile; the first that is there is its main file."""
 _PROFILE = re.compile(r"(?s)^(?P<worker>.*?)(?:_(?P<span>[0-9]{8,20}))?_ascend_(?:pt|ms)\Z")
+_ARGUMENTS = re.compile(r"_ascend_(?:pt|ms)_op_args\Z")
+"""Folders of dumped arguments of operators."""
+_RAW = re.compile(r"(?:PROF_|FRAMEWORK\Z|logs\Z)")
+"""Folders in a profile that hold what was parsed, and not what it was parsed to."""
 _DATABASE = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>[0-9]{1,9}))?\.db\Z")
 _INFO = re.compile(r"profiler_info(?:_(?P<rank>[0-9]{1,9}))?\.json\Z")
 
@@ -39,6 +43,8 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
     beside: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for file in listing:
         path = PurePosixPath(file.path)
+        if _is_left_out(path):
+            continue
         if path.name in KNOWN or _DATABASE.match(path.name):
             outputs[path.parent].append(path)
         elif _INFO.match(path.name) or path.name == ABOUT:
@@ -110,7 +116,14 @@ def _candidate(
 def _is_output(files: list[PurePosixPath]) -> bool:
     """Whether files in a folder of another name are a profile's: several of them, with one that nobody else writes."""
     names = {path.name for path in files}
-    return bool(names & {KERNELS, BLOCKS, STEPS}) and len(names & KNOWN) > 1
+    return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & KNOWN) > 1
+
+
+def _is_left_out(path: PurePosixPath) -> bool:
+    """Whether a file lies where nothing is a profile's output, whatever it is called."""
+    folders = path.parts[:-1]
+    place = next((at for at, name in enumerate(folders) if _PROFILE.match(name)), len(folders))
+    return any(_ARGUMENTS.search(name) for name in folders) or any(_RAW.match(name) for name in folders[place + 1 :])
 
 
 def _with_the_rest(found: list[Candidate], listing: Sequence[ListedFile]) -> list[Candidate]:

@@ -36,29 +36,30 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
     size = _bytes(table.numbers("Size(KB)"), KIB)
     row = np.flatnonzero((has_start | has_end) & (size != MISSING))
     names = table.texts("Name")
-    of_graph = np.asarray(pc.fill_null(pc.starts_with(names, OF_GRAPH), False))
     return AllocatorBlocks(
         start_ns=np.where(has_start, start, MISSING)[row],
         end_ns=np.where(has_end, end, MISSING)[row],
         bytes=size[row],
         name=ids_of(names, interner)[row],
-        allocator=np.where(of_graph, interner.text(GRAPH), interner.text(PYTORCH)).astype(np.int32)[row],
+        allocator=np.where(_of_graph(table), interner.text(GRAPH), interner.text(PYTORCH)).astype(np.int32)[row],
         device_type=np.full(len(row), NPU_TYPE, np.int32),
         device_id=_devices(table.texts("Device Type"))[row],
     )
 
 
 def events_of(table: CsvTable, interner: Interner, thread: int) -> MemoryEvents:
-    """Returns an allocation and a release for each block, with the totals that the table states beside them.
+    """Returns an allocation and a release for each block of PyTorch's allocator, with the totals beside them.
 
+    The graph engine's allocator has totals of its own, so that a series of both would be none; ``blocks_of`` has its blocks.
     The file has no addresses: each block has the number of its row. ``thread`` is the string id of who is said to have asked.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
     device = _devices(table.texts("Device Type"))
+    ours = ~_of_graph(table)
     parts = []
     for when, sign in (("Allocation", 1), ("Release", -1)):
         time, there = table.nanoseconds(f"{when} Time(us)")
-        row = np.flatnonzero(there & (size != MISSING) & (size != 0))
+        row = np.flatnonzero(there & ours & (size != MISSING) & (size != 0))
         allocated, reserved = (
             _bytes(table.numbers(f"{when} Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved")
         )
@@ -95,6 +96,11 @@ def totals_of(table: CsvTable, interner: Interner) -> AllocatorTotals:
         device_type=np.full(len(row), NPU_TYPE, np.int32),
         device_id=_devices(table.texts("Device Type"))[row],
     )
+
+
+def _of_graph(table: CsvTable) -> npt.NDArray[np.bool_]:
+    """Which blocks the graph engine's allocator gave."""
+    return np.asarray(pc.fill_null(pc.starts_with(table.texts("Name"), OF_GRAPH), False))
 
 
 def _bytes(values: Float64, unit: float) -> Int64:

@@ -16,7 +16,7 @@ from tb_plugin.readers.ascend.about import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.database import Content, Database, analysed, content_of, opened
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
-from tb_plugin.readers.ascend.kernels import kernels_of
+from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
@@ -27,8 +27,8 @@ from tb_plugin.readers.chrome.extras import Names as ViewNames
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.chrome.need import need_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
-from tb_plugin.readers.chrome_json.events import Event, decode
-from tb_plugin.readers.chrome_json.rows import Collected
+from tb_plugin.readers.chrome.rules.events import Event, decode
+from tb_plugin.readers.chrome.rules.rows import Collected
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
 from tb_plugin.readers.stream import TextStream
@@ -43,6 +43,12 @@ _DATABASES = frozenset({"db", files.ANALYSED})
 PER_DATABASE_BYTE = 6.0
 """Memory at the peak of a read per byte of a database: 4.7 to 6.0 were measured (2,000,000 and 500,000 rows, no stacks)."""
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
+_NEEDED = {
+    files.KERNELS: (NAME, START, DURATION),
+    files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
+    files.MEMORY: ("Component", "Timestamp(us)"),
+}
+"""Columns without which nothing can be said."""
 _IN_TABLES = (files.STEPS, files.MODULES, *files.STATED)
 
 
@@ -50,6 +56,7 @@ class AscendReader:
     """Reads what torch_npu and MindSpore leave in ``*_ascend_pt`` and ``*_ascend_ms`` folders."""
 
     id = READER_ID
+    title = "Ascend profile"
     raw = RawTrace
     endings: tuple[str, ...] = ("_ascend_pt/", "_ascend_ms/", f"{files.OUTPUT}/")
 
@@ -132,16 +139,19 @@ class _Reading:
         self._done = 0
         self._issues: list[Issue] = []
         self._bytes = [0, 0]
+        self._logs: list[tuple[str, IssueLog]] = []
         self._read_any = False
         self._tried: frozenset[str] = frozenset()
         self._kept: dict[str, CsvTable] = {}
-        self._rows = 0
+        self._state = ReadState(0.0, 0, {})
+        self._passed_over = set(source.names())
 
     def read(self) -> RawTrace:
         """Returns the profile."""
         events = _Events(IssueLog())
         report, columns, counters = self._trace_view(events)
         interner, names = events.collected.interner, _Names.of(events.collected.names)
+        known = len(columns["start_ns"]) + len(counters.time_ns)
         found = self._databases(interner, report is not None)
         if found.columns is not None:
             columns, counters, names = found.columns, found.counters, _Names.of(found)
@@ -164,18 +174,22 @@ class _Reading:
             stated_table(kind, table) for kind in _IN_TABLES if (table := self._table_or(kind, found)) is not None
         ]
         stated += [stated_table(name, table) for name, table in found.tables.items() if name not in files.KNOWN]
-        if len(columns["start_ns"]) == 0 and (table := self._table(files.OPERATORS)) is not None:
+        is_drawn = known > 0 or found.columns is not None
+        if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
             stated.append(stated_table(files.OPERATORS, table))
         metadata = self._metadata(found)
         if not self._read_any:
-            raise UnreadableTrace(
-                "No file of the profile could be read.", do="Parse it again: torch_npu.profiler.profiler.analyse()."
-            )
+            raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
         rows = _Rows(columns["name"], columns["kind"])
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
         devices, place = _devices(columns.pop("device"))
+        self._pass_over_the_rest()
+        for kind, of_table in self._logs:
+            self._told(kind, of_table)
+        summary = self._report(report, len(columns["start_ns"]) + len(counters.time_ns) - known)
+        self._progress(ReadState(1.0, summary.events_seen, {"other": summary.events_seen}))
         return RawTrace(
             **{**columns, "device": place},
             **flags,
@@ -184,7 +198,7 @@ class _Reading:
             devices=describe_all(
                 devices, {each: found.devices.get(each, {}) for each in devices}, (), frozenset({"ascend"})
             ),
-            report=self._report(report, len(columns["start_ns"]), len(counters.time_ns)),
+            report=summary,
             counters=counters,
             process_names=names.processes,
             thread_names=names.threads,
@@ -207,8 +221,10 @@ class _Reading:
 
         def tell(state: ReadState) -> None:
             fraction = state.fraction * self._source.size(name) / self._whole
-            self._progress(replace(state, fraction=fraction))
+            self._state = replace(state, fraction=fraction)
+            self._progress(self._state)
 
+        self._passed_over.discard(name)
         try:
             with passed(_One(self._source, name), self._options, events, decode, tell) as (document, stream):
                 collected = events.collected
@@ -220,7 +236,7 @@ class _Reading:
                 tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {})
                 report = report_of(READER_ID, document, stream, events.log, tally)
                 counters = collected.counters.take()
-        except UnreadableTrace as error:
+        except UserError as error:
             self._lost(name, error)
             events.restart()
             return None, no_rows_at_all(), CounterEvents()
@@ -236,10 +252,15 @@ class _Reading:
         log = IssueLog()
         content = self._content(kind, log)
         table = read_table(content, log) if content is not None else None
-        self._told(kind, log)
+        self._logs.append((kind, log))  # cells that are no numbers show when somebody asks for numbers
         if table is None:
             if content is not None:
                 self._note(self._names[kind], "no_heading", "the file has no heading, so that nobody knows its columns")
+            return None
+        lacking = [title for title in _NEEDED.get(kind, ()) if not table.has(title)]
+        if lacking:
+            text = f"the file has no column {' and no column '.join(lacking)}: nothing of it is shown"
+            self._note(self._names[kind], "missing_columns", text)
             return None
         self._read_any = True
         return table
@@ -248,6 +269,7 @@ class _Reading:
         name = self._names.get(kind)
         if name is None:
             return None
+        self._passed_over.discard(name)
         try:
             with self._source.open(name) as raw:
                 stream = TextStream(raw, self._source.size(name), lambda fraction: None, log)
@@ -260,7 +282,7 @@ class _Reading:
         self._bytes[0] += stream.file_bytes
         self._bytes[1] += stream.text_bytes
         self._done += self._source.size(name)
-        self._progress(ReadState(min(1.0, self._done / self._whole), self._rows, {}))
+        self._progress(replace(self._state, fraction=min(1.0, self._done / self._whole)))
         return b"".join(parts)
 
     def _table_or(self, kind: str, found: Content) -> CsvTable | None:
@@ -290,10 +312,11 @@ class _Reading:
             if kind_of(other) == kind and other != name:
                 self._note(other, "second_database", f"the profile is read from {_last(name)}; this one is left out")
         log, size = IssueLog(), self._source.size(name)
+        self._passed_over.discard(name)
 
         def tell(fraction: float) -> None:
             done = self._done + size * fraction
-            self._progress(ReadState(min(1.0, done / self._whole), self._rows, {}))
+            self._progress(replace(self._state, fraction=min(1.0, done / self._whole)))
 
         try:
             with opened(self._source, name, log, tell) as database:
@@ -323,6 +346,12 @@ class _Reading:
         rank = next((rank for rank in ranks if rank is not None), database.rank)
         return metadata_of(found[0], {**database.about, **found[1]}, rank)
 
+    def _pass_over_the_rest(self) -> None:
+        """Counts files of which nothing was needed, as the calls of operators beside a trace view."""
+        size = sum(self._source.size(name) for name in self._passed_over)
+        self._bytes[0] += size
+        self._bytes[1] += size
+
     def _told(self, kind: str, log: IssueLog) -> None:
         name = self._names.get(kind, kind)
         self._issues += [replace(issue, file=_last(name)) for issue in log.issues()]
@@ -334,9 +363,9 @@ class _Reading:
     def _note(self, name: str, code: str, text: str) -> None:
         self._issues.append(Issue(code, "note", text, 1, file=_last(name)))
 
-    def _report(self, trace: ReadReport | None, rows: int, counters: int) -> ReadReport:
+    def _report(self, trace: ReadReport | None, more: int) -> ReadReport:
+        """The report about all files; ``more`` rows are drawn beside those of the trace view."""
         report = trace or ReadReport(READER_ID, 0, 0)
-        more = rows + counters - report.events_kept
         dropped = sum(issue.count for issue in self._issues if issue.outcome == "dropped")
         return replace(
             report,

@@ -95,7 +95,7 @@ class Timeline:
             task[stated.row] = [kind_of_task(texts[value]) for value in stated.value.tolist()]
         made = np.select(
             [self.lane == lane for lane in (Lane.HOST, Lane.GC, Lane.CANN, Lane.STREAM, Lane.GROUP)],
-            [host, np.uint8(EventKind.OVERHEAD), np.uint8(EventKind.RUNTIME), task, np.uint8(EventKind.KERNEL)],
+            [host, np.uint8(EventKind.PYTHON), np.uint8(EventKind.RUNTIME), task, np.uint8(EventKind.KERNEL)],
             np.where(self.on_device, EventKind.DEVICE_ANNOTATION, EventKind.UNKNOWN),
         )
         return np.where(plain, made, kind).astype(np.uint8)

@@ -12,9 +12,9 @@ from tb_plugin.readers.chrome.document import Document
 from tb_plugin.readers.chrome.filenames import json_candidate, run_of
 from tb_plugin.readers.chrome.need import need_bytes
 from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
+from tb_plugin.readers.chrome.rules.events import Event, decode
+from tb_plugin.readers.chrome.rules.rows import Collected, without_device
 from tb_plugin.readers.chrome.sniffing import has_events, speaks_of_time
-from tb_plugin.readers.chrome_json.events import Event, decode
-from tb_plugin.readers.chrome_json.rows import Collected, without_device
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.stream import TextStream
 from tb_plugin.trace.strings import StringTable

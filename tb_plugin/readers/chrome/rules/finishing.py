@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tb_plugin.readers.chrome.arrows import Arrows
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.chrome.pairing import matched, unended
-from tb_plugin.readers.chrome_json.call_stacks import CallStacks
-from tb_plugin.readers.chrome_json.events import Role, Scope
+from tb_plugin.readers.chrome.rules.call_stacks import CallStacks
+from tb_plugin.readers.chrome.rules.events import Role, Scope
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.open import NEVER_ENDED, OpenColumn

@@ -18,10 +18,10 @@ from tb_plugin.readers.chrome.events import COUNTER
 from tb_plugin.readers.chrome.extras import Counters, Names
 from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
 from tb_plugin.readers.chrome.others import Others
+from tb_plugin.readers.chrome.rules.call_stacks import CallStacks, end_stack_of, stack_of
+from tb_plugin.readers.chrome.rules.events import FAMILIES, NOT_SHOWN, ROLES, Event, Role, Scope
+from tb_plugin.readers.chrome.rules.finishing import Collection
 from tb_plugin.readers.chrome.times import NeedsDigits, from_numbers, is_time
-from tb_plugin.readers.chrome_json.call_stacks import CallStacks, end_stack_of, stack_of
-from tb_plugin.readers.chrome_json.events import FAMILIES, NOT_SHOWN, ROLES, Event, Role, Scope
-from tb_plugin.readers.chrome_json.finishing import Collection
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 

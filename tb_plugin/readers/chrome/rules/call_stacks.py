@@ -9,7 +9,7 @@ import numpy as np
 
 from tb_plugin.readers.chrome.columns import Column
 from tb_plugin.readers.chrome.interning import Interner, as_text
-from tb_plugin.readers.chrome_json.events import Event
+from tb_plugin.readers.chrome.rules.events import Event
 from tb_plugin.trace.schema import MISSING
 
 _DEEPEST = 1000

@@ -1,0 +1,220 @@
+"""The reader and the views against what the generator of the sample counted while it invented it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.kernels import Kernels
+from tb_plugin.analyses.modules import Modules
+from tb_plugin.analyses.operators import Operators
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.table import TraceTable
+from tests.samples import OURS, SAMPLES, made
+
+Json = dict[str, Any]
+TRUTH = json.loads((SAMPLES / "truth" / "synthetic_ascend.json").read_text())["ranks"]
+
+
+class Case(NamedTuple):
+    trace: TraceTable
+    truth: Json
+
+    def name(self, row: int) -> str:
+        return self.trace.strings[int(self.trace.name[row])]
+
+    def since(self, ns: int) -> int:
+        """A time of the truth as the trace counts it."""
+        return ns - self.trace.origin_ns
+
+
+@pytest.fixture(scope="module", params=sorted(TRUTH))
+def case(request: pytest.FixtureRequest) -> Case:
+    truth = TRUTH[request.param]
+    (name,) = (each.name for each in OURS if each.name.startswith(f"synthetic_ascend/rank_{request.param}_"))
+    return Case(made(name), truth)
+
+
+def rows(frame: Any) -> list[Json]:
+    return list(frame.data.to_pylist())
+
+
+def test_rank_and_device(case: Case) -> None:
+    stated = case.trace.metadata["distributedInfo"]
+    assert stated == {"backend": "hccl", "rank": case.truth["rank"], "world_size": 2}
+    assert [device.id for device in case.trace.devices] == [str(case.truth["device"])]
+    assert "SYNTHETIC" in case.trace.metadata and case.trace.report.complete and not case.trace.report.issues
+
+
+def test_steps(case: Case) -> None:
+    steps = case.trace.steps
+    assert list(steps.label) == [str(step["number"]) for step in case.truth["steps"]]
+    assert steps.host_start_ns.tolist() == [case.since(step["start_ns"]) for step in case.truth["steps"]]
+    assert steps.host_end_ns.tolist() == [case.since(step["end_ns"]) for step in case.truth["steps"]]
+
+
+def test_times_of_steps_are_those_of_the_kernels(case: Case) -> None:
+    """Computing, communication, what of it is hidden and what is not, in the device's range of each step."""
+    trace = case.trace
+    kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
+    for step in case.truth["steps"]:
+        low, high = case.since(step["device_start_ns"]), case.since(step["device_end_ns"])
+        mine = kernels[(trace.start_ns[kernels] >= low) & (trace.start_ns[kernels] < high)]
+        covered = {}
+        for what, flags in (("c", ~trace.is_collective[mine]), ("m", trace.is_collective[mine])):
+            open_at = np.zeros(high - low + 10**7, np.bool_)
+            for row in mine[flags].tolist():
+                begin = int(trace.start_ns[row]) - low
+                open_at[begin : begin + int(trace.dur_ns[row])] = True
+            covered[what] = open_at
+        assert int(covered["c"].sum()) == step["computing_ns"]
+        assert int(covered["m"].sum()) == step["communication_ns"]
+        assert int((covered["m"] & ~covered["c"]).sum()) == step["not_overlapped_ns"]
+        assert int((covered["m"] & covered["c"]).sum()) == step["overlapped_ns"]
+
+
+def test_the_stated_times_of_steps(case: Case) -> None:
+    (table,) = (each for each in case.trace.stated if each.name == "step_trace_time")
+    columns = {column.key: column.values.to_pylist() for column in table.columns}
+    keys = {
+        "computing_ns": "computing", "communication_ns": "communication", "free_ns": "free", "bubble_ns": "bubble",
+        "stage_ns": "stage", "not_overlapped_ns": "communication_not_overlapped", "preparing_ns": "preparing",
+    }  # fmt: skip
+    for key, column in keys.items():
+        assert [round(value * 1000) for value in columns[column]] == [step[key] for step in case.truth["steps"]], key
+    assert columns["step"] == [12, 13] and set(columns["device_id"]) == {case.truth["device"]}
+
+
+def test_kernels_by_name(case: Case) -> None:
+    found = {row["name"]: row for row in rows(Kernels().part(case.trace, Params()).frames["kernels"])}
+    expected = {name: (said["calls"], said["total_ns"]) for name, said in case.truth["kernels"].items()}
+    for one in case.truth["collectives"]:
+        expected[one["name"]] = (1, one["elapse_ns"])
+    assert {name: (row["calls"], row["total_ns"]) for name, row in found.items()} == expected
+    cube = {"MatMulV2", "MatMulV3"}
+    said = {name: str(any(each in name for each in cube)).lower() for name in found}
+    assert {name: row["uses_matrix_unit"] for name, row in found.items()} == said
+
+
+def test_facts_of_kernels(case: Case) -> None:
+    trace = case.trace
+    for key, said in (("Type", "kernels_by_type"), ("Accelerator Core", "kernels_by_core")):
+        (column,) = (each for each in trace.others if each.key == key)
+        total: Counter[str] = Counter()
+        calls: Counter[str] = Counter()
+        for row, text in zip(column.row.tolist(), trace.strings.take(column.value).to_pylist(), strict=True):
+            calls[text] += 1
+            total[text] += int(trace.dur_ns[row])
+        ours = {name: {"calls": calls[name], "total_ns": total[name]} for name in calls if not is_communication(name)}
+        assert ours == case.truth[said]
+    (bound,) = (each for each in trace.others if each.key == "aiv_mte2_ratio")
+    heavy = {case.name(row) for row, ratio in zip(bound.row.tolist(), bound.value.tolist(), strict=True) if ratio > 0.8}
+    assert sorted(heavy) == case.truth["kernels_bound_by_reading"]
+
+
+def is_communication(text: str) -> bool:
+    return text.startswith("hcom_") or text == "COMMUNICATION"
+
+
+def test_operators_by_name(case: Case) -> None:
+    """Calls, host and device time: with AscendCL's calls and the queue's apart, which are no operators."""
+    found = {row["name"]: row for row in rows(Operators().part(case.trace, Params()).frames["operators"])}
+    annotations = {name for name in case.truth["operators"] if name not in found}
+    assert all(name.startswith(("enumerate(DataLoader)", "Optimizer.")) for name in annotations)
+    assert set(found) <= case.truth["operators"].keys()
+    for name, row in found.items():
+        said = case.truth["operators"][name]
+        assert (row["calls"], row["device_self_ns"], row["device_total_ns"]) == (
+            said["calls"], said["device_self_ns"], said["device_total_ns"],
+        ), name  # fmt: skip
+        assert row["host_total_ns"] == said["host_total_ns"], name
+        assert row["host_self_ns"] + row["runtime_self_ns"] == said["host_self_ns"], name
+
+
+def test_every_task_belongs_to_the_operator_that_launched_it(case: Case) -> None:
+    trace = case.trace
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    found = {}
+    for row in work.tolist():
+        operator = int(trace.operator[row])
+        assert operator != MISSING and trace.launch[row] != MISSING
+        found[case.name(row), int(trace.start_ns[row]), int(trace.dur_ns[row])] = (
+            case.name(operator),
+            int(trace.start_ns[operator]),
+        )
+    assert found == {
+        (one["name"], case.since(one["start_ns"]), one["dur_ns"]): (
+            one["operator"],
+            case.since(one["operator_start_ns"]),
+        )
+        for one in case.truth["launches"]
+    }
+
+
+def test_modules_have_the_time_of_what_was_queued_in_them(case: Case) -> None:
+    found = {
+        row["module"]: row["device_total_ns"] for row in rows(Modules().part(case.trace, Params()).frames["modules"])
+    }
+    total = {name: said["device_total_ns"] for name, said in case.truth["operators"].items()}
+    embedding = {"Embedding_0": total["aten::embedding"]} if "aten::embedding" in total else {}
+    assert found == {"Linear_0": total["aten::linear"], **embedding}
+
+
+def test_collectives_wait_and_move(case: Case) -> None:
+    """The whole operations, and the tasks of their planes."""
+    trace = case.trace
+    tasks: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in np.flatnonzero(trace.kind == EventKind.DEVICE_ANNOTATION).tolist():
+        begin = int(trace.start_ns[row])
+        tasks[case.name(row)].append((begin, begin + int(trace.dur_ns[row])))
+    for one in case.truth["collectives"]:
+        begin, end = case.since(one["start_ns"]), case.since(one["start_ns"]) + one["elapse_ns"]
+        waits = [b - a for a, b in tasks["Notify_Wait"] if begin <= a < end]
+        moves = [b - a for a, b in tasks["Memcpy"] if begin <= a < end]
+        assert (sum(waits), sum(moves)) == (one["wait_ns"], one["transit_ns"]), one["name"]
+        assert len(moves) == one["bytes"] // one["packet_bytes"]
+
+
+def test_memory(case: Case) -> None:
+    trace, said = case.trace, case.truth["memory"]
+    totals = trace.totals
+    component = np.array(trace.strings.take(totals.allocator).to_pylist())
+    for what in ("allocated", "reserved"):
+        for name, peak in said[f"peak_{what}_bytes"].items():
+            assert getattr(totals, what)[component == name].max() == peak, (name, what)
+    assert Counter(component.tolist()) == said["records"]
+    blocks = trace.blocks
+    assert len(blocks.start_ns) == said["blocks"]
+    assert (blocks.start_ns == MISSING).sum() == said["older_than_the_window"]
+    assert (blocks.end_ns == MISSING).sum() == said["held_at_the_end"]
+    allocators = trace.strings.take(blocks.allocator).to_pylist()
+    assert allocators.count("GE") == said["of_the_graph_engine"]
+    assert trace.memory.total_allocated.max() == said["peak_allocated_bytes"]["PTA"]
+    ends = (blocks.end_ns != MISSING) & (blocks.start_ns != MISSING)
+    assert (blocks.end_ns[ends] > blocks.start_ns[ends]).all()
+
+
+def test_frequency_and_collection_of_garbage(case: Case) -> None:
+    trace = case.trace
+    counters = trace.counters
+    names = np.array(trace.strings.take(counters.name).to_pylist())
+    mine = np.flatnonzero(names == "AI Core Freq")
+    found = [[int(counters.time_ns[row]) + trace.origin_ns, int(counters.value[row])] for row in mine]
+    assert found == case.truth["frequency_mhz"]
+    garbage = [row for row in range(len(trace)) if case.name(row) == "GC"]
+    assert [[int(trace.start_ns[row]), int(trace.dur_ns[row])] for row in garbage] == [
+        [case.since(begin), end - begin] for begin, end in case.truth["collections_of_garbage"]
+    ]
+
+
+def test_idle_time_names_the_collection() -> None:
+    facts = json.loads(
+        (SAMPLES.parent / "tests/golden/synthetic_ascend.rank_0_20251124120000000_ascend_pt/overview.json").read_text()
+    )
+    ((begin, end),) = TRUTH["0"]["collections_of_garbage"]
+    assert facts["facts"]["device.0.idle.garbage_collection_ns"] == end - begin
