@@ -25,6 +25,7 @@ class FolderReader:
     """A format that is a folder: what it reads is in OUT, what lies beside it is raw data."""
 
     id: str = "folder"
+    title: str = "a folder"
     raw: type[RawTrace] = RawTrace
     endings: tuple[str, ...] = ("_profile/",)
     is_certain: bool = True

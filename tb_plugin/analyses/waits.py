@@ -51,7 +51,6 @@ def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
     return np.unique(trace.track[tail[handed]]).astype(np.int64), np.unique(trace.track[head[handed]]).astype(np.int64)
 
 
-@remembered
 def awaits_thread(trace: TraceTable) -> Bool:
     """Returns which rows are calls of the runtime in which a thread waits for another thread of the framework."""
     found: Bool = named(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
