@@ -15,6 +15,7 @@ TYPES = (
     "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone",
 )  # fmt: skip
 """PyTorch's own numbers of device types (c10::DeviceType), which the trace records."""
+PRIVATE_TYPE = TYPES.index("privateuseone")
 
 
 def device_name(kind: int, number: int) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.allocator import HOST_TYPE, device_name, levels_of
+from tb_plugin.analyses.allocator import HOST_TYPE, PRIVATE_TYPE, device_name, levels_of
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
@@ -85,9 +85,14 @@ class Device:
 
 
 def name_in(trace: TraceTable, kind: int, number: int) -> str:
-    """Returns the name of a device of the allocator's: as rows name it, else as torch.device writes it."""
-    own = [device.id for device in trace.devices if device.ordinal == number and device.is_named]
-    return own[0] if own and kind != HOST_TYPE else device_name(kind, number)
+    """Returns the name of a device of the allocator's: as rows name it, else as torch.device writes it.
+
+    A vendor whose devices PyTorch has no type for gives that of private use its own name (npu:0).
+    """
+    meant = [device for device in trace.devices if device.ordinal == number and kind != HOST_TYPE]
+    own = [device.id for device in meant if device.is_named]
+    vendors = {device.vendor for device in meant if device.vendor and kind == PRIVATE_TYPE}
+    return own[0] if own else f"{vendors.pop()}:{number}" if vendors else device_name(kind, number)
 
 
 def devices_of(trace: TraceTable) -> list[Device]:

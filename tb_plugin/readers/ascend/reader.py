@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
+from tb_plugin.readers.ascend.trace_view import Events, OneFile
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.extras import Names as ViewNames
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.chrome.need import need_bytes
-from tb_plugin.readers.chrome.passing import Tally, no_events, passed, report_of
-from tb_plugin.readers.chrome.rules.events import Event, decode
-from tb_plugin.readers.chrome.rules.rows import Collected
+from tb_plugin.readers.chrome.passing import Tally, passed, report_of
+from tb_plugin.readers.chrome.rules.events import decode
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
 from tb_plugin.readers.stream import TextStream
@@ -79,54 +79,6 @@ class AscendReader:
         return _Reading(source, options, progress).read()
 
 
-class _Events:
-    """One pass over the trace view."""
-
-    def __init__(self, log: IssueLog) -> None:
-        self.log = log
-        self.collected = Collected(log)
-        self._phases_seen = False
-
-    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Sink of the document."""
-        self.collected.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
-
-    def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one read so far."""
-        self.collected = Collected(self.log)
-
-    def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far, with ``fraction`` of the stored bytes."""
-        seen = self.collected.seen
-        return ReadState(fraction, seen, {"other": seen} if seen else {})
-
-    def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
-        if not self._phases_seen and (is_bare_list or self.collected.seen):
-            raise no_events()
-
-
-class _One(Source):
-    """One file of a profile as a source of its own."""
-
-    def __init__(self, source: Source, name: str) -> None:
-        self._source = source
-        self._name = name
-
-    def names(self) -> Sequence[str]:
-        """Returns the one name."""
-        return [self._name]
-
-    def open(self, name: str) -> BinaryIO:
-        """Returns its bytes. Raises StorageError."""
-        return self._source.open(name)
-
-    def size(self, name: str) -> int:
-        """Returns its stored size."""
-        return self._source.size(name)
-
-
 class _Reading:
     """One read in progress."""
 
@@ -148,7 +100,7 @@ class _Reading:
 
     def read(self) -> RawTrace:
         """Returns the profile."""
-        events = _Events(IssueLog())
+        events = Events(IssueLog())
         report, columns, counters = self._trace_view(events)
         interner, names = events.collected.interner, _Names.of(events.collected.names)
         known = len(columns["start_ns"]) + len(counters.time_ns)
@@ -214,7 +166,7 @@ class _Reading:
             stated_steps=found.steps,
         )
 
-    def _trace_view(self, events: _Events) -> tuple[ReadReport | None, dict[str, Any], CounterEvents]:
+    def _trace_view(self, events: Events) -> tuple[ReadReport | None, dict[str, Any], CounterEvents]:
         name = self._names.get(files.TRACE)
         if name is None:
             return None, no_rows_at_all(), CounterEvents()
@@ -226,7 +178,7 @@ class _Reading:
 
         self._passed_over.discard(name)
         try:
-            with passed(_One(self._source, name), self._options, events, decode, tell) as (document, stream):
+            with passed(OneFile(self._source, name), self._options, events, decode, tell) as (document, stream):
                 collected = events.collected
                 columns = collected.finish().raw(None)
                 lanes = Lanes(collected.interner.texts, collected.names.processes(), collected.names.threads())

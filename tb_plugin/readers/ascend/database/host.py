@@ -42,7 +42,7 @@ _ENQUEUE, _ARROW = "Enqueue", "enqueue_to_dequeue"
 _COLLECTION, _COLLECTION_LANE = "Python GC", 1
 _SHAPE = re.compile(r"[0-9,;\s\[\]-]*")
 MOST_STACK_BYTES = 256 * 1024 * 1024
-"""Of all distinct call stacks written out; real profiles have a few MB."""
+"""Bytes of all distinct call stacks written out; real profiles have a few MB."""
 
 
 @dataclass(frozen=True, eq=False)

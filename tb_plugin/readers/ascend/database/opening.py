@@ -26,7 +26,7 @@ MAGIC = b"SQLite format 3\0"
 MOST_SECONDS = 120.0
 """For which one table may be read; the largest real ones take some seconds."""
 MOST_TEXT_BYTES = 16 * 1024 * 1024
-"""Of one cell or row."""
+"""Bytes of one cell or row."""
 MOST_TABLES = 4096
 LEAST_ROW_BYTES = 4
 """What a row takes in its page at the very least: more rows than fit into the file come from pages that lie in themselves."""
@@ -39,7 +39,7 @@ _BLOCK = 1 << 20
 _BATCH, _TOGETHER = 20_000, 200
 """Rows that are made columns, and that SQLite is asked for, at once."""
 _READ_SHARE = 0.5
-"""Of the work, when the copy is there: the rest has no measure, and goes on at this share."""
+"""Share of the work, when the copy is there: the rest has no measure, and goes on at this share."""
 _STEPS = 50_000
 """Instructions of SQLite between two looks at the clock."""
 _AGAIN = "Export it again (torch_npu.profiler.profiler.analyse), or with export_type=Text beside it."

@@ -47,7 +47,7 @@ class Tasks:
     described: Columns
     """What is known of kernels, a row for each."""
     place: Int32
-    """Of each task its row there, -1 = none."""
+    """The row of each task there, -1 = none."""
 
 
 def task_rows(database: Database, rows: Rows, names: Names, host: Host, operations: Int64) -> Tasks:

@@ -1,0 +1,60 @@
+"""``trace_view.json`` as one pass over one file of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from tb_plugin.readers.base import ReadState, Source
+from tb_plugin.readers.chrome.passing import no_events
+from tb_plugin.readers.chrome.rules.events import Event
+from tb_plugin.readers.chrome.rules.rows import Collected
+from tb_plugin.readers.issues import IssueLog
+
+
+class Events:
+    """One pass over the trace view."""
+
+    def __init__(self, log: IssueLog) -> None:
+        self.log = log
+        self.collected = Collected(log)
+        self._phases_seen = False
+
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
+        """Takes events of the document."""
+        self.collected.add(events, digits)
+        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+
+    def restart(self) -> None:
+        """Forgets everything: a later event list replaces the one read so far."""
+        self.collected = Collected(self.log)
+
+    def state(self, fraction: float) -> ReadState:
+        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        seen = self.collected.seen
+        return ReadState(fraction, seen, {"other": seen} if seen else {})
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        if not self._phases_seen and (is_bare_list or self.collected.seen):
+            raise no_events()
+
+
+class OneFile(Source):
+    """One file of a profile as a source of its own."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self._source = source
+        self._name = name
+
+    def names(self) -> Sequence[str]:
+        """Returns the one name."""
+        return [self._name]
+
+    def open(self, name: str) -> BinaryIO:
+        """Returns its bytes. Raises StorageError."""
+        return self._source.open(name)
+
+    def size(self, name: str) -> int:
+        """Returns its stored size."""
+        return self._source.size(name)
