@@ -6,9 +6,10 @@ from pathlib import Path
 from types import ModuleType
 
 
-def _load() -> ModuleType:
-    path = Path(__file__).resolve().parent.parent / "samples" / "synthetic.py"
-    spec = importlib.util.spec_from_file_location("samples_synthetic", path)
+def loaded(name: str) -> ModuleType:
+    """One generator of samples/."""
+    path = Path(__file__).resolve().parent.parent / "samples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"samples_{name}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"no generator at {path}")
     module = importlib.util.module_from_spec(spec)
@@ -17,7 +18,7 @@ def _load() -> ModuleType:
     return module
 
 
-_generator = _load()
+_generator = loaded("synthetic")
 
 CELL_NS: int = _generator.CELL_NS
 CLASSES: tuple[str, ...] = _generator.CLASSES

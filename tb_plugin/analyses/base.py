@@ -2,6 +2,8 @@
 
 An analysis is pure: ``part`` turns one model into numbers, ``answer`` turns parts into a payload. Both run in worker
 processes. ``part`` is cached by (profile, ``Params.part_key``); ``answer`` is cheap (sort, filter, cut).
+
+In one file, for whoever writes an analysis needs all of it and nothing else.
 """
 
 from __future__ import annotations

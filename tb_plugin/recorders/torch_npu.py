@@ -20,7 +20,7 @@ _RENAMED = {
     "CUDA graphs": "captured graphs",
 }
 """torch_npu mirrors torch.cuda: the same call, under its own name."""
-_LEFT_OUT = frozenset({"tf32_off", "tensor_cores_idle"})
+_LEFT_OUT = frozenset({"tf32_off"})
 _OWN = {
     "device_events_missing": Advice(
         f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses what was collected and not parsed."

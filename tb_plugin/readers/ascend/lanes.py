@@ -37,8 +37,7 @@ _PROCESSES = {
     "Python": Lane.HOST, "Python GC": Lane.GC, "CANN": Lane.CANN, "Ascend Hardware": Lane.STREAM, "NPU": Lane.STREAM,
     "HCCL": Lane.PLANE, "Communication": Lane.PLANE, "Overlap Analysis": Lane.ANALYSIS,
 }  # fmt: skip
-_COUNTERS = frozenset({"AI Core Freq", "HBM", "LLC", "NPU MEM", "Stars Soc Info", "Acc PMU", "QoS"})
-_GROUP = re.compile(r"Group .* Communication\Z|.*Communication\Z")
+_GROUP = re.compile(r".*Communication\Z")
 _LABEL = re.compile(r" ?\((?:[^()]*, )*NPU(?: (\d+))?(?:, [^()]*)*\)\Z")
 """A label of a process, as ``process_names`` appends it: which device it is, where there are several."""
 _DEVICE_BITS = 31
