@@ -127,7 +127,7 @@ def _of_device(trace: TraceTable, track: Track, work: str) -> TrackName:
     title = f"{plain} · {work}" if work else plain
     recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
     label = f"device {track.pid}, {plain[0].lower() + plain[1:] if _PLAIN_STREAM.fullmatch(own) else plain}"
-    return TrackName(title, recorded, f"{label} ({work})" if work else label, (number < 0, number))
+    return TrackName(title, recorded, f"{label} ({work})" if work else label, (number < 0, number, track.thread_order))
 
 
 def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[list[str], list[tuple[int, ...]]]:

@@ -40,6 +40,8 @@ _PROCESSES = {
 _GROUP = re.compile(r".*Communication\Z")
 _LABEL = re.compile(r" ?\((?:[^()]*, )*NPU(?: (\d+))?(?:, [^()]*)*\)\Z")
 """A label of a process, as ``process_names`` appends it: which device it is, where there are several."""
+_MOST_THREADS = 1 << 20
+"""Places of threads among those that are the same."""
 _DEVICE_BITS = 31
 """The lowest bits of a process's number are the device, those above 10 the number of the process on the host."""
 
@@ -73,6 +75,16 @@ class Lanes:
         process, thread = (np.array([text(each[i]) for each in made], np.int32) for i in (0, 1))
         return process[place], thread[place]
 
+    def order(self, stated: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+        """Returns where the threads stand as they are drawn: by what they are, then by ``stated``, else by their numbers."""
+        found = dict(stated)
+        for pid, tid in self._threads:
+            lane, device = self._what(pid, tid)
+            if device != -1 and lane not in (Lane.STREAM, Lane.OTHER):
+                place = stated.get((pid, tid), int(tid[:6]) if tid.isdecimal() else 0)
+                found[self._drawn(pid, tid)] = lane * _MOST_THREADS + min(max(place, 0), _MOST_THREADS - 1)
+        return found
+
     def _pairs(self, pid: Int32, tid: Int32) -> tuple[list[tuple[str, str]], npt.NDArray[np.intp]]:
         """The distinct threads of some rows, and of each row which it is."""
         width = len(self._texts) + 1
@@ -103,6 +115,13 @@ class Lanes:
         if pid.isdecimal() and self.host_pid.isdecimal() and int(pid) >> 10 == int(self.host_pid):
             return int(pid) & _DEVICE_BITS
         return 0
+
+
+def named_lanes(device: Int32, pid: Int32, tid: Int32, texts: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Returns the names of what is drawn on a device beside streams: groups, planes and analyses are called what they are."""
+    row = np.flatnonzero(device != -1)
+    pairs = np.unique(np.stack((pid[row], tid[row])), axis=1).T.tolist()
+    return {(texts[pid], texts[tid]): texts[tid] for pid, tid in pairs if not texts[tid].isdecimal()}
 
 
 def _bare(name: str) -> str:

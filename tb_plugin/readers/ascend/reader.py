@@ -17,7 +17,7 @@ from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.database import Content, Database, analysed, content_of, opened
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
 from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
-from tb_plugin.readers.ascend.lanes import Lanes
+from tb_plugin.readers.ascend.lanes import Lanes, named_lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.stated import stated_table
@@ -136,6 +136,7 @@ class _Reading:
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
+        lanes = named_lanes(columns["device"], columns["pid"], columns["tid"], interner.texts)
         devices, place = _devices(columns.pop("device"))
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
@@ -153,7 +154,7 @@ class _Reading:
             report=summary,
             counters=counters,
             process_names=names.processes,
-            thread_names=names.threads,
+            thread_names={**names.threads, **lanes},
             process_order=names.process_order,
             thread_order=names.thread_order,
             metadata=metadata,
@@ -345,7 +346,8 @@ class _Names:
         """Returns those of a trace view, or of a database."""
         if isinstance(found, Content):
             return cls(found.process_names, found.thread_names, found.process_order, {})
-        return cls(found.processes(), found.threads(), found.process_order, found.thread_order)
+        processes, threads = found.processes(), found.threads()
+        return cls(processes, threads, found.process_order, Lanes((), processes, threads).order(found.thread_order))
 
 
 class _Rows:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_plugin.analyses.tracks import track_names
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import RawTrace, TraceTable
 from tests.readers.ascend.folders import (
@@ -46,6 +47,7 @@ def names(groups: str = "Communication") -> list[Json]:
         *process(NPU, "Ascend Hardware", "NPU 4"), *process(GROUPS, groups, "NPU 4"),
         *process(ANALYSIS, "Overlap Analysis", "NPU 4"),
         thread(NPU, 2, "Stream 2"), thread(GROUPS, 0, "Group 0 Communication"), thread(GROUPS, 1, "Plane 0"),
+        thread(ANALYSIS, 0, "Computing"), thread(ANALYSIS, 3, "Free"),
     ]  # fmt: skip
 
 
@@ -126,6 +128,17 @@ def test_rows_stand_on_streams_and_calls_of_cann_on_their_threads() -> None:
     track = table.tracks[table.track[row_of(table, "mm")]]
     assert (track.is_device, track.tid) == (True, "2") and table.devices[table.device[row_of(table, "mm")]].id == "4"
     assert table.tracks[table.track[row_of(table, "hcom_send__1_0_1")]].is_device
+
+
+def test_lanes_of_a_device_are_called_what_they_are_and_stand_in_order() -> None:
+    """Streams, groups, their planes, analyses; among each other as the trace view orders them, else by their numbers."""
+    rows = [x("Free", ANALYSIS, 3, at(0), 1), x("Computing", ANALYSIS, 0, at(1), 1), x("Memcpy", GROUPS, 1, at(2), 1)]
+    rows += [task("mm", 3, 1), x("hcom_send__1_0_1", GROUPS, 0, at(4), 1)]
+    table = table_of(view(*rows))
+    names = [name for name, track in zip(track_names(table), table.tracks, strict=True) if track.is_device]
+    assert [name.title for name in sorted(names, key=lambda name: name.order)] == [
+        "Stream 2 · compute", "Group 0 Communication · communication", "Plane 0", "Computing", "Free",
+    ]  # fmt: skip
 
 
 def launch_of(table: TraceTable, name: str) -> tuple[str | None, str | None]:
