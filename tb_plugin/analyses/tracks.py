@@ -20,7 +20,7 @@ from tb_plugin.trace.table import TraceTable, Track
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-_RECORDED = re.compile(r"thread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)
+_RECORDED = re.compile(r"[tT]hread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)
 """How names of threads stand in traces: the number is known, what matters stands in the parentheses, if anything does."""
 _PLAIN_STREAM = re.compile(r"(?i)(?:(?:stream|thread|device|queue)?\s*(-?[0-9]{1,18}))?")
 """How names of streams stand in traces where nobody named them; the number may differ from that of the track."""

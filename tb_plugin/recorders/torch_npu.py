@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tb_plugin.recorders.pytorch import PYTORCH
-from tb_plugin.trace.recorder import Advice
+from tb_plugin.trace.recorder import Advice, ThreadRole
 
 _ACTIVITY = "Add torch_npu.profiler.ProfilerActivity.NPU to profile(activities=...)."
 _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)."
@@ -54,4 +54,6 @@ TORCH_NPU = replace(
     name="torch_npu's profiler",
     advice=_translated(PYTORCH.advice),
     packages=(*PYTORCH.packages, "torch_npu"),
+    # The thread that launches what others queue.
+    threads=(ThreadRole("Task queue", events=r"^Dequeue@"), *PYTORCH.threads),
 )
