@@ -41,7 +41,7 @@ SCHEMAS: Mapping[str, Mapping[str, pa.DataType]] = {
         **_CALL, "start_ns": _INT, "elapse_ns": _INT, "transit_ns": _INT, "wait_ns": _INT, "synchronization_ns": _INT,
         "idle_ns": _INT,
     },
-    BANDS: {**_CALL, "band": _TEXT, "bytes": _INT, "transit_ns": _INT, "large_ratio": _FLOAT},
+    BANDS: {**_CALL, "band": _TEXT, "bytes": _INT, "transit_ns": _INT, "large_ratio": _FLOAT, "part_of": _TEXT},
     PACKETS: {**_CALL, "band": _TEXT, "packet_bytes": _INT, "count": _INT, "transit_ns": _INT},
     LINKS: {
         **_CALL, "place": _TEXT, "source": _INT, "destination": _INT, "in_group": pa.bool_(), "transport": _TEXT,
@@ -50,8 +50,9 @@ SCHEMAS: Mapping[str, Mapping[str, pa.DataType]] = {
     GROUPS: {"group": _TEXT, "name": _TEXT, "library_name": _TEXT, "group_rank": _INT, "ranks": _TEXT},
 }  # fmt: skip
 """Columns by table. ``in_group``: source and destination count within the group, for nobody stated who they are in the job.
-``place``: which of a kind's calls a link's row is about (top1, middle, bottom1, total, ...), null where it is one call.
-``ranks`` and ``stage_ranks`` read "0, 1, 2"."""
+``part_of``: the band whose bytes and times are those of several, of which this is one; null where it counts by itself, so
+that the sum of such rows is all that a call moved. ``place``: which of a kind's calls a link's row is about (top1, middle,
+bottom1, total, ...), null where it is one call. ``ranks`` and ``stage_ranks`` read "0, 1, 2"."""
 _TITLES = {
     STEP_TIMES: "Times of steps by rank",
     OPERATIONS: "Communication by call",
@@ -74,12 +75,13 @@ def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
 
 
 def as_stated(name: str, table: pa.Table) -> StatedTable:
-    """Returns a table of these as a trace keeps it."""
+    """Returns a table of these as a trace keeps it: without columns that nobody has."""
     columns = [
         StatedColumn(
             key, key.removesuffix("_ns").replace("_", " ").capitalize(), _unit(key), table[key].combine_chunks()
         )
         for key in SCHEMAS[name]
+        if table[key].null_count < table.num_rows
     ]
     return StatedTable(name, _TITLES[name], tuple(columns))
 
@@ -89,7 +91,7 @@ def stated_in(tables: Iterable[StatedTable], name: str) -> pa.Table | None:
     found = next((table for table in tables if table.name == name), None)
     if found is None:
         return None
-    return pa.table({column.key: column.values for column in found.columns}).cast(pa.schema(SCHEMAS[name]))
+    return job_table(name, {column.key: column.values for column in found.columns})
 
 
 def _unit(key: str) -> str:
