@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +86,7 @@ def worker_rows(data: Together) -> list[Row]:
     return [
         {
             "worker": name,
-            **{key: sum(int(str(row[key])) for row in data.steps[w]) for key in STEP if key != "step"},
+            **{key: _total(data.steps[w], key) for key in STEP if key != "step"},
             "latency_ns": latency[w],
             "wait_ns": None if alone else wait[w],
             "transfer_ns": None if alone else transfer[w],
@@ -96,6 +96,12 @@ def worker_rows(data: Together) -> list[Row]:
         }
         for w, name in enumerate(data.names)
     ]
+
+
+def _total(rows: Sequence[Row], key: str) -> int | None:
+    """The sum of a column; null where a row does not know its value."""
+    values = [row[key] for row in rows]
+    return None if None in values else sum(int(str(value)) for value in values)
 
 
 def step_rows(data: Together) -> list[Row]:

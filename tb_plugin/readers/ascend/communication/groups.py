@@ -75,12 +75,13 @@ def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mappi
     return made
 
 
-def group_table(groups: Mapping[str, Group]) -> pa.Table:
-    """Returns the table of groups."""
+def group_table(groups: Mapping[str, Group], kinds: Mapping[str, str]) -> pa.Table:
+    """Returns the table of groups; ``kinds`` are those of the calls in them."""
     every = list(groups.values())
     return job_table(
         GROUPS,
         {
+            "kind": [kinds.get(one.group) for one in every],
             "group": [one.group for one in every],
             "name": [one.name or None for one in every],
             "library_name": [one.library_name or None for one in every],

@@ -102,5 +102,14 @@ def job_of(
     if links is not None:
         made[LINKS] = links.table(groups, rank, of_links)
     if groups:
-        made[GROUPS] = group_table(groups)
+        made[GROUPS] = group_table(groups, _kinds(made.get(OPERATIONS)))
     return Job({name: table for name, table in made.items() if table.num_rows}, groups)
+
+
+def _kinds(operations: pa.Table | None) -> dict[str, str]:
+    """Of each group the kind of its calls, where all are of one."""
+    if operations is None:
+        return {}
+    pairs = operations.group_by(["group", "kind"], use_threads=False).aggregate([])
+    groups, kinds = pairs["group"].to_pylist(), pairs["kind"].to_pylist()
+    return {group: kind for group, kind in zip(groups, kinds, strict=True) if groups.count(group) == 1}
