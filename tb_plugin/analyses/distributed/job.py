@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +16,7 @@ from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stated import BETWEEN, CALLS, MEMBERS, MOVED, RANK, STEPS, TIMES, summed
 from tb_plugin.analyses.jobs.steps import rank_means, step_bars
 from tb_plugin.analyses.metrics import CHOSEN
-from tb_plugin.payloads import Column, Line, Metric, Notice, Series
+from tb_plugin.payloads import Column, Line, Notice, Series
 from tb_plugin.trace.job_tables import STEP_TIMES, job_table
 
 MOST_DRAWN = 64
@@ -246,17 +247,14 @@ def _maps(job: StatedJob) -> list[Series]:
         lines = []
         for source in sources[:MOST_DRAWN]:
             cells = [moved.get((source, place)) for place in places]
-            values = [
+            values: list[int | float | None] = [
                 None if cell is None else cell[0] if key == "link_bytes" else _speed(cell[0], cell[1]) for cell in cells
             ]
-            lines.append(Line(replace_title(metric, f"Rank {source}"), "communication", [*values]))
+            lines.append(
+                Line(msgspec.structs.replace(metric, key=source, title=f"Rank {source}"), "communication", values)
+            )
         made.append(Series(f"map_{key}", title, subtitle, METRICS.metric("link_to", "To"), [*places], lines, "lines"))
     return made
-
-
-def replace_title(metric: Metric, title: str) -> Metric:
-    """Returns the metric of one line."""
-    return Metric(title, title, metric.unit, metric.definition, metric.window)
 
 
 def _step_times(job: StatedJob) -> list[Series]:
@@ -270,7 +268,7 @@ def _step_times(job: StatedJob) -> list[Series]:
         return []
     series = step_bars("step_times", "Step time, as stated", "mean step", means)
     names = [job.names[each.ranks[0]] for each in means]
-    return [_with(series, x=names, x_metric=METRICS.metric("worker"))]
+    return [msgspec.structs.replace(series, x=[*names], x_metric=METRICS.metric("worker"))]
 
 
 def _call_times(job: StatedJob) -> list[Series]:
@@ -342,10 +340,6 @@ _TYPES = {
 
 def _of(name: str, table: pa.Table) -> pa.Table:
     return table.add_column(0, "worker", pa.array([name] * table.num_rows, pa.string()))
-
-
-def _with(series: Series, x: list[str], x_metric: Metric) -> Series:
-    return Series(series.name, series.title, series.subtitle, x_metric, [*x], series.lines, series.style)
 
 
 def _over(value: int | None, count: int | None) -> int | None:

@@ -72,7 +72,10 @@ METRICS = SHARED.adding(
             "match": ("Match", "Number of the collective that calls of several workers are."),
             "matched_workers": ("Workers", "Workers on which the collective was found."),
             "matched": ("Matched", "Calls that were found on at least one other worker as well."),
-            "unmatched": ("Unmatched", "Calls that no other worker has; they are in no wait, transfer or bandwidth."),
+            "unmatched": (
+                "Unmatched",
+                "Calls, but of groups of one rank, that no other worker has; they are in no wait, transfer or bandwidth.",
+            ),
             "arrived_last": ("Arrived last", "Matched collectives that waited for this worker."),
         },
     ),

@@ -21,7 +21,7 @@ from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, r
 from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
-from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.merging import NamedRows, device_places, no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
 from tb_plugin.readers.ascend.trace_view import Events, OneFile
@@ -36,7 +36,6 @@ from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_
 from tb_plugin.readers.stream import TextStream
 from tb_plugin.recorders import TORCH_NPU
 from tb_plugin.trace.report import Issue, ReadReport
-from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CounterEvents, RawTrace
 
@@ -144,11 +143,11 @@ class _Reading:
         if not self._read_any:
             raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
         columns["collectives"] = job.collectives(columns, interner)
-        rows = _Rows(columns["name"], columns["kind"])
+        rows = NamedRows(columns["name"], columns["kind"])
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
-        devices, place = _devices(columns.pop("device"))
+        devices, place = device_places(columns.pop("device"))
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
             self._told(kind, of_table)
@@ -385,22 +384,6 @@ class _Names:
         if isinstance(found, Content):
             return cls(found.process_names, found.thread_names, found.process_order, {})
         return cls(found.processes(), found.threads(), found.process_order, found.thread_order)
-
-
-class _Rows:
-    """Rows of which the names tell something."""
-
-    def __init__(self, name: Any, kind: Any) -> None:
-        self.name = name
-        self.kind = kind
-
-
-def _devices(number: Any) -> tuple[list[str], Any]:
-    """The devices by number, and of each row its place among them."""
-    found, place = np.unique(number[number != MISSING], return_inverse=True)
-    of_rows = np.full(len(number), MISSING, np.int16)
-    of_rows[number != MISSING] = place
-    return [str(each) for each in found.tolist()], of_rows
 
 
 def _last(name: str) -> str:
