@@ -113,7 +113,7 @@ def test_times_of_calls_by_step_and_kind() -> None:
         "worker": "rank0", "step": "1", "job_calls": 2, "elapse_ns": 210, "transit_ns": 80, "synchronization_ns": 60,
     }  # fmt: skip
     assert (first["wait_rest_ns"], first["call_idle_ns"], first["link_bytes"]) == (50, 20, 307)
-    assert (first["computing_ns"], first["free_ns_of_device"], first["preparing_ns"]) == (500, 100, 20)
+    assert (first["computing_ns"], first["device_free_ns"], first["preparing_ns"]) == (500, 100, 20)
     assert (second["job_calls"], second["link_bytes"], second["stage_ns"]) == (1, 0, 1100)
     kinds = {row["collective"]: row for row in rows_of(parts, "operation_types")}
     assert (kinds["all_reduce"]["job_calls"], kinds["all_reduce"]["link_bytes"]) == (2, 307)
@@ -136,7 +136,7 @@ def test_bars_are_of_the_mean_step() -> None:
     steps = lines(view, "step_times")
     assert steps == {
         "preparing_ns": [30], "computing_alone_ns": [500], "overlapped_ns": [100], "exposed_rest_ns": [175],
-        "exposed_receive_ns": [25], "free_ns_of_device": [200],
+        "exposed_receive_ns": [25], "device_free_ns": [200],
     }  # fmt: skip
     calls = lines(view, "call_times")
     assert calls == {

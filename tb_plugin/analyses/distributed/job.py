@@ -27,7 +27,7 @@ _PARTS = (
 _SHOWN = {"wait_ns": "call_wait_ns", "idle_ns": "call_idle_ns"}
 """Times of calls whose names mean something else where they are shown."""
 _OF_STEPS = (
-    "computing_ns", "overlapped_ns", "exposed_ns", "free_ns", "preparing_ns", "bubble_ns", "stage_ns",
+    "computing_ns", "overlapped_ns", "communication_ns", "exposed_ns", "free_ns", "preparing_ns", "bubble_ns", "stage_ns",
 )  # fmt: skip
 
 Row = dict[str, Any]
@@ -115,7 +115,7 @@ def step_rows(job: StatedJob) -> list[Row]:
     rows: dict[tuple[str, str | None], Row] = {}
     for row in job.tables[STEPS].to_pylist():
         times = {key: row[key] for key in _OF_STEPS}
-        times["free_ns_of_device"] = times.pop("free_ns")
+        times["device_free_ns"], times["job_communication_ns"] = times.pop("free_ns"), times.pop("communication_ns")
         rows[row["worker"], row["step"]] = {"worker": row["worker"], "step": row["step"], **times}
     for row in summed(job.tables[CALLS], ("worker", "step"), (*TIMES, "calls", "bytes")).to_pylist():
         key = row["worker"], row["step"]
@@ -266,9 +266,9 @@ def _step_times(job: StatedJob) -> list[Series]:
     means = rank_means(numbered)
     if not means:
         return []
-    series = step_bars("step_times", "Step time, as stated", "mean step", means)
+    series = step_bars("step_times", "Step time, as stated", "mean step", "worker", means)
     names = [job.names[each.ranks[0]] for each in means]
-    return [msgspec.structs.replace(series, x=[*names], x_metric=METRICS.metric("worker"))]
+    return [msgspec.structs.replace(series, x=[*names])]
 
 
 def _call_times(job: StatedJob) -> list[Series]:
@@ -308,7 +308,7 @@ def _call_times_of(row: Row) -> Row:
 
 _COLUMNS = {
     "rank_steps": (
-        "worker", "step", "computing_ns", "overlapped_ns", "exposed_ns", "free_ns_of_device",
+        "worker", "step", "computing_ns", "overlapped_ns", "job_communication_ns", "exposed_ns", "device_free_ns",
         "preparing_ns", "bubble_ns", "stage_ns", "job_calls", "elapse_ns", "transit_ns", "synchronization_ns",
         "wait_rest_ns", "call_idle_ns", "link_bytes",
     ),

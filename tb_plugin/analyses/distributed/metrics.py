@@ -6,8 +6,8 @@ from tb_plugin.analyses.jobs.metrics import METRICS as OF_JOBS
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 
 _OF_JOBS = (
-    "computing_ns", "computing_alone_ns", "overlapped_ns", "exposed_ns", "exposed_rest_ns",
-    "exposed_receive_ns", "bubble_ns", "free_ns_of_device", "stage_ns", "preparing_ns", "job_calls", "elapse_ns",
+    "computing_ns", "computing_alone_ns", "overlapped_ns", "job_communication_ns", "exposed_ns", "exposed_rest_ns",
+    "exposed_receive_ns", "bubble_ns", "device_free_ns", "stage_ns", "preparing_ns", "job_calls", "elapse_ns",
     "transit_ns", "call_wait_ns", "synchronization_ns", "call_idle_ns", "link_kind", "link_part_of", "link_bytes", "link_ns",
     "link_bandwidth",
 )  # fmt: skip

@@ -77,7 +77,7 @@ def test_overlap(run: str) -> None:
     for name, row in rows.items():
         ours = [
             us(row["computing_ns"] - row["overlapped_ns"]), us(row["overlapped_ns"]), us(row["exposed_ns"]),
-            us(row["free_ns_of_device"]),
+            us(row["device_free_ns"]),
         ]  # fmt: skip
         key = str(devices[name]) if devices[name] is not None else row["step"]
         assert said[key][name] == pytest.approx(ours, abs=0.002)
@@ -96,7 +96,7 @@ def test_the_bars_are_those_numbers(run: str) -> None:
         lines["computing_alone_ns"],
         lines.get("overlapped_ns", [0] * len(series.x)),
         [(one or 0) + (two or 0) for one, two in zip(lines["exposed_rest_ns"], received, strict=True)],
-        lines["free_ns_of_device"],
+        lines["device_free_ns"],
         strict=True,
     )
     for name, values in zip(series.x, ours, strict=True):
